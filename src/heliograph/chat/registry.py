@@ -1,0 +1,65 @@
+"""Builds the chat model that the settings ask for, with its wrappers in the one order that works.
+
+From the outside in, and why there:
+
+1. cache: what is kept costs nothing, so it waits for no slot and is not counted;
+2. retry: outside the limit, so that a call which waits to be tried again holds no slot meanwhile, and stands in line
+   with its priority when its time comes;
+3. limit: outside the timeout, so that waiting in line does not count as time of the model;
+4. meter: inside the limit and the retries, so that it counts calls that were made, each try on its own;
+5. timeout: inside the meter, so that a timeout counts as a failure of that try;
+6. the provider.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from heliograph.calls.retry import RetryPolicy
+from heliograph.chat.base import ChatModel
+from heliograph.chat.cache import CachedChatModel
+from heliograph.chat.limit import LimitedChatModel
+from heliograph.chat.meter import ChatMeter, MeteredChatModel
+from heliograph.chat.retry import RetryingChatModel
+from heliograph.chat.timeout import TimedChatModel
+from heliograph.settings import ChatSettings
+from heliograph.stores.base import ReplyCache
+
+__all__ = ["build_chat_model", "wrap_chat_model"]
+
+
+def build_chat_model(
+    settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None
+) -> ChatModel | None:
+    """Return the chat model of the settings, or None when they name none.
+
+    Args:
+        settings: What to call and how.
+        replies: Where replies are kept; None keeps none.
+        meter: Where to count what is spent; None makes a meter of its own.
+
+    Raises:
+        SettingsError: The address or the key cannot be used.
+    """
+    if not settings.model.strip():
+        return None
+    # Imported on use: the SDK behind it takes longer to import than all of Heliograph.
+    module = import_module("heliograph.chat.openai")
+    return wrap_chat_model(module.OpenAIChatModel(settings), settings, replies, meter)
+
+
+def wrap_chat_model(
+    model: ChatModel, settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None
+) -> ChatModel:
+    """Return any chat model (a caller's own, for example) within the same wrappers.
+
+    Args:
+        model: The model to wrap; its own `name` is part of every cache key.
+        settings: Timeout, concurrency, retries, and whether to keep replies.
+        replies: Where replies are kept; None keeps none.
+        meter: Where to count what is spent; None makes a meter of its own.
+    """
+    timed = TimedChatModel(model, settings.timeout_seconds)
+    limited = LimitedChatModel(MeteredChatModel(timed, meter), settings.max_concurrency)
+    retrying = RetryingChatModel(limited, RetryPolicy(settings.max_retries))
+    return CachedChatModel(retrying, replies) if settings.cache and replies is not None else retrying

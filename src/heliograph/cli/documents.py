@@ -1,0 +1,226 @@
+"""The commands about documents: index, documents, document, delete, retry, resume."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from heliograph.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
+from heliograph.cli.plain import to_plain
+from heliograph.cli.progress import ProgressView
+from heliograph.cli.render_documents import (
+    render_deletion,
+    render_document,
+    render_documents,
+    render_results,
+    summarize_results,
+)
+from heliograph.cli.session import Session, current_session
+from heliograph.documents.encoding import decode_text
+from heliograph.errors import CancelledIngestError, ModelError, NotFoundError, StoreError
+from heliograph.ids import document_id
+from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
+from heliograph.ingest.progress import Progress
+from heliograph.models import Document, DocumentStatus
+from heliograph.stores.base import DocumentQuery
+from heliograph.sync import Heliograph
+
+__all__ = ["delete", "document", "documents", "index", "resume", "retry", "run_ingest"]
+
+_STDIN = "-"
+
+Ingest = Callable[[Callable[[Progress], None]], IngestReport]
+
+
+class SortField(StrEnum):
+    """What documents can be sorted by."""
+
+    CREATED_AT = "created_at"
+    UPDATED_AT = "updated_at"
+    SOURCE = "source"
+    ID = "id"
+
+
+def index(
+    ctx: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files, folders, or - for standard input.", show_default=False)],
+    source: Annotated[str, typer.Option(help="What citations call the text from standard input.")] = "",
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Kept with every document; may be repeated.", show_default=False),
+    ] = None,
+) -> None:
+    """Take documents in: text and Markdown files, and all of them in folders.
+
+    A path that is known is an update; an unchanged document costs nothing.
+    """
+    session = current_session(ctx)
+    kept = _parse_metadata(metadata or [])
+    files = [path for path in paths if path != _STDIN]
+    piped = _read_stdin(source, kept) if len(files) < len(paths) else None
+    if piped is None and source:
+        raise typer.BadParameter("--source names the text from standard input; give - as a path")
+    with session.engine(creates=True) as engine:
+        runs: list[Ingest] = []
+        if files:
+            runs.append(lambda progress: engine.insert_files(files, metadata=kept or None, progress=progress))
+        if piped is not None:
+            runs.append(lambda progress: engine.insert(piped, progress=progress))
+        _ingest(session, engine, *runs)
+
+
+def retry(ctx: typer.Context) -> None:
+    """Try failed documents once more, and the chunks of partial ones that could not be read."""
+    session = current_session(ctx)
+    with session.engine() as engine:
+        _ingest(session, engine, lambda progress: engine.retry(progress=progress))
+
+
+def resume(ctx: typer.Context) -> None:
+    """Finish what an interrupted run left behind; no finished model call is repeated."""
+    session = current_session(ctx)
+    with session.engine() as engine:
+        _ingest(session, engine, lambda progress: engine.resume(progress=progress))
+
+
+def documents(
+    ctx: typer.Context,
+    status: Annotated[
+        list[DocumentStatus] | None, typer.Option(help="Only of this status; may be repeated.", show_default=False)
+    ] = None,
+    source: Annotated[str, typer.Option(help="Only those whose source starts so.")] = "",
+    track: Annotated[str, typer.Option(help="Only those of this batch.")] = "",
+    sort: Annotated[SortField, typer.Option(help="What to sort by.")] = SortField.CREATED_AT,
+    descending: Annotated[bool, typer.Option("--descending", help="Largest or latest first.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents shown at the most.")] = 50,
+    offset: Annotated[int, typer.Option(min=0, help="Documents passed over.")] = 0,
+) -> None:
+    """List the documents."""
+    session = current_session(ctx)
+    query = DocumentQuery(
+        statuses=tuple(status or ()),
+        track_id=track or None,
+        source_prefix=source or None,
+        sort=sort.value,
+        descending=descending,
+        offset=offset,
+        limit=limit,
+    )
+    with session.engine() as engine:
+        page = engine.documents(query)
+    if session.output.is_json:
+        session.output.json(to_plain(page))
+    else:
+        session.output.show(render_documents(page, offset, session.output.console.width))
+
+
+def document(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="ID", help="Id or source of the document.")],
+) -> None:
+    """Show one document and its chunks."""
+    session = current_session(ctx)
+    with session.engine() as engine:
+        found = _find_document(engine, name)
+        if found is None:
+            raise NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
+        chunks = engine.chunks(found.id)
+    if session.output.is_json:
+        session.output.json(to_plain(found) | {"chunks": to_plain(chunks)})
+    else:
+        session.output.show(render_document(found, chunks))
+
+
+def delete(
+    ctx: typer.Context,
+    names: Annotated[list[str], typer.Argument(metavar="IDS...", help="Ids or sources of documents.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete documents and all that only they said; calls no model but for summaries that change."""
+    session = current_session(ctx)
+    with session.engine() as engine:
+        found = {name: _find_document(engine, name) for name in dict.fromkeys(names)}
+        known = [item for item in found.values() if item is not None]
+        if known and not yes:
+            _confirm_deletion(session, known)
+        report = engine.delete([item.id for item in known])
+    missing = [name for name, item in found.items() if item is None or item.id in report.missing]
+    if session.output.is_json:
+        session.output.json(to_plain(report) | {"missing": missing})
+    elif report.deleted:
+        session.output.show(render_deletion(report))
+    for name in missing:
+        session.output.error(f"there is no document {name!r}; 'heliograph documents' lists them")
+    if missing:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[IngestReport, Progress | None]:
+    """Run an ingest with progress and Ctrl-C, and return its report and last progress.
+
+    Raises:
+        typer.Exit: Ctrl-C was pressed; how to go on has been said.
+        HeliographError: As the engine raises.
+    """
+    output = session.output
+    try:
+        with ProgressView(output) as view, session.interrupts.cancelling(engine.cancel):
+            report = work(view)
+    except CancelledIngestError:
+        output.warn("interrupted; finished documents are kept, 'heliograph resume' goes on with the others")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except (ModelError, StoreError):
+        output.note("finished documents are kept; when this is mended, 'heliograph resume' goes on with the others")
+        raise
+    return report, view.last
+
+
+def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
+    """Run ingests one after the other, show what came of them, and fail if a document failed."""
+    results: list[DocumentResult] = []
+    batches: list[str] = []
+    for work in runs:
+        if session.interrupts.is_stopping:
+            raise KeyboardInterrupt
+        report, progress = run_ingest(session, engine, work)
+        results += report.results
+        batches.append(report.track_id)
+        if session.output.is_json:
+            continue
+        if report.results:
+            session.output.show(render_results(report.results))
+        session.output.note(summarize_results(report.results, progress))
+    if session.output.is_json:
+        session.output.json({"track_ids": batches, "results": to_plain(results)})
+    if any(item.error is not None for item in results):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _find_document(engine: Heliograph, name: str) -> Document | None:
+    return engine.document(name) or engine.document(document_id(name))
+
+
+def _confirm_deletion(session: Session, known: list[Document]) -> None:
+    for item in known:
+        session.output.note(f"{item.id}  {item.source}")
+    typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
+
+
+def _read_stdin(source: str, metadata: Mapping[str, Any]) -> NewDocument:
+    if not source:
+        raise typer.BadParameter("standard input has no name; give one with --source")
+    return NewDocument(decode_text(sys.stdin.buffer.read(), source), source, metadata=metadata or None)
+
+
+def _parse_metadata(pairs: list[str]) -> dict[str, str]:
+    metadata: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise typer.BadParameter(f"--metadata {pair!r} is not KEY=VALUE")
+        metadata[key.strip()] = value
+    return metadata

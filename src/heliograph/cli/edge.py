@@ -1,0 +1,81 @@
+"""The edge of the process: options that may stand anywhere, and errors turned into one line and an exit code."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_FAILED, EXIT_INTERRUPTED, exit_code
+from heliograph.cli.output import Output, discard_stdout, make_streams_safe
+from heliograph.errors import HeliographError
+
+__all__ = ["CommandGroup", "global_options_first", "reported_errors"]
+
+_FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
+_VALUED = frozenset({"--data-dir", "--workspace"})
+
+
+class CommandGroup(TyperGroup):
+    """The commands; whatever one of them raises ends here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: D102 (an override)
+        make_streams_safe()
+        return super().parse_args(ctx, global_options_first(args))
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: D102
+        given = ctx.params
+        output = Output(is_quiet=bool(given.get("quiet")), is_verbose=bool(given.get("verbose")))
+        with reported_errors(output), output.logging():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def reported_errors(output: Output) -> Generator[None]:
+    """Turn what a command raises into a line on standard error and `typer.Exit`.
+
+    A traceback is shown when verbose. What comes neither from Heliograph nor from the system is a defect and goes
+    through.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        output.note("interrupted")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        discard_stdout()
+        raise typer.Exit(EXIT_BROKEN_PIPE) from None
+    except (HeliographError, OSError) as error:
+        if output.is_verbose:
+            output.note(traceback.format_exc().rstrip())
+        output.error(error)
+        code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
+        raise typer.Exit(code) from None
+
+
+def global_options_first(args: Sequence[str]) -> list[str]:
+    """Return the arguments with the options that every command has moved to the front; those after `--` stay.
+
+    So `heliograph stats --json` and `heliograph --json stats` are the same.
+    """
+    first: list[str] = []
+    rest: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return [*first, *rest, word, *words]
+        if word in _FLAGS or ("=" in word and word.partition("=")[0] in _VALUED):
+            first.append(word)
+        elif word in _VALUED:
+            value = next(words, None)
+            if value is None:
+                # Alone, so that the complaint is about the missing value and not about what would follow.
+                return [word]
+            first += [word, value]
+        else:
+            rest.append(word)
+    return [*first, *rest]

@@ -1,0 +1,77 @@
+"""Tables that look alike, and the small pieces of text that stand in their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from heliograph.cli.flow import FlowText, one_line
+
+__all__ = ["byte_size", "description_cell", "fields_table", "local_time", "make_table", "status_text"]
+
+_DESCRIPTION_CELLS = 160
+_SEPARATOR = "<SEP>"
+_STYLES = {
+    "processed": "green",
+    "unchanged": "cyan",
+    "partial": "yellow",
+    "failed": "red",
+    "ok": "green",
+    "warn": "yellow",
+    "fail": "red",
+}
+
+
+def make_table(title: str = "", *, with_header: bool = True) -> Table:
+    """Return an empty table in the style of all."""
+    return Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_header=with_header,
+        show_edge=False,
+        pad_edge=False,
+        header_style="dim",
+    )
+
+
+def fields_table(rows: Iterable[tuple[str, RenderableType]], title: str = "") -> Table:
+    """Return a table of names and values without a header."""
+    table = make_table(title, with_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, FlowText(value) if isinstance(value, str) else value)
+    return table
+
+
+def description_cell(description: str) -> FlowText:
+    """Return a description, its fragments on one line with strokes between them, cut to a few lines."""
+    fragments = (fragment.strip() for fragment in description.split(_SEPARATOR))
+    return FlowText(one_line(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS))
+
+
+def status_text(status: str) -> Text:
+    """Return a status or outcome in its colour."""
+    return Text(status, _STYLES.get(status, ""))
+
+
+def local_time(moment: datetime) -> str:
+    """Return a time in the reader's own zone, to the minute."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def byte_size(size: int) -> str:
+    """Return a size such as `812 B`, `4.1 MB`."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

@@ -1,0 +1,1 @@
+"""Loading one source into clean text and metadata."""

@@ -1,0 +1,1 @@
+"""Embedding models behind one contract: the offline default and OpenAI-compatible services."""

@@ -1,0 +1,165 @@
+"""Builds the ONNX graph: word vectors and a mask in, one mean vector per text out.
+
+The transformer is BERT's (Devlin et al. 2019): twelve layers of attention and feed-forward, each followed by a layer
+norm. Its matrix products run in eight bits. How they are quantised decides three things:
+
+- Each token's vector gets its own scale. One scale for a whole batch, as onnxruntime's `DynamicQuantizeMatMul` takes
+  it, would be coarser (mean cosine to the float32 model .997 against .999) and would make a text's vector depend on
+  the texts that happen to be embedded with it (cosine .996 between the two).
+- Weights keep to +-64, not +-127. Processors without VNNI instructions multiply in pairs and add these into 16 bits,
+  where 2 * 255 * 127 would be cut off but 2 * 255 * 64 is not; so all processors compute the same integers.
+- Layer norms stand alone: onnxruntime's fused `SkipLayerNormalization` is four times slower on a CPU. The session must
+  therefore not ask for extended optimisation, which would fuse them.
+
+The word table is not part of the graph; the rows in use come in as `words`, so 96 of the model's 118 million weights
+never need to be unpacked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, WORDS_INPUT
+from heliograph.embedding.e5.weights import E5Weights
+
+__all__ = ["make_graph"]
+
+_CONTRIB = "com.microsoft"
+# 2 * 255 * 64 still fits 16 signed bits.
+_WEIGHT_STEPS = 64
+# The least value of GELU is -0.169972; with this added, inputs of the second feed-forward product are never negative
+# and use all 256 steps.
+_GELU_SHIFT = 0.17
+
+
+def make_graph(weights: E5Weights) -> bytes:
+    """Return the serialized model.
+
+    Inputs: `words`, float32 `(texts, tokens, hidden)`, rows of the word table; `mask`, int32 `(texts, tokens)`, 1 for
+    tokens and 0 for padding. Output: `mean`, float32 `(texts, hidden)`, the mean over tokens, not normalised.
+    """
+    return _GraphBuilder(weights).build().SerializeToString()
+
+
+class _GraphBuilder:
+    """Collects nodes and constants; the methods for parts of the model take and return names of values."""
+
+    def __init__(self, weights: E5Weights) -> None:
+        self._weights = weights
+        self._shape = weights.shape
+        self._nodes: list[NodeProto] = []
+        self._constants: dict[str, NDArray[Any]] = {}
+
+    def build(self) -> ModelProto:
+        value = self._embedded_words()
+        for layer in range(self._shape.layers):
+            value = self._feed_forward(layer, self._attention(layer, value))
+        self._mean(value)
+        hidden = self._shape.hidden
+        graph = helper.make_graph(
+            self._nodes,
+            "multilingual-e5-small",
+            [
+                helper.make_tensor_value_info(WORDS_INPUT, TensorProto.FLOAT, ["texts", "tokens", hidden]),
+                helper.make_tensor_value_info(MASK_INPUT, TensorProto.INT32, ["texts", "tokens"]),
+            ],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", hidden])],
+            [numpy_helper.from_array(value, name) for name, value in self._constants.items()],
+        )
+        # The oldest versions that have all of these operators, so that old onnxruntimes load the graph too.
+        versions = [helper.make_opsetid("", 18), helper.make_opsetid(_CONTRIB, 1)]
+        return helper.make_model(graph, opset_imports=versions, ir_version=8)
+
+    def _embedded_words(self) -> str:
+        """Add the position's vector and that of the only sentence type to each word."""
+        hidden = self._shape.hidden
+        positions = self._weights.vector("emb.pos").reshape(-1, hidden) + self._weights.vector("emb.type")[:hidden]
+        self._constant("positions", positions)
+        zero = self._integers("zero", 0)
+        length = self._node("Shape", [WORDS_INPUT], start=1, end=2)
+        in_use = self._node("Slice", ["positions", zero, length, zero])
+        return self._layer_norm(self._node("Add", [WORDS_INPUT, in_use]), "emb.ln")
+
+    def _attention(self, layer: int, value: str) -> str:
+        weights, prefix, hidden = self._weights, f"l{layer}.", self._shape.hidden
+        matrix = np.concatenate([weights.matrix(f"{prefix}{part}.w", hidden) for part in "qkv"])
+        bias = np.concatenate([weights.vector(f"{prefix}{part}.b") for part in "qkv"])
+        product = self._product(f"{prefix}qkv", value, matrix)
+        parts = [f"{prefix}{part}" for part in ("queries", "keys", "values")]
+        self._node("Split", [product], parts, axis=-1, num_outputs=3)
+        attended = self._node(
+            "MultiHeadAttention",
+            [*parts, self._constant(f"{prefix}qkv.b", bias), MASK_INPUT],
+            domain=_CONTRIB,
+            num_heads=self._shape.heads,
+        )
+        product = self._product(f"{prefix}ao", attended, weights.matrix(f"{prefix}ao.w", hidden))
+        return self._residual(product, weights.vector(f"{prefix}ao.b"), value, f"{prefix}aln")
+
+    def _feed_forward(self, layer: int, value: str) -> str:
+        weights, prefix, hidden, inner = self._weights, f"l{layer}.", self._shape.hidden, self._shape.inner
+        product = self._product(f"{prefix}fi", value, weights.matrix(f"{prefix}fi.w", hidden))
+        bias = self._constant(f"{prefix}fi.b", weights.vector(f"{prefix}fi.b"))
+        activated = self._node("BiasGelu", [product, bias], domain=_CONTRIB)
+        product, shift = self._shifted_product(f"{prefix}fo", activated, weights.matrix(f"{prefix}fo.w", inner))
+        return self._residual(product, weights.vector(f"{prefix}fo.b") - shift, value, f"{prefix}oln")
+
+    def _residual(self, product: str, bias: NDArray[np.float32], value: str, norm: str) -> str:
+        biased = self._node("Add", [product, self._constant(f"{norm}.before", bias)])
+        return self._layer_norm(self._node("Add", [biased, value]), norm)
+
+    def _mean(self, value: str) -> None:
+        axes = self._integers("tokens", 1)
+        mask = self._node(
+            "Unsqueeze", [self._node("Cast", [MASK_INPUT], to=TensorProto.FLOAT), self._integers("last", 2)]
+        )
+        total = self._node("ReduceSum", [self._node("Mul", [value, mask]), axes], keepdims=0)
+        count = self._node("ReduceSum", [mask, axes], keepdims=0)
+        self._node("Div", [total, count], [OUTPUT])
+
+    def _product(self, name: str, value: str, matrix: NDArray[np.float32]) -> str:
+        """Multiply by a `(outputs, inputs)` matrix; each token is scaled to -127..127 and stored with 128 added."""
+        size = self._node("ReduceMax", [self._node("Abs", [value]), self._integers("last_axis", -1)], keepdims=1)
+        # A token of zeros has no scale of its own.
+        size = self._node("Max", [size, self._constant("tiny", np.array(1e-9, np.float32))])
+        return self._scaled_product(name, value, size, matrix, zero_point=128, steps=127)[0]
+
+    def _shifted_product(self, name: str, value: str, matrix: NDArray[np.float32]) -> tuple[str, NDArray[np.float32]]:
+        """Multiply what GELU gives, shifted to 0..255; also return what the shift adds to each output."""
+        value = self._node("Add", [value, self._constant("shift", np.array(_GELU_SHIFT, np.float32))])
+        size = self._node("ReduceMax", [value, self._integers("last_axis", -1)], keepdims=1)
+        product, quantised = self._scaled_product(name, value, size, matrix, zero_point=0, steps=255)
+        return product, _GELU_SHIFT * quantised.sum(0)
+
+    def _scaled_product(
+        self, name: str, value: str, size: str, matrix: NDArray[np.float32], *, zero_point: int, steps: int
+    ) -> tuple[str, NDArray[np.float32]]:
+        """Divide each token by `size`, quantise, multiply, and scale back; also return the matrix that this used."""
+        columns = np.abs(matrix).max(1) / _WEIGHT_STEPS
+        codes = np.round(matrix / columns[:, None]).T.astype(np.int8)
+        step = self._constant(f"step{steps}", np.array(1 / steps, np.float32))
+        zero = self._constant(f"zero{zero_point}", np.array(zero_point, np.uint8))
+        quantised = self._node("QuantizeLinear", [self._node("Div", [value, size]), step, zero])
+        inputs = [quantised, self._constant(f"{name}.w", codes), step, self._constant(f"{name}.scale", columns), zero]
+        product = self._node("MatMulIntegerToFloat", inputs, domain=_CONTRIB)
+        return self._node("Mul", [product, size]), codes.astype(np.float32) * columns
+
+    def _layer_norm(self, value: str, name: str) -> str:
+        scale, bias = (self._constant(f"{name}.{part}", self._weights.vector(f"{name}.{part}")) for part in "wb")
+        return self._node("LayerNormalization", [value, scale, bias], axis=-1, epsilon=self._shape.epsilon)
+
+    def _integers(self, name: str, *values: int) -> str:
+        return self._constant(name, np.array(values, np.int64))
+
+    def _constant(self, name: str, value: NDArray[Any]) -> str:
+        self._constants[name] = np.ascontiguousarray(value)
+        return name
+
+    def _node(self, operator: str, inputs: list[str], outputs: list[str] | None = None, **attributes: Any) -> str:
+        outputs = outputs or [f"{operator}{len(self._nodes)}"]
+        self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
+        return outputs[0]

@@ -1,0 +1,197 @@
+"""Embeddings of an OpenAI-compatible service, by the official SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
+
+One call is one HTTP request, except that a service which refuses vectors in base64 is asked again for plain numbers,
+once. Batches, retries, limits and timeouts are wrappers. What comes back is put in order, checked and brought to
+length 1 here.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import openai
+from numpy.typing import NDArray
+
+from heliograph.calls.openai_client import describe_service, open_openai_client
+from heliograph.calls.openai_errors import error_from_body, translate_openai_errors
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.errors import BadModelReply, ModelError, ModelUnavailable, SettingsError
+from heliograph.models import Usage
+from heliograph.settings import EmbeddingSettings
+from heliograph.text.tokens import cut_to_tokens
+
+__all__ = ["OpenAIEmbeddingModel"]
+
+# Services refuse an empty text; this stands for it.
+_EMPTY = "."
+# Prose has four or five characters a token; what lies far beyond need not be counted to be cut off.
+_MAX_CHARACTERS_PER_TOKEN = 16
+
+
+class OpenAIEmbeddingModel(EmbeddingModel):
+    """An embedding model of an OpenAI-compatible service. Texts above `max_input_tokens` are cut.
+
+    Args:
+        settings: Model, address, key, prefixes, and `dimension`, which must be given here (`connect` asks for it).
+
+    Raises:
+        SettingsError: The address or the key cannot be used, or the model's name or dimension is missing.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        if not settings.model.strip():
+            raise SettingsError("`embedding.model` is empty; name the model that the service is to use")
+        if settings.dimension == 0:
+            raise SettingsError(
+                f"`embedding.dimension` is 0; set the length of the vectors of {settings.model!r}"
+                + (", which `send_dimension` needs" if settings.send_dimension else "")
+            )
+        self._settings = settings
+        self._service = describe_service("embedding model", settings.model, settings.base_url)
+        self._client = open_openai_client(settings.base_url, settings.api_key, settings.timeout_seconds)
+        self._info = EmbeddingInfo(_name(settings), settings.dimension, settings.max_input_tokens)
+        self._format: Literal["base64", "float"] = "base64"
+
+    @classmethod
+    async def connect(cls, settings: EmbeddingSettings) -> OpenAIEmbeddingModel:
+        """Return a model; if no dimension is set, the service is asked for a vector to see how long it is.
+
+        Raises:
+            SettingsError: As the constructor.
+            ModelError: The service was asked and failed.
+        """
+        if settings.dimension or settings.send_dimension or not settings.model.strip():
+            return cls(settings)
+        probe = cls(settings.model_copy(update={"dimension": 1}))
+        try:
+            embeddings = await probe._request([_EMPTY])
+        finally:
+            await probe.close()
+        return cls(settings.model_copy(update={"dimension": embeddings.vectors.shape[1]}))
+
+    @property
+    def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
+        return self._info
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return unit vectors, by one request.
+
+        Raises:
+            BadModelReply: Vectors are missing, or not of the right number, length or form.
+            ModelError: The request failed.
+        """
+        if not texts:
+            return Embeddings(np.zeros((0, self._info.dimension), np.float32), Usage())
+        embeddings = await self._request([self._prepared(text, kind) for text in texts])
+        length = embeddings.vectors.shape[1]
+        if length != self._info.dimension:
+            raise BadModelReply(
+                f"{self._service} sent vectors of length {length}, not {self._info.dimension}; correct "
+                "`embedding.dimension`, or set it to 0"
+            )
+        return embeddings
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _prepared(self, text: str, kind: EmbeddingKind) -> str:
+        settings = self._settings
+        prefix = settings.query_prefix if kind == "query" else settings.document_prefix
+        # Lone surrogates cannot be sent, and NUL ends the text for services written in C.
+        clean = text.encode("utf-8", "replace").decode().replace("\0", " ")
+        longest = settings.max_input_tokens * _MAX_CHARACTERS_PER_TOKEN
+        return cut_to_tokens(prefix + (clean[:longest] if clean.strip() else _EMPTY), settings.max_input_tokens)
+
+    async def _request(self, texts: list[str]) -> Embeddings:
+        if self._client.is_closed():
+            raise ModelUnavailable(f"{self._service} is closed; open the workspace again")
+        with translate_openai_errors(self._service):
+            reply = await self._create(texts)
+        try:
+            return Embeddings(_vectors(reply, len(texts)), _usage(reply, texts))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self._not_a_reply(reply, error) from None
+
+    async def _create(self, texts: list[str]) -> Any:
+        form = self._format
+        try:
+            return await self._send(texts, form)
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            # Other requests may have been refused for it meanwhile, so it is this one's own form that counts.
+            if form == "float" or not any(word in str(error) for word in ("encoding_format", "base64")):
+                raise
+            self._format = "float"
+            return await self._send(texts, "float")
+
+    async def _send(self, texts: list[str], form: Literal["base64", "float"]) -> Any:
+        settings = self._settings
+        wished: dict[str, Any] = {"dimensions": settings.dimension} if settings.send_dimension else {}
+        return await self._client.embeddings.create(model=settings.model, input=texts, encoding_format=form, **wished)
+
+    def _not_a_reply(self, reply: object, error: Exception) -> ModelError:
+        # Some services report a failure under status 200; others answer with a web page.
+        reported = (getattr(reply, "model_extra", None) or {}).get("error")
+        if reported:
+            return error_from_body(reported, self._service)
+        return BadModelReply(
+            f"{self._service} sent no usable vectors ({error}); check `model`, and that `base_url` is the address of "
+            "an OpenAI-compatible service (it usually ends in /v1)"
+        )
+
+
+def _name(settings: EmbeddingSettings) -> str:
+    """Return what a store must not mix: the model, a length asked for, and prefixes; not the address."""
+    name = settings.model
+    if settings.send_dimension:
+        name += f"/{settings.dimension}"
+    prefixes = f"{settings.query_prefix}\0{settings.document_prefix}"
+    if prefixes != "\0":
+        name += f"/prefixes-{hashlib.sha256(prefixes.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return name
+
+
+def _vectors(reply: Any, count: int) -> NDArray[np.float32]:
+    """Return the vectors of a reply in the order of the texts, `(count, length)`, each of length 1.
+
+    Raises:
+        ValueError: They are not there, or not such. (Or another of the errors that a wrong form can cause.)
+    """
+    rows = [_decoded(item.embedding) for item in _in_order(list(reply.data), count)]
+    if len({len(row) for row in rows}) != 1 or not len(rows[0]):
+        raise ValueError("vectors of different or no length")
+    vectors = np.stack(rows)
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not np.all(np.isfinite(norms)) or not np.all(norms > 0):
+        raise ValueError("a vector that is zero or not finite")
+    return (vectors / norms).astype(np.float32)
+
+
+def _in_order(items: list[Any], count: int) -> list[Any]:
+    if len(items) != count:
+        raise ValueError(f"{len(items)} vectors for {count} texts")
+    places = [getattr(item, "index", None) for item in items]
+    if places == [None] * count:
+        return items
+    if set(places) != set(range(count)):
+        raise ValueError(f"their indices are not 0 to {count - 1}")
+    return sorted(items, key=lambda item: item.index)
+
+
+def _decoded(embedding: str | Sequence[float]) -> NDArray[np.floating[Any]]:
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4").astype(np.float64)
+    vector = np.array(embedding, np.float64)
+    if vector.ndim != 1:
+        raise ValueError("a vector that is not a list of numbers")
+    return vector
+
+
+def _usage(reply: Any, texts: list[str]) -> Usage:
+    """Return the tokens that the service counted, or an estimate if it did not."""
+    count = getattr(getattr(reply, "usage", None), "prompt_tokens", None)
+    return Usage(count if isinstance(count, int) and count else sum(len(text.encode()) // 4 + 1 for text in texts))

@@ -1,0 +1,145 @@
+"""Every error that Heliograph raises on purpose.
+
+HeliographError
+├── SettingsError              a setting is missing, unknown or out of range
+├── MissingDependencyError     an optional package is needed (also an ImportError; names the extra)
+├── InvalidRequestError        an argument cannot be served as given (also a ValueError)
+├── NotFoundError              the named thing is not in this workspace
+├── ConflictError              two writers, or a second thing under one name
+│   └── StaleChangesetError    evidence changed between reading and committing it
+├── IngestError                one document could not be taken in
+│   └── CancelledIngestError   the run was cancelled before the document was finished
+├── StoreError
+│   ├── StoreUnavailable       closed, locked, full, read-only, corrupt or out of reach
+│   └── SchemaMismatch         made by a newer version, or with another embedding
+└── ModelError
+    ├── RateLimited            refused for now; carries `retry_after_seconds`
+    ├── ModelTimeout           no reply within the time allowed
+    ├── BadModelReply          a reply that cannot be used
+    ├── ContextTooLong         the request exceeds the model's window
+    └── ModelUnavailable       wrong address, credentials or model name, or the service is down
+
+A message says what failed, which (as a repr) and what to do. Back ends and providers translate their driver's
+exceptions in one place each.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BadModelReply",
+    "CancelledIngestError",
+    "ConflictError",
+    "ContextTooLong",
+    "HeliographError",
+    "IngestError",
+    "InvalidRequestError",
+    "MissingDependencyError",
+    "ModelError",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NotFoundError",
+    "RateLimited",
+    "SchemaMismatch",
+    "SettingsError",
+    "StaleChangesetError",
+    "StoreError",
+    "StoreUnavailable",
+]
+
+
+class HeliographError(Exception):
+    """The root: catch this to catch everything that Heliograph raises on purpose."""
+
+
+class SettingsError(HeliographError):
+    """A setting is missing, unknown or out of range."""
+
+
+class MissingDependencyError(HeliographError, ImportError):
+    """An optional package is not installed; the message names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str = "") -> None:
+        command = f"pip install 'heliograph[{extra}]'" if extra else f"pip install --force-reinstall {package}"
+        super().__init__(f"the package {package!r} is not installed, or not whole; run: {command}")
+
+
+class InvalidRequestError(HeliographError, ValueError):
+    """An argument cannot be served as given."""
+
+
+class NotFoundError(HeliographError):
+    """The named document, entity or relation is not in this workspace."""
+
+
+class ConflictError(HeliographError):
+    """Two writers met, or a second thing was given the name of a first."""
+
+
+class StaleChangesetError(ConflictError):
+    """The evidence that a changeset was computed from has changed; compute it again and retry."""
+
+
+class IngestError(HeliographError):
+    """One document could not be taken in; others are not affected."""
+
+
+class CancelledIngestError(IngestError):
+    """The run was cancelled before this document was finished; it stays pending."""
+
+
+class StoreError(HeliographError):
+    """A store failed."""
+
+
+class StoreUnavailable(StoreError):  # noqa: N818 (reads better than ...Error at every raise)
+    """The store is closed, locked, full, read-only, corrupt or out of reach."""
+
+
+class SchemaMismatch(StoreError):  # noqa: N818
+    """The store was made by a newer version, or with another embedding model or dimension."""
+
+
+class ModelError(HeliographError):
+    """A chat, embedding or rerank model failed.
+
+    Attributes:
+        is_transient: Whether the same call may succeed when tried again.
+    """
+
+    is_transient = False
+
+
+class RateLimited(ModelError):  # noqa: N818
+    """The service refuses for now.
+
+    Attributes:
+        retry_after_seconds: How long the service asks to wait, if it said so.
+    """
+
+    is_transient = True
+
+    def __init__(self, message: str, retry_after_seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class ModelTimeout(ModelError):  # noqa: N818
+    """No reply came within the time allowed."""
+
+    is_transient = True
+
+
+class BadModelReply(ModelError):  # noqa: N818
+    """A reply came that cannot be used."""
+
+
+class ContextTooLong(ModelError):  # noqa: N818
+    """The request is longer than the model's context window."""
+
+
+class ModelUnavailable(ModelError):  # noqa: N818
+    """The service is down (transient), or the address, credentials or model name is wrong (not)."""
+
+    def __init__(self, message: str, *, is_transient: bool = False) -> None:
+        super().__init__(message)
+        self.is_transient = is_transient

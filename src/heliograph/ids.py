@@ -1,0 +1,93 @@
+"""Deterministic ids: the same input gives the same id on every machine, so a re-ingest changes nothing.
+
+Ids are `<kind>-<24 hex digits>` of BLAKE2b over length-prefixed parts. `mention_rank` gives every mention its place
+in one canonical order that does not depend on when its document arrived; folds over mentions read in that order.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+__all__ = [
+    "chunk_id",
+    "content_hash",
+    "document_id",
+    "entity_id",
+    "mention_rank",
+    "moved_rank",
+    "relation_id",
+    "track_id",
+]
+
+_POSITION_BITS = 20
+_DOCUMENT_BITS = 42
+
+
+def _digest(*parts: str) -> str:
+    state = blake2b(digest_size=12)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which two texts are found to be the same."""
+    return _digest(text)
+
+
+def document_id(source: str) -> str:
+    """Return the id of the document that comes from `source` (a path or URI as given, or its text if it has none)."""
+    return f"doc-{_digest('document', source)}"
+
+
+def chunk_id(document: str, text: str, occurrence: int) -> str:
+    """Return a chunk's id.
+
+    Args:
+        document: Id of the document that holds it.
+        text: The chunk's own text; its place does not matter, so a chunk that moves keeps its id.
+        occurrence: 0 for the first chunk of the document with this very text, 1 for the next, and so on.
+    """
+    return f"chunk-{_digest('chunk', document, text, str(occurrence))}"
+
+
+def entity_id(key: str) -> str:
+    """Return the id of the entity with this key (`heliograph.text.names.entity_key`)."""
+    return f"ent-{_digest('entity', key)}"
+
+
+def relation_id(key: str, other: str) -> str:
+    """Return the id of the undirected relation between two entity keys; their order does not matter."""
+    return f"rel-{_digest('relation', *sorted((key, other)))}"
+
+
+def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
+    """Return a mention's place in the canonical order, as an integer below 2**63.
+
+    Mentions in chunks that are *about* the thing come first; within each group documents follow the hash of their
+    id, and within a document the chunks' order. Two documents share a place with probability 2**-42; then the
+    chunk id decides.
+
+    Args:
+        document: Id of the document.
+        position: Order index of the chunk in its document.
+        is_subject: Whether the chunk is about the entity or relation, not merely naming it.
+    """
+    place = int(_digest("rank", document)[:16], 16) >> (64 - _DOCUMENT_BITS)
+    group = 0 if is_subject else 1
+    return moved_rank(((group << _DOCUMENT_BITS) | place) << _POSITION_BITS, position)
+
+
+def moved_rank(rank: int, position: int) -> int:
+    """Return the rank of a mention whose chunk now stands at another position of its document."""
+    last = (1 << _POSITION_BITS) - 1
+    return (rank & ~last) | min(position, last)
+
+
+def track_id(action: str) -> str:
+    """Return a new batch id such as `insert_20260102_030405_9f86d081`."""
+    return f"{action}_{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"

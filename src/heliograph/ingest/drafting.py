@@ -1,0 +1,217 @@
+"""From what one document changes to a `Changeset`, outside any lock.
+
+A `DocumentChange` comes in; evidence is read, the difference applied, entities and relations folded, descriptions
+summarised where a chat model is there, and everything whose text changed embedded in one call. What comes out names
+every version it was computed from, so that `Store.apply` refuses it when something has changed in between; then a
+second draft reads, folds and pays for only that. What folds to the same as is stored is not written again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.errors import BadModelReply, ModelError
+from heliograph.ingest.changes import DocumentChange, DraftMemo, changeset
+from heliograph.ingest.folding import Folder, TouchedEntity, TouchedRelation
+from heliograph.ingest.mentions import mention_delta
+from heliograph.ingest.summary import FRAGMENT_SEPARATOR, DescriptionSummarizer, Summary, join_fragments
+from heliograph.ingest.tasks import gather_or_cancel
+from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence, Usage
+from heliograph.stores.base import Store
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+
+__all__ = ["Draft", "Drafter"]
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+# Folding fewer things than this takes about a millisecond and is not worth a thread.
+_THREAD_FROM = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A changeset and how it changes the size of the graph."""
+
+    changeset: Changeset
+    added_entities: int
+    added_relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the store holds of some entities and relations, by id."""
+
+    entity_evidence: dict[str, EntityEvidence]
+    relation_evidence: dict[str, RelationEvidence]
+    entities: dict[str, Entity]
+    relations: dict[str, Relation]
+
+
+class Drafter:
+    """Computes changesets; what it remembers between drafts of a change is in the change's memo."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: EmbeddingModel,
+        summarizer: DescriptionSummarizer,
+        folder: Folder,
+        max_description_tokens: int,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            store: Read only.
+            embedding: Embeds chunks, entities and relations.
+            summarizer: Makes descriptions of many fragments.
+            folder: Folds.
+            max_description_tokens: o200k_base tokens of a description that is joined, not summarised.
+        """
+        self._store = store
+        self._embedding = embedding
+        self._summarizer = summarizer
+        self._folder = folder
+        self._max_description_tokens = max_description_tokens
+
+    async def begin(self, change: DocumentChange) -> DraftMemo:
+        """Return the memo for drafts of a change."""
+        size = sum(len(item.entities) for item in (*change.replaced, *change.extractions))
+        return DraftMemo(await _compute(lambda: mention_delta(change.replaced, change.extractions), size))
+
+    async def draft(self, change: DocumentChange, memo: DraftMemo) -> Draft:
+        """Compute the changeset of a change from what is stored now.
+
+        Raises:
+            ModelError: A model failed.
+            StoreError: Something could not be read.
+        """
+        entity_ids, relation_ids = await self._find_stale(memo)
+        await self._touch(memo, entity_ids, relation_ids)
+        await self._summarize(memo, [*entity_ids, *relation_ids], may_fall_back=change.is_removal)
+        size = len(entity_ids) + len(relation_ids)
+        await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
+        vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
+        return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
+
+    async def _find_stale(self, memo: DraftMemo) -> tuple[list[str], list[str]]:
+        """Return the ids that must be read: all at first, then those whose version is no longer what it was."""
+        entity_ids, relation_ids = memo.delta.entity_ids, memo.delta.relation_ids
+        if not memo.entities and not memo.relations:
+            return entity_ids, relation_ids
+        entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, 0)
+        versions = {item.id: item.version for item in (*entities, *relations)}
+        return (
+            [id_ for id_ in entity_ids if memo.entities[id_].evidence.version != versions.get(id_, 0)],
+            [id_ for id_ in relation_ids if memo.relations[id_].evidence.version != versions.get(id_, 0)],
+        )
+
+    async def _touch(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+        if not entity_ids and not relation_ids:
+            return
+        stored = await self._read(entity_ids, relation_ids, self._folder.limits.leading + memo.delta.most_removed)
+        delta, folder = memo.delta, self._folder
+
+        def touch() -> None:
+            for id_ in entity_ids:
+                change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
+                memo.entities[id_] = folder.touch_entity(
+                    id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)
+                )
+            for id_ in relation_ids:
+                change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
+                memo.relations[id_] = folder.touch_relation(
+                    id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)
+                )
+
+        await _compute(touch, len(entity_ids) + len(relation_ids))
+
+    async def _read(self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int) -> _Stored:
+        entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
+        # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is refused.
+        folds = await self._store.graph.get_entities([item.id for item in entities])
+        joins = await self._store.graph.get_relations([item.id for item in relations])
+        return _Stored(
+            {item.id: item for item in entities},
+            {item.id: item for item in relations},
+            {item.id: item for item in folds},
+            {item.id: item for item in joins},
+        )
+
+    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], *, may_fall_back: bool) -> None:
+        """Ask the chat model for the descriptions that need it and are not known yet."""
+        wanted: dict[tuple[str, tuple[str, ...]], None] = {}
+        for id_ in ids:
+            item = memo.entities.get(id_) or memo.relations[id_]
+            key = (item.label, item.fragments)
+            if item.description is None and key not in memo.descriptions and self._summarizer.is_needed(item.fragments):
+                wanted[key] = None
+        summaries = await gather_or_cancel(self._summary(*key, may_fall_back) for key in wanted)
+        for key, summary in zip(wanted, summaries, strict=True):
+            memo.descriptions[key] = summary.text
+            memo.usage += summary.usage
+
+    async def _summary(self, label: str, found: tuple[str, ...], may_fall_back: bool) -> Summary:
+        try:
+            return await self._summarizer.summarize(label, found)
+        except ModelError as error:
+            if not may_fall_back:
+                raise
+            # A deletion must not wait for a model: what was said stands unsummarised.
+            _log.warning("the description of %r is joined, not summarised: %s", label, error)
+            return Summary(self._join(found), Usage())
+
+    def _fold(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+        for id_ in entity_ids:
+            entity = memo.entities[id_]
+            memo.folded_entities[id_] = self._folder.fold_entity(entity, self._description(memo, entity))
+        for id_ in relation_ids:
+            relation = memo.relations[id_]
+            memo.folded_relations[id_] = self._folder.fold_relation(relation, self._description(memo, relation))
+
+    def _description(self, memo: DraftMemo, item: TouchedEntity | TouchedRelation) -> str:
+        if item.description is not None:
+            return item.description
+        summary = memo.descriptions.get((item.label, item.fragments))
+        return self._join(item.fragments) if summary is None else summary
+
+    def _join(self, found: Sequence[str]) -> str:
+        joined, limit = FRAGMENT_SEPARATOR.join(found), self._max_description_tokens
+        # No text has more tokens than bytes: most need not be counted.
+        is_short = len(joined) <= limit and len(joined.encode("utf-8", "replace")) <= limit
+        return joined if is_short else join_fragments(found, limit)
+
+    async def _embed(
+        self, texts: Mapping[Collection, Mapping[str, str]], memo: DraftMemo
+    ) -> dict[Collection, VectorBatch]:
+        """Embed all texts in one call, but those that are known."""
+        unknown = list({text: None for part in texts.values() for text in part.values() if text not in memo.vectors})
+        if unknown:
+            vectors = (await self._embedding.embed(unknown, "document")).vectors
+            if vectors.shape != (len(unknown), self._embedding.info.dimension):
+                raise BadModelReply(
+                    f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "
+                    f"for {len(unknown)} texts; check its model and dimension"
+                )
+            memo.vectors.update(zip(unknown, vectors, strict=True))
+        return {
+            collection: VectorBatch(tuple(part), np.stack([memo.vectors[text] for text in part.values()]))
+            for collection, part in texts.items()
+            if part
+        }
+
+
+async def _compute(work: Callable[[], T], size: int) -> T:
+    return work() if size < _THREAD_FROM else await asyncio.to_thread(work)
+
+
+def _growth(touched: Mapping[str, TouchedEntity] | Mapping[str, TouchedRelation]) -> int:
+    return sum((item.evidence.version == 0) - item.is_gone for item in touched.values())

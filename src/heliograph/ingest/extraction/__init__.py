@@ -1,0 +1,1 @@
+"""Extraction: what the chunks of a document say, as entity and relation mentions. One file per extractor."""

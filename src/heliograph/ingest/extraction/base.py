@@ -1,0 +1,46 @@
+"""The contract of an extractor: the chunks of one document in, one `Extraction` per chunk out, in the same order.
+
+An extractor reads; it neither stores nor merges. Names come out through `heliograph.text.names.clean_name`, ranks
+through `heliograph.ids.mention_rank`, and both ends of every relation are among the entities of its chunk.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+
+from heliograph.models import Chunk, Document, Extraction
+
+__all__ = ["Extractor", "ignore_progress"]
+
+
+def ignore_progress() -> None:
+    """Do nothing; the progress callback of those who do not watch."""
+
+
+class Extractor(ABC):
+    """Reads mentions in chunks. Implementations are safe to call from many tasks at once."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Identity of the extractor, kept with what it extracted; short, without spaces."""
+
+    @abstractmethod
+    async def extract(
+        self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
+    ) -> list[Extraction]:
+        """Read the chunks of one document.
+
+        Args:
+            document: The document they belong to; its title may be empty.
+            chunks: Chunks of that document in order, not necessarily all of them; none gives an empty list.
+            on_chunk: Called once per chunk as soon as it is read, from the event loop's thread.
+
+        Returns:
+            One extraction per chunk, in the same order. A chunk that could not be read has `error` set and no
+            mentions; the others are not affected.
+
+        Raises:
+            ModelError: The service as a whole failed (for example `ModelUnavailable`), so no chunk can be read.
+        """

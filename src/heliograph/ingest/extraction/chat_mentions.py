@@ -1,0 +1,154 @@
+"""From what was read in a chunk's replies to its mentions.
+
+`ReadRecords` gathers the records of all passes over one chunk; `to_mentions` gives them types as configured, ranks,
+and the entities that relations speak of without anyone having listed them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from heliograph.ids import mention_rank
+from heliograph.ingest.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
+from heliograph.ingest.extraction.replies_records import UNKNOWN_TYPE
+from heliograph.models import Chunk, Document, EntityMention, RelationMention
+from heliograph.text.names import entity_key
+
+__all__ = ["ReadRecords", "to_mentions"]
+
+K = TypeVar("K")
+R = TypeVar("R", ParsedEntity, ParsedRelation)
+
+# List marks, emphasis, quotes and numbering that may stand before a text's first word.
+_MARKUP = re.compile(r"(?:[\s#>*\-_`\"'“”‘’«»「」《》(]|\d{1,3}[.)、])*")
+_HEADING = re.compile(r"(?:[ \t]*(?:#{1,6}[^\n]*)?\n)+")
+_OPENING_LENGTH = 400
+
+
+class ReadRecords:
+    """The records of one chunk, gathered over passes: per entity and pair, the pass that says more counts."""
+
+    def __init__(self) -> None:
+        self._entities: dict[str, list[ParsedEntity]] = {}
+        self._relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+
+    @property
+    def entities(self) -> list[ParsedEntity]:
+        """Entity records in the order in which their entities were first read."""
+        return [record for records in self._entities.values() for record in records]
+
+    @property
+    def relations(self) -> list[ParsedRelation]:
+        """Relation records, likewise."""
+        return [record for records in self._relations.values() for record in records]
+
+    def add(self, parsed: ParsedExtraction) -> bool:
+        """Take the records of one pass; return whether it said anything new."""
+        entities: dict[str, list[ParsedEntity]] = {}
+        for entity in parsed.entities:
+            entities.setdefault(entity_key(entity.name), []).append(entity)
+        relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+        for relation in parsed.relations:
+            relations.setdefault(_pair(relation), []).append(relation)
+        changed = [_merge(self._entities, key, records) for key, records in entities.items()]
+        changed += [_merge(self._relations, key, records) for key, records in relations.items()]
+        return any(changed)
+
+
+def to_mentions(
+    records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
+) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
+    """Return the mentions of a chunk.
+
+    A mention is ranked as a subject if its entity, or one end of its relation, is what the document's title or the
+    nearest heading names, or what the chunk's text opens with.
+
+    Args:
+        records: What was read in it.
+        document: The document that holds it.
+        chunk: The chunk.
+        types: Types as configured; one that differs only in case, spaces or dashes is spelled as here.
+    """
+    subjects = _subjects(document, chunk, [entity.name for entity in records.entities])
+
+    def rank(*names: str) -> int:
+        is_subject = not subjects.isdisjoint(map(entity_key, names))
+        return mention_rank(document.id, chunk.position, is_subject=is_subject)
+
+    spellings = {_squash(kind): kind for kind in types}
+    entities = [
+        EntityMention(chunk.id, e.name, spellings.get(_squash(e.type), e.type), e.description, rank(e.name))
+        for e in records.entities
+    ]
+    relations = [
+        RelationMention(
+            *(chunk.id, r.source, r.target, r.keywords, r.description, r.strength), rank(r.source, r.target)
+        )
+        for r in records.relations
+    ]
+    implied = [
+        EntityMention(chunk.id, name, UNKNOWN_TYPE, description, rank(name))
+        for name, description in _implied(records).items()
+    ]
+    return (*entities, *implied), tuple(relations)
+
+
+def _pair(relation: ParsedRelation) -> tuple[str, str]:
+    source, target = entity_key(relation.source), entity_key(relation.target)
+    return (source, target) if source < target else (target, source)
+
+
+def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
+    """Put a pass's records of one thing in the place of what is known if they say more; return whether they do."""
+    if key in known and _length(records) <= _length(known[key]):
+        return False
+    known[key] = records
+    return True
+
+
+def _length(records: Iterable[ParsedEntity | ParsedRelation]) -> int:
+    return sum(len(record.description) for record in records)
+
+
+def _implied(records: ReadRecords) -> dict[str, str]:
+    """Return the end points that no entity record names, each with the description of its first relation."""
+    present = {entity_key(entity.name) for entity in records.entities}
+    implied: dict[str, str] = {}
+    for relation in records.relations:
+        for name in (relation.source, relation.target):
+            if (key := entity_key(name)) not in present:
+                present.add(key)
+                implied[name] = relation.description
+    return implied
+
+
+def _subjects(document: Document, chunk: Chunk, names: Iterable[str]) -> set[str]:
+    """Return the keys of what the chunk is about."""
+    titles = {entity_key(title) for title in (document.title, *chunk.headings[-1:])}
+    starts = {_first_words(chunk.text, 0), _first_words(chunk.text, _heading_end(chunk.text))}
+    opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
+    return (titles | opening) - {""}
+
+
+def _first_words(text: str, start: int) -> str:
+    match = _MARKUP.match(text, start)
+    start = match.end() if match else start
+    return text[start : start + _OPENING_LENGTH].casefold()
+
+
+def _heading_end(text: str) -> int:
+    match = _HEADING.match(text)
+    return match.end() if match else 0
+
+
+def _opens(text: str, name: str) -> bool:
+    """Whether a text starts with a name, and not merely with a longer word of the same beginning."""
+    following = text[len(name) : len(name) + 1]
+    is_within_word = name[-1:].isascii() and name[-1:].isalnum() and following.isascii() and following.isalnum()
+    return text.startswith(name) and not is_within_word
+
+
+def _squash(kind: str) -> str:
+    return re.sub(r"[\W_]+", "", kind).casefold()

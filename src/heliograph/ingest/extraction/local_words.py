@@ -1,0 +1,96 @@
+"""Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from heliograph.text.language import is_chinese
+from heliograph.text.phrases import Phrase, SentenceReading
+
+__all__ = ["EXCERPT_LENGTH", "HAN_EXCERPT_LENGTH", "excerpt", "keywords_between", "singular"]
+
+EXCERPT_LENGTH = 200
+# A Chinese character says, and costs, about as much as two letters.
+HAN_EXCERPT_LENGTH = 100
+# Marks a place while markup is taken out around it.
+_HERE = "\x00"
+
+_LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
+_SPACE = re.compile(r"\s+")
+_LINK = re.compile(r"!?\[([^\]]{0,200})\]\([^()]{0,500}\)")
+_MARKUP = re.compile(r"\*+(?=\S)|(?<=\S)\*+|__|`")
+_CUT = re.compile(r"[\s，、；：,;:]")
+_PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
+_LONGEST_SENTENCE = 4000
+_MOST_KEYWORDS = 3
+_LONGEST_KEYWORD = 3
+
+
+def excerpt(sentence: str, at: int) -> str:
+    """Return a sentence on one line, without markup, cut at word bounds to 200 characters around `at` (100 in Chinese).
+
+    Args:
+        sentence: The sentence.
+        at: The place in it that must be shown.
+    """
+    if len(sentence) > _LONGEST_SENTENCE:
+        window = max(0, at - _LONGEST_SENTENCE // 2)
+        sentence, at = sentence[window : window + _LONGEST_SENTENCE], at - window
+    mark = _LINE_MARK.match(sentence)
+    first = mark.end() if mark else 0
+    marked = _plain(sentence[first : max(at, first)] + _HERE + sentence[max(at, first) :])
+    place = max(marked.find(_HERE), 0)
+    text = marked.replace(_HERE, "")
+    longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
+    if len(text) <= longest:
+        return text
+    # As much as possible from the start of the sentence, which is where its subject stands.
+    start = 0 if place <= longest // 2 else _bound_after(text, place - longest // 4, longest // 5)
+    end = _bound_before(text, start, start + longest - 2)
+    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub("", _LINK.sub(r"\1", _SPACE.sub(" ", text))).strip()
+
+
+def _bound_after(text: str, start: int, reach: int) -> int:
+    match = _CUT.search(text, start, start + reach)
+    return match.end() if match else start
+
+
+def _bound_before(text: str, start: int, end: int) -> int:
+    """Return the last place up to `end` where no word is cut; `end` itself if there is none near."""
+    if end >= len(text):
+        return len(text)
+    bounds = [match.start() for match in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
+    return bounds[-1] if bounds else end
+
+
+def singular(phrase: str) -> str:
+    """Return an English phrase with its last word in the singular, by its ending; other words stay as they are."""
+    head, space, last = phrase.rpartition(" ")
+    if not last.isascii() or not _PLURAL.fullmatch(last):
+        return phrase
+    if last.lower().endswith("ies"):
+        return f"{head}{space}{last[:-3]}y"
+    cut = 2 if last.lower().endswith(("ches", "shes", "xes", "sses", "zes")) else 1
+    return f"{head}{space}{last[:-cut]}"
+
+
+def keywords_between(sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
+    """Return one to three themes of a sentence: what stands between `start` and `end`, else what is nearest to it.
+
+    A sentence of names alone has none.
+    """
+    phrases = sentence.phrases
+    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
+    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
+    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+
+
+def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
+    words = (" ".join(_SPACE.split(phrase.text.casefold())[-_LONGEST_KEYWORD:]) for phrase in phrases)
+    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]

@@ -1,0 +1,251 @@
+"""From what a caller hands over to documents that wait, durably, to be processed.
+
+`prepare` checks and cleans; `Intake.enqueue` compares with what is stored and writes the new and the changed as
+pending, text included, a few hundred in one transaction. A document that cannot be taken in is reported, and kept as
+failed if it has a name and hides no other; the rest go on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+from heliograph.documents.cleaning import clean_text, replace_surrogates
+from heliograph.documents.markdown import find_title
+from heliograph.errors import HeliographError, IngestError, InvalidRequestError
+from heliograph.ids import content_hash, document_id
+from heliograph.ingest.commit import Committer
+from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
+from heliograph.ingest.processing import Work
+from heliograph.models import Document, DocumentStatus, utc_now
+from heliograph.stores.base import RecordsStore
+from heliograph.stores.changeset import Changeset
+
+__all__ = ["Candidate", "Intake", "prepare"]
+
+_BATCH_DOCUMENTS = 500
+_BATCH_CHARACTERS = 8_000_000
+_MAX_TITLE_LENGTH = 200
+_MAX_NAME_LENGTH = 4_096
+_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A document that was handed over, checked.
+
+    Attributes:
+        document: As it shall be stored while it waits; its id is empty if it has none.
+        text: Its clean text; empty if it is not to be taken in.
+        metadata: As given; None if none was.
+        has_source: Whether a source was given.
+        error: Why it cannot be taken in.
+        is_twin: Whether the same document was handed over before it in this call.
+        is_recorded: Whether a failure is kept in the store.
+    """
+
+    document: Document
+    text: str = ""
+    metadata: Mapping[str, Any] | None = None
+    has_source: bool = False
+    error: HeliographError | None = None
+    is_twin: bool = False
+    is_recorded: bool = False
+
+
+def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str) -> list[Candidate]:
+    """Check and clean documents. Takes CPU time in proportion to their text.
+
+    Of several with one id the first that can be taken in counts; the others are errors, or twins if they say the same.
+
+    Args:
+        documents: As handed over.
+        max_characters: A longer one is refused.
+        track_id: The batch.
+    """
+    candidates = [_candidate(document, max_characters, track_id) for document in documents]
+    chosen: dict[str, Candidate] = {}
+    for candidate in candidates:
+        if candidate.error is None:
+            chosen.setdefault(candidate.document.id, candidate)
+    return [_against(candidate, chosen.get(candidate.document.id)) for candidate in candidates]
+
+
+class Intake:
+    """Writes candidates as pending documents."""
+
+    def __init__(self, records: RecordsStore, committer: Committer) -> None:
+        self._records = records
+        self._committer = committer
+
+    async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
+        """Store what is new or changed; return per candidate, in order, what is to be done or what became of it.
+
+        Raises:
+            StoreError: The store cannot be used; earlier batches are stored.
+        """
+        entries: list[Work | DocumentResult] = []
+        for batch in _batches(candidates):
+            ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
+            known = {document.id: document for document in await self._records.get_documents(ids)}
+            rows: dict[str, Document] = {}
+            texts: dict[str, str] = {}
+            for candidate in batch:
+                stored = known.get(candidate.document.id)
+                row, entry = _decide(candidate, stored)
+                entries.append(entry)
+                if row is not None:
+                    rows[row.id] = row
+                if isinstance(entry, Work):
+                    texts[entry.document.id] = candidate.text
+            if rows:
+                await self._committer.apply(Changeset(documents=tuple(rows.values()), document_texts=texts))
+        return entries
+
+
+def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
+    """Check one document on its own."""
+    try:
+        name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
+        text = _text(new, max_characters)
+    except HeliographError as error:
+        return _refused(new, error, track_id)
+    id_ = name or document_id(source or text)
+    try:
+        metadata = _metadata(new.metadata, source or id_)
+    except HeliographError as error:
+        return _refused(new, error, track_id)
+    document = Document(
+        id=id_,
+        source=source or id_,
+        title=title or find_title(text) or PurePath(source).stem[:_MAX_TITLE_LENGTH],
+        content_hash=content_hash(text),
+        metadata=metadata or {},
+        length=len(text),
+        track_id=track_id,
+    )
+    return Candidate(document, text, metadata, bool(source))
+
+
+def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candidate:
+    id_ = clean_text(new.id) if isinstance(new.id, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    source = clean_text(new.source) if isinstance(new.source, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    is_recorded = bool(id_ or source) and len(id_ + source) <= _MAX_NAME_LENGTH
+    document = Document(
+        id=id_ or (document_id(source) if source else ""),
+        source=source or id_,
+        title=PurePath(source).stem[:_MAX_TITLE_LENGTH],
+        status=DocumentStatus.FAILED,
+        error=str(error),
+        track_id=track_id,
+    )
+    return Candidate(document, error=error, is_recorded=is_recorded)
+
+
+def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
+    """Settle what happens to a candidate whose id another one of the same call may have."""
+    if candidate is chosen:
+        return candidate
+    if candidate.error is not None:
+        # A failure must not be stored over the document of the same name that goes in.
+        return candidate if chosen is None else replace(candidate, is_recorded=False)
+    if chosen is None or candidate.document.content_hash == chosen.document.content_hash:
+        return replace(candidate, is_twin=True)
+    error = InvalidRequestError(
+        f"two documents of this call have the id {candidate.document.id!r} (source {candidate.document.source!r}) and "
+        "different texts; the first was taken, give the other its own id or source"
+    )
+    return replace(candidate, error=error)
+
+
+def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, Work | DocumentResult]:
+    """Return the row to write, if any, and what is to be done or what became of the document."""
+    document = candidate.document
+    if candidate.error is not None:
+        row = document if candidate.is_recorded and stored is None else None
+        return row, DocumentResult(document.id, document.source, Outcome.FAILED, candidate.error)
+    if candidate.is_twin:
+        return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
+    if stored is None:
+        return document, Work(document, candidate.text)
+    document = _renewed(candidate, stored)
+    is_same_title = stored.title == document.title
+    is_committed = stored.status in _COMMITTED
+    if is_committed and is_same_title and stored.content_hash == document.content_hash:
+        result = DocumentResult(stored.id, document.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)
+        if (stored.source, stored.metadata) == (document.source, document.metadata):
+            return None, result
+        return replace(stored, source=document.source, metadata=document.metadata, updated_at=utc_now()), result
+    return document, Work(document, candidate.text, keeps_readings=is_committed and is_same_title)
+
+
+def _renewed(candidate: Candidate, stored: Document) -> Document:
+    """Return the row of a document that is stored already; what is not given stays as it is."""
+    document = candidate.document
+    return replace(
+        document,
+        source=document.source if candidate.has_source else stored.source,
+        metadata=stored.metadata if candidate.metadata is None else document.metadata,
+        chunk_count=stored.chunk_count,
+        usage=stored.usage,
+        created_at=stored.created_at,
+    )
+
+
+def _name(name: str, what: str) -> str:
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"the {what} of a document must be a string, got {name!r:.80}")
+    if len(name) > _MAX_NAME_LENGTH:
+        raise InvalidRequestError(
+            f"the {what} {name[:40]!r}... has {len(name)} characters; give one of at most {_MAX_NAME_LENGTH}"
+        )
+    return clean_text(name)
+
+
+def _text(new: NewDocument, max_characters: int) -> str:
+    label = new.source or new.id or "without a name"
+    if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
+    if len(new.text) > max_characters:
+        raise IngestError(
+            f"the document {label!r} has {len(new.text):,} characters, more than {max_characters:,}; "
+            "split it, or raise ingest.max_document_characters"
+        )
+    text = clean_text(new.text)
+    if not text or text.isspace():
+        raise IngestError(f"the document {label!r} is empty; give it a text")
+    return text
+
+
+def _metadata(metadata: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:
+    """Return metadata as JSON reads it back, so that it compares equal with what is stored."""
+    if metadata is None:
+        return None
+    try:
+        return json.loads(replace_surrogates(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequestError(
+            f"the metadata of the document {label!r} is not JSON ({error}); use strings, numbers, lists and objects"
+        ) from error
+
+
+def _title(title: str) -> str:
+    if not isinstance(title, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(f"the title of a document must be a string, got {title!r:.80}")
+    return " ".join(clean_text(title).split())[:_MAX_TITLE_LENGTH]
+
+
+def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+    batch: list[Candidate] = []
+    characters = 0
+    for candidate in candidates:
+        if batch and (len(batch) >= _BATCH_DOCUMENTS or characters + len(candidate.text) > _BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(candidate)
+        characters += len(candidate.text)
+    if batch:
+        yield batch

@@ -1,0 +1,237 @@
+"""The ingest of one workspace: insert, resume, retry, delete, cancel.
+
+Documents come in, or ids of stored ones; they end up in every projection, each in one transaction, and a report comes
+out. Every document is stored as pending before any is processed, so that a crash, a cancel or an outage loses none:
+`resume` goes on where it stopped and repeats no model call whose reply is cached. What can be done for one document is
+in `processing`, how it is committed in `commit`; here is only who goes when.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+
+from heliograph.chat.base import ChatModel
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.changes import DocumentChange
+from heliograph.ingest.chunking import Chunker, make_chunker
+from heliograph.ingest.claims import Claims
+from heliograph.ingest.commit import Committer
+from heliograph.ingest.drafting import Drafter
+from heliograph.ingest.entry import SharedEntry
+from heliograph.ingest.extraction.base import Extractor
+from heliograph.ingest.folding import Folder
+from heliograph.ingest.intake import Candidate, Intake, prepare
+from heliograph.ingest.merging import FoldLimits
+from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument
+from heliograph.ingest.processing import DocumentProcessor, Work, read_stored_chunks
+from heliograph.ingest.progress import ProgressCallback, ProgressReporter
+from heliograph.ingest.run import Run
+from heliograph.ingest.summary import DescriptionSummarizer
+from heliograph.models import Document, DocumentStatus
+from heliograph.settings import IngestSettings
+from heliograph.stores.base import DocumentQuery, Store
+
+__all__ = ["IngestPipeline"]
+
+_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
+_RETRIED = (DocumentStatus.FAILED, DocumentStatus.PARTIAL)
+_PAGE = 10_000
+# Checking less than this takes well below a millisecond and is not worth a thread.
+_THREAD_FROM_DOCUMENTS = 16
+_THREAD_FROM_CHARACTERS = 50_000
+# Tokens of an entity's or relation's text that are embedded where local extraction makes many of them.
+_LOCAL_INDEX_TOKENS = 20
+
+
+class IngestPipeline:
+    """Takes documents into one store; its methods may be called from many tasks at once."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: EmbeddingModel,
+        extractor: Extractor,
+        chat: ChatModel | None,
+        settings: IngestSettings,
+        *,
+        chunker: Chunker | None = None,
+        max_index_tokens: int | None = None,
+        exclusive: Callable[[], AbstractAsyncContextManager[None]] | None = None,
+    ) -> None:
+        """Put the parts together.
+
+        Args:
+            store: The workspace.
+            embedding: Embeds chunks, entities and relations.
+            extractor: Reads chunks.
+            chat: Summarises descriptions; None joins them.
+            settings: Sizes and limits.
+            chunker: Cuts texts; None makes the one that the settings ask for.
+            max_index_tokens: Tokens of an entity's or relation's text that are embedded; None means 20 without a
+                chat model that extracts, else what the embedding takes.
+            exclusive: Opens what one ingest at a time may be in; None means the store's own lock.
+
+        Raises:
+            SettingsError: The sizes of chunks do not go together.
+        """
+        extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
+        whole_window = embedding.info.max_input_tokens
+        limit = max_index_tokens or (whole_window if extracts_by_chat else min(_LOCAL_INDEX_TOKENS, whole_window))
+        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), limit)
+        summarizer = DescriptionSummarizer(chat, settings)
+        drafter = Drafter(store, embedding, summarizer, folder, settings.summary_tokens)
+        self._store = store
+        self._settings = settings
+        self._committer = Committer(store, drafter)
+        self._intake = Intake(store.records, self._committer)
+        self._processor = DocumentProcessor(
+            store.records,
+            chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat),
+            extractor,
+            self._committer,
+            settings.max_parallel_documents,
+        )
+        self._claims = Claims()
+        self._entry = SharedEntry(exclusive or store.ingest_lock)
+        self._runs: set[Run] = set()
+
+    async def insert(
+        self,
+        documents: Sequence[NewDocument],
+        track_id: str | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> IngestReport:
+        """Take documents in: new ones are added, changed ones replaced, unchanged ones left alone.
+
+        A document that cannot be taken in is reported as failed and stops no other.
+
+        Args:
+            documents: What to take in; those of one call should have different ids.
+            track_id: Name of the batch; None makes one.
+            progress: Told how far the run has come.
+
+        Returns:
+            One result per document, in order.
+
+        Raises:
+            CancelledIngestError: `cancel` was called; what was not finished stays pending.
+            ModelError: A model cannot be used at all; what was not finished stays pending.
+            StoreError: The store cannot be used.
+        """
+        batch = track_id or new_track_id("insert")
+        candidates = await self._prepare(documents, batch)
+        async with self._run(batch, progress) as run, self._claims.claim(_ids(candidates)) as claim:
+            entries = await self._intake.enqueue(candidates)
+            works = {index: entry for index, entry in enumerate(entries) if isinstance(entry, Work)}
+            results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
+            async with self._entry.enter() if works else nullcontext():
+                results.update(zip(works, await run.process(list(works.values()), claim.release), strict=True))
+        return IngestReport(batch, tuple(results[index] for index in range(len(entries))))
+
+    async def resume(self, progress: ProgressCallback | None = None) -> IngestReport:
+        """Process what a crash, a cancel or an outage left pending; raises as `insert`."""
+        return await self._process_stored(new_track_id("resume"), _WAITING, progress)
+
+    async def retry(self, progress: ProgressCallback | None = None) -> IngestReport:
+        """Process failed documents again, and read again the chunks of partial ones that could not be read.
+
+        Chunks that were read are not read again; raises as `insert`.
+        """
+        return await self._process_stored(new_track_id("retry"), _RETRIED, progress)
+
+    def cancel(self) -> None:
+        """End all runs of this pipeline; each raises `CancelledIngestError` to its caller.
+
+        Calls to models are cancelled, commits under way are completed. To be called from the event loop's thread.
+        """
+        for run in self._runs:
+            run.cancel()
+
+    async def delete(self, document_ids: Iterable[str]) -> DeleteReport:
+        """Delete documents and all that only they said, each in one transaction.
+
+        Entities and relations that others mention too are folded again from what is left. A chat model is asked only
+        for summaries of descriptions that change, and not waited for if it fails.
+
+        Raises:
+            ConflictError: Another process replaced a document meanwhile; those before it are deleted.
+            ModelError: What is left cannot be embedded; that document is not deleted, those before it are.
+            StoreError: The store cannot be used; likewise.
+        """
+        wanted = list(dict.fromkeys(document_ids))
+        deleted: list[str] = []
+        chunks = entities = relations = 0
+        async with self._claims.claim(wanted):
+            for document in await self._documents(wanted):
+                stored = await read_stored_chunks(self._store.records, document.id)
+                change = DocumentChange(
+                    basis=document,
+                    removed_chunks=tuple(stored.chunks),
+                    replaced=tuple(stored.extractions.values()),
+                )
+                commit = await self._committer.commit(change)
+                deleted.append(document.id)
+                chunks += len(stored.chunks)
+                entities -= commit.added_entities
+                relations -= commit.added_relations
+        missing = tuple(id_ for id_ in wanted if id_ not in set(deleted))
+        return DeleteReport(tuple(deleted), missing, chunks, entities, relations)
+
+    async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
+        limit = self._settings.max_document_characters
+        if len(documents) <= _THREAD_FROM_DOCUMENTS and _characters(documents) < _THREAD_FROM_CHARACTERS:
+            return prepare(documents, limit, batch)
+        return await asyncio.to_thread(prepare, documents, limit, batch)
+
+    async def _process_stored(
+        self, batch: str, statuses: tuple[DocumentStatus, ...], progress: ProgressCallback | None
+    ) -> IngestReport:
+        async with self._run(batch, progress) as run, self._entry.enter():
+            found = [id_ for id_ in await self._find(statuses) if not self._claims.is_claimed(id_)]
+            async with self._claims.claim(found) as claim:
+                # What another task finished since it was found is left alone.
+                works = [
+                    Work(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
+                    for document in await self._documents(found)
+                    if document.status in statuses
+                ]
+                return IngestReport(batch, tuple(await run.process(works, claim.release)))
+
+    async def _find(self, statuses: tuple[DocumentStatus, ...]) -> list[str]:
+        ids: list[str] = []
+        while True:
+            page = await self._store.records.find_documents(DocumentQuery(statuses, offset=len(ids), limit=_PAGE))
+            ids += [document.id for document in page.documents]
+            if len(page.documents) < _PAGE:
+                return ids
+
+    async def _documents(self, ids: Sequence[str]) -> list[Document]:
+        documents: list[Document] = []
+        for start in range(0, len(ids), _PAGE):
+            documents += await self._store.records.get_documents(ids[start : start + _PAGE])
+        return documents
+
+    @asynccontextmanager
+    async def _run(self, batch: str, progress: ProgressCallback | None) -> AsyncGenerator[Run]:
+        # Twice as many tasks as documents are read at once: while some wait to be committed, others keep models busy.
+        run = Run(
+            self._processor,
+            ProgressReporter(batch, progress),
+            2 * self._settings.max_parallel_documents,
+        )
+        self._runs.add(run)
+        try:
+            yield run
+        finally:
+            self._runs.discard(run)
+
+
+def _ids(candidates: Iterable[Candidate]) -> Iterator[str]:
+    return (candidate.document.id for candidate in candidates if candidate.document.id)
+
+
+def _characters(documents: Iterable[NewDocument]) -> int:
+    return sum(len(document.text) for document in documents if isinstance(document.text, str))  # pyright: ignore[reportUnnecessaryIsInstance]

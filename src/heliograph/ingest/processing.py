@@ -1,0 +1,219 @@
+"""One document on its way in: chunks, extraction, commit.
+
+`Work` comes in; the document ends up in every projection at once, as processed or partial, and a `DocumentResult`
+comes out. What concerns this document alone becomes a failed document; what concerns a model or the store as a whole
+is raised, and the document stays as it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from heliograph.errors import (
+    ConflictError,
+    HeliographError,
+    IngestError,
+    ModelTimeout,
+    ModelUnavailable,
+    RateLimited,
+    StaleChangesetError,
+    StoreError,
+)
+from heliograph.ingest.changes import DocumentChange
+from heliograph.ingest.chunking import Chunker
+from heliograph.ingest.commit import Commit, Committer
+from heliograph.ingest.extraction.base import Extractor
+from heliograph.ingest.mentions import canonical_extraction
+from heliograph.ingest.models import DocumentResult, Outcome
+from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks
+from heliograph.ingest.progress import DocumentProgress
+from heliograph.models import Chunk, Document, DocumentStatus, Extraction, Usage, utc_now
+from heliograph.stores.base import RecordsStore
+from heliograph.stores.changeset import Changeset
+
+__all__ = ["OUTAGES", "DocumentProcessor", "Work", "read_stored_chunks"]
+
+T = TypeVar("T")
+
+# Errors that say nothing about the document at hand: the next one would meet them too.
+OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited)
+
+# Cutting and analysing shorter texts takes about a millisecond and is not worth a thread.
+_THREAD_FROM_CHARACTERS = 2_000
+_SHOWN_ERRORS = 3
+_MAX_ERROR_LENGTH = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A document to process.
+
+    Attributes:
+        document: As it is stored.
+        text: Its text; None if it must be read from the store.
+        keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.
+        keeps_chunks: Whether only chunks that could not be read are read again, and the text is left as it was cut.
+    """
+
+    document: Document
+    text: str | None = None
+    keeps_readings: bool = False
+    keeps_chunks: bool = False
+
+
+class DocumentProcessor:
+    """Processes documents of one store; safe to call from many tasks at once."""
+
+    def __init__(
+        self, records: RecordsStore, chunker: Chunker, extractor: Extractor, committer: Committer, max_parallel: int
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            records: Read only.
+            chunker: Cuts texts.
+            extractor: Reads chunks.
+            committer: Writes.
+            max_parallel: Documents read at once; more may be waiting to be committed.
+        """
+        self._records = records
+        self._chunker = chunker
+        self._extractor = extractor
+        self._committer = committer
+        self._reading = asyncio.Semaphore(max_parallel)
+
+    async def process(self, work: Work, progress: DocumentProgress) -> DocumentResult:
+        """Take one document in.
+
+        Raises:
+            ModelError: One of `OUTAGES`: a model cannot be used at all; the document is left as it was.
+            StoreError: The store cannot be used; the document is left as it was.
+        """
+        document = work.document
+        try:
+            result, commit = await self._process(work, progress)
+        except OUTAGES:
+            raise
+        except ConflictError as error:
+            # The document's record is no longer ours to write.
+            result = DocumentResult(document.id, document.source, Outcome.FAILED, error)
+        except HeliographError as error:
+            if not work.keeps_chunks:
+                await self._record_failure(document, error)
+            result = DocumentResult(document.id, document.source, Outcome.FAILED, error)
+        else:
+            progress.finish(result.usage, (commit.added_entities, commit.added_relations))
+            return result
+        progress.finish(Usage(), failed=True)
+        return result
+
+    async def _process(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        async with self._reading:
+            plan = await self._plan(work)
+            progress.begin_chunks(len(plan.unread))
+            extractions = await self._extract(work.document, plan.unread, progress.finish_chunk)
+        document = _finished(work.document, plan.chunk_count, extractions)
+        commit = await self._committer.commit(_change(work.document, document, plan, extractions))
+        usage = sum((item.usage for item in extractions), commit.usage)
+        outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
+        result = DocumentResult(
+            *(document.id, document.source, outcome),
+            detail=document.error,
+            chunk_count=plan.chunk_count,
+            usage=usage,
+        )
+        return result, commit
+
+    async def _plan(self, work: Work) -> ChunkPlan:
+        document = work.document
+        stored = StoredChunks()
+        if document.chunk_count:
+            stored = await read_stored_chunks(self._records, document.id)
+        if work.keeps_chunks:
+            return plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
+        text = work.text if work.text is not None else await self._records.get_document_text(document.id)
+        if text is None:
+            # It was refused when it was handed over, and nothing has changed since.
+            raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
+
+        def plan() -> ChunkPlan:
+            chunks = self._chunker.chunk(document.id, text)
+            return plan_chunks(document.title, chunks, stored, keeps_readings=work.keeps_readings)
+
+        found = await _compute(plan, len(text))
+        if not found.chunk_count:
+            raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
+        return found
+
+    async def _extract(
+        self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None]
+    ) -> list[Extraction]:
+        if not chunks:
+            return []
+        extractions = await self._extractor.extract(document, chunks, on_chunk)
+        if [item.chunk_id for item in extractions] != [chunk.id for chunk in chunks]:
+            raise IngestError(
+                f"the extractor {self._extractor.name!r} did not return one extraction per chunk of "
+                f"{document.source!r}; report this to its author"
+            )
+        characters = sum(len(chunk.text) for chunk in chunks)
+        return await _compute(lambda: [canonical_extraction(item) for item in extractions], characters // 10)
+
+    async def _record_failure(self, document: Document, error: HeliographError) -> None:
+        failed = replace(
+            document, status=DocumentStatus.FAILED, error=str(error)[:_MAX_ERROR_LENGTH], updated_at=utc_now()
+        )
+        changeset = Changeset(documents=(failed,), expected_documents={document.id: document.content_hash})
+        try:
+            await self._committer.apply(changeset)
+        except StaleChangesetError:
+            # Replaced or deleted meanwhile: the failure is of a version that is gone.
+            return
+
+
+async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredChunks:
+    """Return a document's chunks as they are stored, and what was read in them."""
+    chunks = await records.get_document_chunks(document_id)
+    extractions = await records.get_extractions([chunk.id for chunk in chunks])
+    return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
+
+
+def _change(basis: Document, document: Document, plan: ChunkPlan, extractions: Sequence[Extraction]) -> DocumentChange:
+    return DocumentChange(
+        basis=basis,
+        document=document,
+        chunks=plan.written,
+        removed_chunks=plan.removed,
+        replaced=plan.replaced,
+        extractions=(*extractions, *plan.moved),
+        passages=plan.passages,
+        terms=plan.terms,
+    )
+
+
+def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
+    failed = [item for item in extractions if item.error]
+    return replace(
+        document,
+        status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
+        error=_describe_failures(failed, chunk_count),
+        chunk_count=chunk_count,
+        usage=sum((item.usage for item in extractions), document.usage),
+        updated_at=utc_now(),
+    )
+
+
+def _describe_failures(failed: Sequence[Extraction], chunk_count: int) -> str:
+    if not failed:
+        return ""
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    message = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
+    return message[:_MAX_ERROR_LENGTH]
+
+
+async def _compute(work: Callable[[], T], characters: int) -> T:
+    return work() if characters < _THREAD_FROM_CHARACTERS else await asyncio.to_thread(work)

@@ -1,0 +1,213 @@
+"""One description out of many fragments.
+
+Fragments come in, in canonical order; a description and what it cost go out. Few and short ones are joined as they
+are. More are summarised by the chat model: in one call if it can read them all, else group by group, and the groups'
+summaries again, until one is left (map and reduce).
+
+The requests are a function of the fragments alone, and a group ends after a fragment whose own hash says so. A
+fragment that comes or goes therefore changes its group and the groups above it, and no other; with kept replies only
+those are asked again, and the cost follows the change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from string import Template
+
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.errors import BadModelReply, ContextTooLong
+from heliograph.ids import content_hash
+from heliograph.ingest.tasks import gather_or_cancel
+from heliograph.models import Usage
+from heliograph.prompts import load_prompt
+from heliograph.settings import IngestSettings
+from heliograph.text.tokens import count_tokens, cut_to_tokens
+
+__all__ = ["FRAGMENT_SEPARATOR", "DescriptionSummarizer", "Summary", "join_fragments"]
+
+_log = logging.getLogger(__name__)
+
+FRAGMENT_SEPARATOR = "<SEP>"
+
+# Ends of groups are drawn so often that a group rarely grows until it must be cut for its size: such a cut is the
+# one thing that can move when a fragment comes or goes.
+_GROUPS_PER_CONTEXT = 4
+_HASH_RANGE = 1 << 32
+# Of ten tokens of English about seven are words.
+_WORDS_PER_TOKEN = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A description and the tokens that chat models spent on it now."""
+
+    text: str
+    usage: Usage
+
+
+@lru_cache(maxsize=16_384)
+def _token_count(fragment: str) -> int:
+    # The fragments of a hub are joined again with every document that mentions it.
+    return count_tokens(fragment)
+
+
+def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
+    """Return the first whole fragments that fit, joined by `<SEP>`.
+
+    Args:
+        fragments: In canonical order; empty ones and repeats are left out, none at all gives an empty text.
+        max_tokens: o200k_base tokens of the result; if the first fragment alone has more, it is cut.
+    """
+    distinct = _distinct(fragments)
+    joined = FRAGMENT_SEPARATOR.join(distinct)
+    if _byte_count(joined) <= max_tokens:
+        return joined
+    total, separator = 0, _token_count(FRAGMENT_SEPARATOR)
+    for count, fragment in enumerate(distinct):
+        total += _token_count(fragment) + (separator if count else 0)
+        if total > max_tokens:
+            return FRAGMENT_SEPARATOR.join(distinct[:count]) or cut_to_tokens(fragment, max_tokens)
+    return joined
+
+
+class DescriptionSummarizer:
+    """Makes descriptions; safe to call from many tasks at once."""
+
+    def __init__(self, chat: ChatModel | None, settings: IngestSettings) -> None:
+        """Keep the parts.
+
+        Args:
+            chat: Summarises; without one, fragments are joined.
+            settings: Its `summary_*` settings and `language` are read.
+        """
+        self._chat = chat
+        self._settings = settings
+
+    def is_needed(self, fragments: Sequence[str]) -> bool:
+        """Whether these fragments are to be summarised by a chat model, and there is one.
+
+        One fragment is never summarised; several are from `summary_fragments` or from `summary_tokens` on.
+        """
+        distinct = _distinct(fragments)
+        if self._chat is None or len(distinct) < 2:
+            return False
+        if len(distinct) >= self._settings.summary_fragments:
+            return True
+        limit = self._settings.summary_tokens
+        return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
+
+    async def summarize(self, name: str, fragments: Sequence[str], language: str = "") -> Summary:
+        """Return one description of `name`.
+
+        Fragments that need no summary are joined. So are those of which the model makes nothing usable, with a
+        warning; that description is made again when a fragment comes or goes.
+
+        Args:
+            name: What the fragments speak of, as the description shall call it.
+            fragments: What is said of it, in canonical order.
+            language: Language to write in where the settings name none; empty means that of the fragments.
+
+        Raises:
+            ModelError: The model could not be asked (it is down, too slow, or refuses for now).
+        """
+        chat = self._chat
+        if chat is None or not self.is_needed(fragments):
+            return Summary(join_fragments(fragments, self._settings.summary_tokens), Usage())
+        run = _Run(chat, self._settings, name, language)
+        try:
+            text = await run.reduce(_distinct(fragments))
+        except (BadModelReply, ContextTooLong) as error:
+            _log.warning("the description of %r is joined, not summarised: %s", name, error)
+            text = join_fragments(fragments, self._settings.summary_tokens)
+        return Summary(text, run.usage)
+
+
+class _Run:
+    """The calls that make one description."""
+
+    def __init__(self, chat: ChatModel, settings: IngestSettings, name: str, language: str) -> None:
+        self.usage = Usage()
+        self._chat = chat
+        self._settings = settings
+        self._name = name
+        self._language = settings.language or language or "the language of the statements"
+
+    async def reduce(self, fragments: list[str]) -> str:
+        """Summarise level by level until one description is left."""
+        limit = self._settings.summary_context_tokens
+        level = 0
+        while len(fragments) > 1:
+            groups = await asyncio.to_thread(_group, fragments, limit, level)
+            fragments = await gather_or_cancel(self._summarize(group) for group in groups)
+            level += 1
+        return fragments[0]
+
+    async def _summarize(self, group: list[str]) -> str:
+        if len(group) == 1:
+            return group[0]
+        reply = await self._chat.complete(self._request(group))
+        if not reply.from_cache:
+            self.usage += reply.usage
+        text = " ".join(reply.text.replace(FRAGMENT_SEPARATOR, " ").split())
+        if not text:
+            raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
+        return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
+
+    def _request(self, group: list[str]) -> ChatRequest:
+        lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)
+        text = Template(load_prompt("summarize")).substitute(
+            name=json.dumps(self._name, ensure_ascii=False),
+            marker=f"=== {content_hash(lines)[:16]} ===",
+            fragments=lines,
+            language=self._language,
+            words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
+        )
+        return ChatRequest((ChatMessage("user", text),), Purpose.SUMMARY)
+
+
+def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
+    """Part fragments into runs of at most `limit` tokens, fewer than there are fragments.
+
+    If all fit into one run, that is it. Otherwise a run ends after a fragment whose hash falls below a threshold in
+    proportion to its length, so that runs of about a quarter of the limit come out wherever they start; and before a
+    fragment for which there is no room.
+    """
+    cut = [cut_to_tokens(fragment, limit // 2) for fragment in fragments]
+    sizes = [count_tokens(fragment) for fragment in cut]
+    if sum(sizes) <= limit:
+        return [cut]
+    groups: list[list[str]] = [[]]
+    total = 0
+    for fragment, size in zip(cut, sizes, strict=True):
+        if total + size > limit:
+            groups.append([])
+            total = 0
+        groups[-1].append(fragment)
+        total += size
+        if _draw(fragment, level) * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
+            groups.append([])
+            total = 0
+    groups = [group for group in groups if group]
+    # Every level must get shorter; where chance parted all fragments, they go in pairs.
+    return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
+
+
+def _draw(fragment: str, level: int) -> int:
+    """Return a number below `_HASH_RANGE` that depends on the fragment, and on the level so that levels differ."""
+    data = fragment.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=4, salt=level.to_bytes(4, "little")).digest(), "little")
+
+
+def _byte_count(text: str) -> int:
+    """Return the bytes of a text, of which there are never fewer than tokens and which are far faster to count."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _distinct(fragments: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(fragment for fragment in fragments if fragment.strip()))

@@ -1,0 +1,1 @@
+"""From a question to a context and an answer: keywords, channels, merging, budget, references."""

@@ -1,0 +1,98 @@
+"""From a retrieval to an `Answer`: by a chat model, or without one.
+
+What needs no model comes from `answer_offline`: the context or prompt that was asked for in place of an answer, the
+statement that nothing was found, and, where no chat model is configured, quoted sentences. A model that fails raises;
+its failure never turns into an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
+from heliograph.errors import InvalidRequestError
+from heliograph.models import Usage
+from heliograph.query.extractive import extractive_answer, nothing_found
+from heliograph.query.models import Answer, AnswerKind
+from heliograph.query.plan import Plan
+from heliograph.query.prompt import drops_user_prompt, show_prompt, system_prompt
+from heliograph.query.retrieved import Retrieval
+
+__all__ = ["answer_offline", "answer_request", "answer_with", "answering_model", "finished_answer"]
+
+
+def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) -> ChatModel | None:
+    """Return the chat model if it is to write the answer, or None when none is needed or there.
+
+    Raises:
+        InvalidRequestError: The mode is bypass and there is no chat model.
+    """
+    if plan.param.only_need_context or plan.param.only_need_prompt or retrieval.failure is not None:
+        return None
+    if chat is None and not plan.channels:
+        raise InvalidRequestError(
+            f"mode {plan.mode.value!r} needs a chat model and none is configured; set HELIOGRAPH_CHAT__MODEL, "
+            "give QueryParam(chat_model=...), or use another mode"
+        )
+    return chat
+
+
+async def answer_offline(plan: Plan, retrieval: Retrieval) -> Answer:
+    """Return the answer for which no chat model is needed, or none is there."""
+    if retrieval.failure is not None:
+        is_answer = not (plan.param.only_need_context or plan.param.only_need_prompt)
+        return _answer(plan, retrieval, nothing_found(retrieval) if is_answer else "", AnswerKind.NOTHING_FOUND)
+    if plan.param.only_need_prompt:
+        return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
+    if plan.param.only_need_context:
+        return _answer(plan, retrieval, retrieval.context.text, AnswerKind.CONTEXT)
+    text = await asyncio.to_thread(extractive_answer, plan.question, retrieval.context)
+    if not text:
+        return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
+    return _answer(plan, retrieval, text, AnswerKind.EXTRACTIVE)
+
+
+async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval) -> Answer:
+    """Return the answer that a chat model writes.
+
+    Raises:
+        ModelError: It failed.
+    """
+    reply = await chat.complete(answer_request(plan, retrieval))
+    return finished_answer(plan, retrieval, reply.text, reply)
+
+
+def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
+    """Return what the chat model is asked: system prompt, history, question."""
+    prompt = _prompt(plan, retrieval)
+    system = (ChatMessage("system", prompt),) if prompt else ()
+    return ChatRequest((*system, *plan.history, ChatMessage("user", plan.question)), Purpose.ANSWER)
+
+
+def finished_answer(plan: Plan, retrieval: Retrieval, text: str, reply: ChatReply | None) -> Answer:
+    """Return what a chat model wrote as an answer; `reply` is None when a stream did not tell how it ended."""
+    answer = _answer(plan, retrieval, text, AnswerKind.GENERATED)
+    if reply is None:
+        return answer
+    warnings = answer.warnings if reply.is_complete else (*answer.warnings, "the answer was cut at a length limit")
+    return Answer(
+        text,
+        AnswerKind.GENERATED,
+        retrieval,
+        is_complete=reply.is_complete,
+        from_cache=reply.from_cache,
+        warnings=warnings,
+        usage=retrieval.usage + (Usage() if reply.from_cache else reply.usage),
+    )
+
+
+def _answer(plan: Plan, retrieval: Retrieval, text: str, kind: AnswerKind) -> Answer:
+    warnings = retrieval.warnings
+    if drops_user_prompt(plan) and kind in (AnswerKind.GENERATED, AnswerKind.PROMPT):
+        warnings = (*warnings, "system_prompt has no {user_prompt}, so user_prompt is not used")
+    return Answer(text, kind, retrieval, warnings=warnings, usage=retrieval.usage)
+
+
+def _prompt(plan: Plan, retrieval: Retrieval) -> str:
+    """Return the system prompt; in a mode that searches nothing only the caller's, as it is."""
+    return system_prompt(plan, retrieval.context.text) if plan.channels else plan.system_prompt

@@ -1,0 +1,18 @@
+"""The vector channel: chunks near the question itself."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.query.channels.base import Findings
+from heliograph.stores.base import Store
+from heliograph.stores.changeset import Collection
+
+__all__ = ["search_chunks"]
+
+
+async def search_chunks(store: Store, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+    """Return the `top_k` nearest chunks."""
+    hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_score)
+    return Findings(chunk_ids=[hit.id for hit in hits])

@@ -1,0 +1,114 @@
+"""Joining what was kept into a `Context`: numbered references, marked chunks, and the text.
+
+References are numbered after the last cut, so that every number stands for a document that is really quoted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from heliograph.models import Chunk
+from heliograph.query.context_format import ContextFormat, ContextRows
+from heliograph.query.merging import MergedChunks
+from heliograph.query.plan import Plan
+from heliograph.query.references import MAX_SOURCES, first_reference, number_sources, sources_of
+from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation
+from heliograph.query.selection import Selection
+
+__all__ = ["KeptChunks", "build_context", "chunks_to_name"]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChunks:
+    """Chunks that fit.
+
+    Attributes:
+        chunks: Each with the reranker's score, None without one.
+        bodies: Per chunk what `ContextFormat.chunk_body` gave.
+        sources: Source per chunk id, also for the chunks of entities and relations.
+        warnings: Why there are fewer than one would expect.
+    """
+
+    chunks: Sequence[tuple[Chunk, float | None]]
+    bodies: Sequence[str]
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
+    """Return all chunks whose source will be shown: the chunks themselves, and those of entities and relations."""
+    ids = set(chunk_ids)
+    for entity in selection.entities:
+        ids.update(entity.chunk_ids[:MAX_SOURCES])
+    for item in selection.relations:
+        ids.update(item.relation.chunk_ids[:MAX_SOURCES])
+    return list(ids)
+
+
+def build_context(
+    plan: Plan, form: ContextFormat, selection: Selection, merged: MergedChunks, kept: KeptChunks
+) -> Context:
+    """Return the context; without entities, relations and chunks an empty one."""
+    references = number_sources(kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks)
+    numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
+    chunks = _retrieved_chunks(merged, kept, numbers)
+    if not (selection.entities or selection.relations or chunks):
+        return Context()
+    _log_marks(chunks)
+    named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
+    named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
+    return Context(
+        text=form.render(_rows(plan, form, selection, chunks, kept.bodies, references)),
+        entities=tuple(
+            RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
+        ),
+        relations=tuple(
+            RetrievedRelation(item.relation, item.degree, sources, first_reference(sources, numbers))
+            for item, sources in named_relations
+        ),
+        chunks=chunks,
+        references=references,
+    )
+
+
+def _retrieved_chunks(merged: MergedChunks, kept: KeptChunks, numbers: Mapping[str, int]) -> tuple[RetrievedChunk, ...]:
+    found: list[RetrievedChunk] = []
+    all_marks = merged.marks([chunk.id for chunk, _ in kept.chunks])
+    for (chunk, score), marks in zip(kept.chunks, all_marks, strict=True):
+        source = kept.sources.get(chunk.id, "")
+        reference_id = str(numbers[source]) if source else ""
+        found.append(RetrievedChunk(chunk, source, reference_id, marks, score))
+    return tuple(found)
+
+
+def _rows(
+    plan: Plan,
+    form: ContextFormat,
+    selection: Selection,
+    chunks: Sequence[RetrievedChunk],
+    bodies: Sequence[str],
+    references: Sequence[Reference],
+) -> ContextRows:
+    return ContextRows(
+        has_graph=plan.uses_graph,
+        entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
+        relations=[
+            form.relation_row(place, item.relation, item.degree)
+            for place, item in enumerate(selection.relations, start=1)
+        ],
+        chunks=[
+            form.chunk_row(place, item.reference_id, body)
+            for place, (item, body) in enumerate(zip(chunks, bodies, strict=True), start=1)
+        ],
+        references=references,
+    )
+
+
+def _log_marks(chunks: Sequence[RetrievedChunk]) -> None:
+    """Log how each final chunk was found, like `E5/2 R2/1 C1/1`; of several marks the last, as LightRAG does."""
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in chunks))

@@ -1,0 +1,236 @@
+"""How a context is written, and what each row of it costs.
+
+A context is a few sections, each a heading and a fenced block of rows. Retrieved text is data: a fence is longer than
+any run of backticks inside its block, so nothing in a document can end it. `json` writes one JSON object a row, as
+LightRAG 1.5.7 lays it out; `csv` writes the tables of seed 001.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from heliograph.models import Chunk, Entity, Relation
+from heliograph.query.budget import Cost
+from heliograph.query.retrieved import Reference
+from heliograph.text.rows import entity_row, relation_row
+from heliograph.text.tokens import count_tokens
+
+__all__ = ["ContextFormat", "ContextRows", "context_format", "shown_source"]
+
+_BACKTICKS = re.compile(r"`{3,}")
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+_LONGEST_RUN = 64
+_HEADING_SEPARATOR = " > "
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+# Wrapping a chunk in a row adds less than this per added character, whatever the tokenizer joins or splits.
+_TOKENS_PER_ADDED_CHARACTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRows:
+    """The rows of a context's sections; `has_graph` says whether entities and relations have sections at all."""
+
+    has_graph: bool
+    entities: Sequence[str] = ()
+    relations: Sequence[str] = ()
+    chunks: Sequence[str] = ()
+    references: Sequence[Reference] = ()
+
+
+class ContextFormat(ABC):
+    """One way of writing rows."""
+
+    language: ClassVar[str]
+    headings: ClassVar[Mapping[str, str]]
+    headers: ClassVar[Mapping[str, str]]
+
+    @abstractmethod
+    def entity_row(self, place: int, entity: Entity) -> str:
+        """Return an entity's row; `place` counts from 1."""
+
+    @abstractmethod
+    def relation_row(self, place: int, relation: Relation, degree: int) -> str:
+        """Return a relation's row."""
+
+    @abstractmethod
+    def chunk_body(self, chunk: Chunk) -> str:
+        """Return a chunk's row without its beginning, which holds what is known last: its reference."""
+
+    @abstractmethod
+    def chunk_row(self, place: int, reference_id: str, body: str) -> str:
+        """Return a chunk's row, given its body."""
+
+    @abstractmethod
+    def entity_cost(self, place: int, entity: Entity) -> Cost:
+        """Return what an entity's row costs."""
+
+    @abstractmethod
+    def relation_cost(self, place: int, relation: Relation, degree: int) -> Cost:
+        """Return what a relation's row costs."""
+
+    def chunk_bound(self, chunk: Chunk, row: str) -> int:
+        """Return a number of tokens that a chunk's row does not exceed."""
+        known = chunk.token_count or 4 * len(chunk.text)
+        # A table makes one character of a pair of line ends; that takes nothing away from the tokens.
+        added = len(row) - len(chunk.text) + chunk.text.count("\r\n")
+        return known + _TOKENS_PER_ADDED_CHARACTER * added
+
+    def frame_tokens(self, *, has_graph: bool) -> int:
+        """Return the tokens of a context without any row."""
+        return self._frames[has_graph]
+
+    def render(self, rows: ContextRows) -> str:
+        """Return the whole context."""
+        sections: list[str] = []
+        if rows.has_graph:
+            sections.append(self._section("entities", rows.entities))
+            sections.append(self._section("relations", rows.relations))
+        sections.append(self._section("chunks", rows.chunks))
+        sections.append(_references(rows.references))
+        return "\n".join(sections)
+
+    @cached_property
+    def _frames(self) -> tuple[int, int]:
+        return (
+            count_tokens(self.render(ContextRows(has_graph=False))),
+            count_tokens(self.render(ContextRows(has_graph=True))),
+        )
+
+    def _section(self, name: str, rows: Iterable[str]) -> str:
+        body = "\n".join(row for row in (self.headers.get(name, ""), *rows) if row)
+        return f"{self.headings[name]}\n\n{_fenced(body, self.language)}"
+
+
+class JsonContext(ContextFormat):
+    """One JSON object a row. Rows of entities and relations cost what was counted when they were folded."""
+
+    language: ClassVar[str] = "json"
+    headings: ClassVar[Mapping[str, str]] = {
+        "entities": "Entities of the knowledge graph, one JSON object a line:",
+        "relations": "Relations between entities, one JSON object a line:",
+        "chunks": "Passages of the documents, one JSON object a line; `reference_id` is the number of the document:",
+    }
+    headers: ClassVar[Mapping[str, str]] = {}
+
+    def entity_row(self, place: int, entity: Entity) -> str:  # noqa: ARG002 (overrides, here and below)
+        return entity_row(entity.name, entity.type, entity.description)
+
+    def relation_row(self, place: int, relation: Relation, degree: int) -> str:  # noqa: ARG002
+        return relation_row(relation.source, relation.target, relation.description)
+
+    def chunk_body(self, chunk: Chunk) -> str:
+        headings = f', "content_headings": {_encode(_HEADING_SEPARATOR.join(chunk.headings))}' if chunk.headings else ""
+        return f', "content": {_encode(chunk.text)}{headings}}}'
+
+    def chunk_row(self, place: int, reference_id: str, body: str) -> str:  # noqa: ARG002
+        return f'{{"reference_id": "{reference_id}"{body}'
+
+    def entity_cost(self, place: int, entity: Entity) -> Cost:
+        alone = entity.token_count or count_tokens(self.entity_row(place, entity))
+        return Cost(alone, alone + _newline_cost(entity.description))
+
+    def relation_cost(self, place: int, relation: Relation, degree: int) -> Cost:
+        alone = relation.token_count or count_tokens(self.relation_row(place, relation, degree))
+        return Cost(alone, alone + _newline_cost(relation.description))
+
+
+class CsvContext(ContextFormat):
+    """Comma-separated tables with a header, quoted by RFC 4180 except that a row ends in one newline."""
+
+    language: ClassVar[str] = "csv"
+    headings: ClassVar[Mapping[str, str]] = {
+        "entities": "Table of the entities of the knowledge graph:",
+        "relations": "Table of the relations between entities:",
+        "chunks": "Table of passages of the documents; `reference_id` is the number of the document:",
+    }
+    headers: ClassVar[Mapping[str, str]] = {
+        "entities": "id,entity,type,description,rank",
+        "relations": "id,source,target,description,keywords,weight,rank",
+        "chunks": "id,reference_id,headings,content",
+    }
+
+    def entity_row(self, place: int, entity: Entity) -> str:
+        return _csv_row(place, entity.name, entity.type, entity.description, entity.degree)
+
+    def relation_row(self, place: int, relation: Relation, degree: int) -> str:
+        keywords = ",".join(relation.keywords)
+        weight = f"{relation.weight:g}"
+        return _csv_row(place, relation.source, relation.target, relation.description, keywords, weight, degree)
+
+    def chunk_body(self, chunk: Chunk) -> str:
+        return _csv_row(_HEADING_SEPARATOR.join(chunk.headings), chunk.text)
+
+    def chunk_row(self, place: int, reference_id: str, body: str) -> str:
+        return f"{place},{reference_id},{body}"
+
+    def entity_cost(self, place: int, entity: Entity) -> Cost:
+        return _counted(self.entity_row(place, entity))
+
+    def relation_cost(self, place: int, relation: Relation, degree: int) -> Cost:
+        return _counted(self.relation_row(place, relation, degree))
+
+
+_FORMATS: Mapping[str, ContextFormat] = {"json": JsonContext(), "csv": CsvContext()}
+
+
+def context_format(name: str) -> ContextFormat:
+    """Return the format of this name, `json` or `csv`."""
+    return _FORMATS[name]
+
+
+def _csv_row(*cells: object) -> str:
+    """Return one row of CSV without its line end; line ends inside cells are newlines."""
+    line = io.StringIO()
+    # The writer quotes cells that hold its own line end, so it must be told the real one.
+    csv.writer(line, lineterminator="\n").writerow(
+        [cell.replace("\r\n", "\n").replace("\r", "\n") if isinstance(cell, str) else cell for cell in cells]
+    )
+    return line.getvalue()[:-1]
+
+
+def shown_source(source: str) -> str:
+    """Return a document's source on one line."""
+    return _BREAKS.sub(" ", source)
+
+
+def _references(references: Iterable[Reference]) -> str:
+    lines = (f"[{reference.reference_id}] {shown_source(reference.source)}" for reference in references)
+    return f"List of the documents, by number:\n\n{_fenced(chr(10).join(lines), '')}"
+
+
+def _fenced(body: str, language: str) -> str:
+    longest = max(map(len, _BACKTICKS.findall(body))) if "```" in body else 2
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{body}\n{fence}\n"
+
+
+def _counted(row: str) -> Cost:
+    return Cost(count_tokens(row), count_tokens(row + "\n"))
+
+
+def _newline_cost(description: str) -> int:
+    """Return what a newline adds to the JSON row that ends in this description: nearly always nothing.
+
+    The encoding joins a newline to the run of punctuation before it, so only that run matters.
+    """
+    length = len(description)
+    start, least = length, max(0, length - _LONGEST_RUN)
+    while start > least and not (description[start - 1].isalnum() or description[start - 1].isspace()):
+        start -= 1
+    if start > least and description[start - 1] == " ":
+        start -= 1
+    return _newline_after(description[start:] if start == 0 else f"a{description[start:]}")
+
+
+@lru_cache(maxsize=4096)
+def _newline_after(end: str) -> int:
+    row = f'{{"a": {_encode(end)}}}'
+    return count_tokens(row + "\n") - count_tokens(row)

@@ -1,0 +1,154 @@
+"""Retrievals as plain dicts: the shape that `query_data` returns and structured answers contain.
+
+A superset of what the seeds and LightRAG 1.5.7 give. Where they differ, the plain field follows the seed and the
+other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and relations
+carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from heliograph.query.retrieved import (
+    Context,
+    Failure,
+    Mode,
+    Reference,
+    Retrieval,
+    RetrievedChunk,
+    RetrievedEntity,
+    RetrievedRelation,
+)
+
+__all__ = ["SEPARATOR", "context_data", "query_data", "reference_data", "retrieval_metadata"]
+
+SEPARATOR = "<SEP>"
+
+
+def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> dict[str, Any]:
+    """Return status, message, data and metadata of a retrieval.
+
+    When nothing was found, `data` is empty and the metadata gives `failure_reason` and `mode`; when something was
+    found and nothing fits the budget, `data` holds four empty lists.
+
+    Args:
+        retrieval: What was found.
+        include_chunk_content: Whether references list the texts of their chunks.
+    """
+    is_empty = retrieval.failure not in (None, Failure.EMPTY_CONTEXT)
+    return {
+        "status": retrieval.status,
+        "message": retrieval.message,
+        "data": {} if is_empty else context_data(retrieval.context, include_chunk_content),
+        "metadata": retrieval_metadata(retrieval),
+    }
+
+
+def context_data(context: Context, include_chunk_content: bool = False) -> dict[str, Any]:
+    """Return the four lists of a context: entities, relationships, chunks and references."""
+    return {
+        "entities": [_entity(item) for item in context.entities],
+        "relationships": [_relation(item) for item in context.relations],
+        "chunks": [_chunk(item) for item in context.chunks],
+        "references": reference_data(context, include_chunk_content),
+    }
+
+
+def reference_data(context: Context, include_chunk_content: bool = False) -> list[dict[str, Any]]:
+    """Return the references of a context, on request each with the texts of its chunks under `content`."""
+    if not include_chunk_content:
+        return [_reference(reference) for reference in context.references]
+    texts: dict[str, list[str]] = {}
+    for item in context.chunks:
+        texts.setdefault(item.reference_id, []).append(item.chunk.text)
+    return [
+        _reference(reference) | {"content": texts.get(reference.reference_id, [])} for reference in context.references
+    ]
+
+
+def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
+    """Return mode, keywords and counts, and what went wrong if something did."""
+    metadata: dict[str, Any] = {
+        "query_mode": retrieval.mode.value,
+        "keywords": {
+            "high_level": list(retrieval.keywords.high_level),
+            "low_level": list(retrieval.keywords.low_level),
+        },
+    }
+    if retrieval.failure:
+        metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
+    if retrieval.mode is not Mode.BYPASS:
+        metadata["processing_info"] = _processing_info(retrieval)
+    if retrieval.warnings:
+        metadata["warnings"] = list(retrieval.warnings)
+    return metadata
+
+
+def _processing_info(retrieval: Retrieval) -> dict[str, int]:
+    info = retrieval.info
+    if retrieval.mode is Mode.NAIVE:
+        return {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
+    return {
+        "total_entities_found": info.total_entities_found,
+        "total_relations_found": info.total_relations_found,
+        "entities_after_truncation": info.entities_after_truncation,
+        "relations_after_truncation": info.relations_after_truncation,
+        "merged_chunks_count": info.merged_chunks_count,
+        "final_chunks_count": info.final_chunks_count,
+    }
+
+
+def _entity(item: RetrievedEntity) -> dict[str, Any]:
+    entity = item.entity
+    return {
+        "entity_name": entity.name,
+        "entity_type": entity.type,
+        "description": entity.description,
+        "source_id": SEPARATOR.join(entity.chunk_ids),
+        "file_path": SEPARATOR.join(item.sources),
+        "created_at": _iso(entity.created_at),
+        "created_at_unix": entity.created_at,
+        "reference_id": item.reference_id,
+    }
+
+
+def _relation(item: RetrievedRelation) -> dict[str, Any]:
+    relation = item.relation
+    return {
+        "src_id": relation.source,
+        "tgt_id": relation.target,
+        "description": relation.description,
+        "keywords": ",".join(relation.keywords),
+        "weight": relation.weight,
+        "source_id": SEPARATOR.join(relation.chunk_ids),
+        "file_path": SEPARATOR.join(item.sources),
+        "created_at": _iso(relation.created_at),
+        "created_at_unix": relation.created_at,
+        "reference_id": item.reference_id,
+    }
+
+
+def _chunk(item: RetrievedChunk) -> dict[str, Any]:
+    chunk = item.chunk
+    return {
+        "reference_id": item.reference_id,
+        "content": chunk.text,
+        "file_path": item.source,
+        "chunk_id": chunk.id,
+        "document_id": chunk.document_id,
+        "start": chunk.start,
+        "end": chunk.end,
+        "page": chunk.page,
+        "headings": list(chunk.headings),
+        "source_marks": [str(mark) for mark in item.marks],
+        "rerank_score": item.rerank_score,
+    }
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    return {"reference_id": reference.reference_id, "file_path": reference.source, "count": reference.count}
+
+
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -1,0 +1,241 @@
+"""From a question and its `QueryParam` to a `Plan`: checked, complete, nothing left to default.
+
+Every refusal is an `InvalidRequestError` that names the field, its value and what is allowed. The least length of a
+question follows LightRAG 1.5.7: weight 3, where each Chinese, Japanese or Korean character weighs 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from heliograph.chat.base import ChatMessage, ChatModel
+from heliograph.errors import InvalidRequestError
+from heliograph.query.models import Keywords, Mode, QueryParam
+from heliograph.query.modes import Channel, channels_of
+from heliograph.settings import QuerySettings
+
+__all__ = ["MAX_TOP_K", "Plan", "make_plan"]
+
+MAX_TOP_K = 10_000
+_LEAST_WEIGHT = 3
+_DEFAULT_RESPONSE_TYPE = "Multiple Paragraphs"
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+# Whole Unicode blocks of Chinese, Japanese and Korean writing, forms and punctuation included.
+_WIDE = re.compile(
+    "[\u1100-\u11ff\u2e80-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U00016fe0-\U00016fff\U0001aff0-\U0001b2ff\U00020000-\U0003ffff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A question ready to be answered.
+
+    Attributes:
+        question: Stripped; lone surrogates replaced by U+FFFD.
+        mode: The mode.
+        channels: What is searched, in the order of merging.
+        param: The parameters as given.
+        keywords: Given keywords, or None to find them.
+        history: Messages that come before the question.
+        response_type: Form of the answer.
+        user_prompt: Further instructions, those of the settings first; may be empty.
+        system_prompt: In place of the built-in prompt, if not empty.
+        chat_model: In place of the configured chat model, if not None.
+        top_k: Entities and relations searched.
+        chunk_top_k: Chunks searched and kept.
+        max_entity_tokens: Budget of the entities.
+        max_relation_tokens: Budget of the relations.
+        max_total_tokens: Budget of everything.
+        buffer_tokens: Held back from it.
+        related_chunks: Chunks picked per entity or relation.
+        chunk_picking: `vector`, `weight` or `shared_relations`.
+        context_format: `json` or `csv`.
+        enable_rerank: Whether a reranker is used if there is one.
+        min_score: Least cosine of a hit; None for the embedding model's own.
+        keyword_language: Language of keywords; empty for the question's.
+    """
+
+    question: str
+    mode: Mode
+    channels: tuple[Channel, ...]
+    param: QueryParam
+    keywords: Keywords | None
+    history: tuple[ChatMessage, ...]
+    response_type: str
+    user_prompt: str
+    system_prompt: str
+    chat_model: ChatModel | None
+    top_k: int
+    chunk_top_k: int
+    max_entity_tokens: int
+    max_relation_tokens: int
+    max_total_tokens: int
+    buffer_tokens: int
+    related_chunks: int
+    chunk_picking: str
+    context_format: str
+    enable_rerank: bool
+    min_score: float | None
+    keyword_language: str
+
+    @property
+    def uses_graph(self) -> bool:
+        """Whether entities or relations are searched, and so keywords are needed."""
+        return Channel.ENTITY in self.channels or Channel.RELATION in self.channels
+
+
+def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan:
+    """Check a question and fill in the defaults.
+
+    Raises:
+        InvalidRequestError: Something cannot be served as given.
+    """
+    _check_type("param", param, QueryParam)
+    mode = _checked_mode(param.mode)
+    return Plan(
+        question=_checked_question(question, mode, settings.max_question_characters),
+        mode=mode,
+        channels=channels_of(mode),
+        param=param,
+        keywords=_given_keywords(param),
+        history=_checked_history(param),
+        response_type=_text("response_type", param.response_type) or _DEFAULT_RESPONSE_TYPE,
+        user_prompt=_user_prompt(param, settings),
+        system_prompt=_text("system_prompt", param.system_prompt),
+        chat_model=_checked_model(param.chat_model),
+        top_k=_count("top_k", param.top_k, settings.top_k, MAX_TOP_K),
+        chunk_top_k=_count("chunk_top_k", param.chunk_top_k, settings.chunk_top_k, MAX_TOP_K),
+        max_entity_tokens=_count("max_entity_tokens", param.max_entity_tokens, settings.max_entity_tokens),
+        max_relation_tokens=_count("max_relation_tokens", param.max_relation_tokens, settings.max_relation_tokens),
+        max_total_tokens=_count("max_total_tokens", param.max_total_tokens, settings.max_total_tokens),
+        buffer_tokens=settings.buffer_tokens,
+        related_chunks=settings.related_chunks,
+        chunk_picking=_choice("chunk_picking", param.chunk_picking, settings.chunk_picking),
+        context_format=_choice("context_format", param.context_format, settings.context_format),
+        enable_rerank=settings.enable_rerank if param.enable_rerank is None else param.enable_rerank,
+        min_score=settings.min_score,
+        keyword_language=settings.keyword_language,
+    )
+
+
+def _checked_mode(mode: Mode | str) -> Mode:
+    try:
+        return Mode(mode)
+    except ValueError:
+        raise InvalidRequestError(f"mode is {mode!r}; use one of {', '.join(Mode)}") from None
+
+
+def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
+    text = _text("question", question).strip()
+    if len(text) > max_characters:
+        raise InvalidRequestError(
+            f"the question has {len(text):,} characters; ask in at most {max_characters:,} (max_question_characters)"
+        )
+    if not text:
+        raise InvalidRequestError("the question is empty; ask something")
+    if channels_of(mode) and _weight(text) < _LEAST_WEIGHT:
+        raise InvalidRequestError(
+            f"the question {text!r} is too short to search for; use at least {_LEAST_WEIGHT} characters, where each "
+            "Chinese, Japanese or Korean one counts as 2, or mode 'bypass'"
+        )
+    return text
+
+
+def _weight(text: str) -> int:
+    start = text[:_LEAST_WEIGHT]
+    return len(start) + len(_WIDE.findall(start))
+
+
+def _given_keywords(param: QueryParam) -> Keywords | None:
+    high = _keyword_list("hl_keywords", param.hl_keywords)
+    low = _keyword_list("ll_keywords", param.ll_keywords)
+    return Keywords(high, low) if high or low else None
+
+
+def _keyword_list(name: str, value: object) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    words = _items(name, value, "strings")
+    if not all(isinstance(word, str) for word in words):
+        raise InvalidRequestError(f"{name} is {value!r:.200}; give a list of strings")
+    return tuple(text for word in words if (text := _text(name, word)).strip())
+
+
+def _checked_history(param: QueryParam) -> tuple[ChatMessage, ...]:
+    items = _items("conversation_history", param.conversation_history or (), "messages")
+    messages = [_message(index, item) for index, item in enumerate(items)]
+    turns = _count("history_turns", param.history_turns, 0, least=0)
+    starts = [index for index, message in enumerate(messages) if message.role == "user"]
+    first = starts[-turns] if 0 < turns <= len(starts) else 0
+    return tuple(messages[first:])
+
+
+def _message(index: int, item: object) -> ChatMessage:
+    if isinstance(item, ChatMessage):
+        return item
+    given: Mapping[str, Any] = item if isinstance(item, Mapping) else {}
+    role, content = given.get("role"), given.get("content")
+    if role not in ("system", "user", "assistant") or not isinstance(content, str):
+        raise InvalidRequestError(
+            f"conversation_history[{index}] is {item!r:.200}; give {{'role': 'user', 'content': '...'}}, "
+            "with role 'system', 'user' or 'assistant'"
+        )
+    return ChatMessage(role, _text("content", content))
+
+
+def _checked_model(model: ChatModel | None) -> ChatModel | None:
+    if model is not None:
+        _check_type("chat_model", model, ChatModel)
+    return model
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidRequestError(f"{name} is {value!r:.200}; give a {kind.__module__}.{kind.__name__}")
+
+
+def _user_prompt(param: QueryParam, settings: QuerySettings) -> str:
+    prefix = "" if param.disable_user_prompt_prefix else settings.user_prompt_prefix
+    parts = (prefix.strip(), _text("user_prompt", param.user_prompt).strip())
+    return "\n\n".join(part for part in parts if part)
+
+
+def _count(name: str, value: object, default: int, maximum: int | None = None, *, least: int = 1) -> int:
+    if value is None:
+        value = default
+    if not isinstance(value, int) or isinstance(value, bool):
+        shown = f"{value!r:.200}"
+    elif least <= value <= (value if maximum is None else maximum):
+        return value
+    else:
+        # Python refuses to print numbers of thousands of digits.
+        shown = str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
+    allowed = f"at least {least}" if maximum is None else f"from {least} to {maximum:,}"
+    raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
+
+
+def _choice(name: str, value: object, default: str) -> str:
+    if value is None:
+        return default
+    allowed: tuple[str, ...] = get_args(QuerySettings.model_fields[name].annotation)
+    if value not in allowed:
+        raise InvalidRequestError(f"{name} is {value!r:.200}; use one of {', '.join(allowed)}")
+    return str(value)
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{name} is {value!r:.200}; it must be a string")
+    return _LONE_SURROGATE.sub("\ufffd", value)
+
+
+def _items(name: str, value: object, kind: str) -> Sequence[Any]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise InvalidRequestError(f"{name} is {value!r:.200}; give a list of {kind}")
+    return value

@@ -1,0 +1,220 @@
+"""What retrieval found for one question, frozen.
+
+A `Retrieval` holds the keywords, the counts and the `Context`: the entities, relations and chunks that fit the
+budgets, the documents they come from, and the text that a chat model reads. `heliograph.query.data` renders it as
+plain dicts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from heliograph.models import Chunk, Entity, Relation, Usage
+
+__all__ = [
+    "Context",
+    "Failure",
+    "Keywords",
+    "Mode",
+    "ProcessingInfo",
+    "Reference",
+    "Retrieval",
+    "RetrievedChunk",
+    "RetrievedEntity",
+    "RetrievedRelation",
+    "SourceMark",
+]
+
+
+class Mode(StrEnum):
+    """How a question is answered; `heliograph.query.modes` says which channels each one uses."""
+
+    LOCAL = "local"
+    GLOBAL = "global"
+    HYBRID = "hybrid"
+    MIX = "mix"
+    NAIVE = "naive"
+    BYPASS = "bypass"
+
+
+class Failure(StrEnum):
+    """Why a question has no context. An outage is never one of these: it is raised."""
+
+    NO_KEYWORDS = "no_keywords"
+    NO_RESULTS = "no_results"
+    EMPTY_CONTEXT = "empty_context"
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """What is searched for.
+
+    Attributes:
+        high_level: Themes; searched among the relations.
+        low_level: Names and details; searched among the entities.
+    """
+
+    high_level: tuple[str, ...] = ()
+    low_level: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMark:
+    """How a chunk was found; written `E5/2`.
+
+    Attributes:
+        channel: `C` by its own vector, `E` through entities, `R` through relations.
+        frequency: Selected entities or relations that list the chunk; 1 for `C`.
+        order: Place in that channel's list, from 1.
+    """
+
+    channel: Literal["C", "E", "R"]
+    frequency: int
+    order: int
+
+    def __str__(self) -> str:
+        return f"{self.channel}{self.frequency}/{self.order}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedEntity:
+    """An entity within the budget.
+
+    Attributes:
+        entity: The entity.
+        sources: Sources of its first 75 chunks, each once.
+        reference_id: The first reference among them, or empty.
+    """
+
+    entity: Entity
+    sources: tuple[str, ...]
+    reference_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedRelation:
+    """A relation within the budget.
+
+    Attributes:
+        relation: The relation.
+        degree: Degree of one end plus degree of the other.
+        sources: Sources of its first 75 chunks, each once.
+        reference_id: The first reference among them, or empty.
+    """
+
+    relation: Relation
+    degree: int
+    sources: tuple[str, ...]
+    reference_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedChunk:
+    """A chunk within the budget.
+
+    Attributes:
+        chunk: The chunk.
+        source: Source of its document.
+        reference_id: Number of that source in the list of references.
+        marks: How it was found: `C`, `E`, `R`, those that apply.
+        rerank_score: What the reranker gave it; None without one.
+    """
+
+    chunk: Chunk
+    source: str
+    reference_id: str
+    marks: tuple[SourceMark, ...]
+    rerank_score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A document that the context quotes.
+
+    Attributes:
+        reference_id: `"1"`, `"2"`, ...: most quoted first.
+        source: The document's source.
+        count: Chunks of it in the context.
+    """
+
+    reference_id: str
+    source: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an answer may draw on.
+
+    Attributes:
+        text: All of it as a chat model reads it; empty when there is nothing.
+        entities: Entities, best first.
+        relations: Relations, best first.
+        chunks: Chunks, best first.
+        references: Sources of the chunks.
+    """
+
+    text: str = ""
+    entities: tuple[RetrievedEntity, ...] = ()
+    relations: tuple[RetrievedRelation, ...] = ()
+    chunks: tuple[RetrievedChunk, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessingInfo:
+    """How many were found, and how many were left after each cut."""
+
+    total_entities_found: int = 0
+    total_relations_found: int = 0
+    entities_after_truncation: int = 0
+    relations_after_truncation: int = 0
+    merged_chunks_count: int = 0
+    final_chunks_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Everything that is known about a question before it is answered.
+
+    Attributes:
+        question: The question, stripped.
+        mode: The mode it was asked in.
+        keywords: What was searched for; empty in modes without keywords.
+        context: What was found and fits.
+        info: Counts.
+        failure: Why there is no context; None when there is one, and in mode bypass.
+        warnings: What did not go as one would expect, in words.
+        usage: Tokens that a chat model spent on keywords.
+    """
+
+    question: str
+    mode: Mode
+    keywords: Keywords = Keywords()
+    context: Context = Context()
+    info: ProcessingInfo = ProcessingInfo()
+    failure: Failure | None = None
+    warnings: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def status(self) -> Literal["success", "failure"]:
+        """Whether there is a context."""
+        return "success" if self.failure is None else "failure"
+
+    @property
+    def message(self) -> str:
+        """The status in words."""
+        match self.failure:
+            case None:
+                return "Query processed successfully"
+            case Failure.NO_KEYWORDS:
+                return "No keywords were found in the question; give hl_keywords or ll_keywords, or use mode 'naive'."
+            case Failure.NO_RESULTS if self.mode is Mode.NAIVE:
+                return "No relevant document chunks found."
+            case Failure.NO_RESULTS:
+                return "Query returned no results"
+            case Failure.EMPTY_CONTEXT:
+                return "Query returned empty dataset."

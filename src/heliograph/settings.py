@@ -1,0 +1,246 @@
+"""Every setting, and the only reader of the environment and of `heliograph.toml`.
+
+`Settings.load()` reads, later wins: defaults, `heliograph.toml` in the working directory, `HELIOGRAPH_<ROOM>__<NAME>`
+variables (for example `HELIOGRAPH_CHAT__MODEL`), then keyword arguments. Rooms get their own frozen model and never
+look elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from heliograph.errors import SettingsError
+
+__all__ = [
+    "ChatSettings",
+    "EmbeddingSettings",
+    "IngestSettings",
+    "QuerySettings",
+    "RerankSettings",
+    "Settings",
+    "StoreSettings",
+    "user_cache_dir",
+]
+
+
+class _Room(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+
+class StoreSettings(_Room):
+    """Where knowledge is kept."""
+
+    url: str = Field("sqlite:", description="Back end; the scheme chooses it.")
+    data_dir: Path = Field(
+        Path("heliograph_data"), description="Folder of the embedded store, one folder a workspace in it."
+    )
+    workspace: str = Field("default", pattern=r"^[\w][\w.\-]{0,63}$", description="Name of the workspace; a hard wall.")
+    write_timeout_seconds: float = Field(30.0, ge=0, description="How long a second writer waits before it is refused.")
+    durability: Literal["full", "normal"] = Field(
+        "full", description="`full` survives loss of power, `normal` survives a crash of the process."
+    )
+
+
+class ChatSettings(_Room):
+    """The chat model; without `model` everything works without one."""
+
+    model: str = Field("", description="Model name; empty means no chat model.")
+    base_url: str = Field("", description="Address of an OpenAI-compatible service; empty means OpenAI's own.")
+    api_key: SecretStr = Field(SecretStr(""), description="Key, if the service asks for one.")
+    timeout_seconds: float = Field(180.0, gt=0, description="Longest wait for one reply.")
+    max_concurrency: int = Field(4, ge=1, description="Calls under way at once.")
+    max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
+    temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature.")
+    max_output_tokens: int | None = Field(None, ge=1, description="Longest reply; empty leaves it to the model.")
+    context_tokens: int = Field(128_000, ge=512, description="The model's context window.")
+    json_mode: bool = Field(True, description="Ask for JSON objects where a reply is to be JSON.")
+    cache: bool = Field(True, description="Keep replies so that none is paid for twice.")
+
+
+class EmbeddingSettings(_Room):
+    """The embedding model; the default runs unplugged."""
+
+    provider: Literal["e5", "openai"] = Field("e5", description="`e5` is local, `openai` any compatible service.")
+    model: str = Field("", description="Model name, for `openai`.")
+    base_url: str = Field("", description="Address of an OpenAI-compatible service; empty means OpenAI's own.")
+    api_key: SecretStr = Field(SecretStr(""), description="Key, if the service asks for one.")
+    dimension: int = Field(0, ge=0, description="Length of the vectors, for `openai`; 0 asks the service once.")
+    send_dimension: bool = Field(False, description="Ask the service for this length (models that can shorten).")
+    max_input_tokens: int = Field(8192, ge=16, description="Longest text, for `openai`.")
+    query_prefix: str = Field("", description="Put before questions, for models that want it.")
+    document_prefix: str = Field("", description="Put before stored texts, for models that want it.")
+    max_batch_tokens: int = Field(8192, ge=64, description="Tokens in one request at the most.")
+    max_batch_texts: int = Field(64, ge=1, description="Texts in one request at the most.")
+    max_concurrency: int = Field(8, ge=1, description="Requests under way at once.")
+    timeout_seconds: float = Field(60.0, gt=0, description="Longest wait for one reply.")
+    max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
+    threads: int = Field(0, ge=0, description="Threads of the local model; 0 means one a core.")
+    cache_dir: Path | None = Field(
+        None, description="Where the local model's graph is built once; empty means the user's cache folder."
+    )
+
+
+class RerankSettings(_Room):
+    """Reranking of chunks before the budget; off until a reranker is given."""
+
+    min_score: float = Field(0.0, description="Chunks that score less are dropped; 0 keeps all.")
+    timeout_seconds: float = Field(30.0, gt=0, description="Longest wait for one reply.")
+
+
+class IngestSettings(_Room):
+    """From text to graph."""
+
+    chunk_tokens: int = Field(
+        0, ge=0, description="Longest chunk; 0 means 1200 with a chat model, else the embedding's window."
+    )
+    overlap_tokens: int = Field(100, ge=0, description="Tokens that neighbouring chunks share.")
+    split_by: str = Field("", description="Split on this string first.")
+    split_by_only: bool = Field(False, description="Never split elsewhere; a longer piece is an error.")
+    extractor: Literal["auto", "chat", "local", "none"] = Field(
+        "auto", description="`auto` uses the chat model if there is one."
+    )
+    entity_types: tuple[str, ...] = Field(
+        (
+            "person",
+            "creature",
+            "organization",
+            "location",
+            "event",
+            "concept",
+            "method",
+            "content",
+            "data",
+            "artifact",
+            "natural_object",
+        ),
+        description="Types that the chat model may use.",
+    )
+    language: str = Field("", description="Language of descriptions; empty means the document's.")
+    extraction_format: Literal["json", "delimiter"] = Field("json", description="Form of the model's replies.")
+    gleaning_passes: int = Field(1, ge=0, le=5, description="Further passes for what was missed.")
+    extraction_retries: int = Field(1, ge=0, le=5, description="Further tries when a reply is unusable.")
+    max_parallel_documents: int = Field(8, ge=1, description="Documents under way at once.")
+    max_document_characters: int = Field(100_000_000, ge=1, description="A longer document is refused by name.")
+    summary_fragments: int = Field(8, ge=2, description="Fragments from which on a description is summarised.")
+    summary_tokens: int = Field(1200, ge=50, description="Tokens from which on a description is summarised.")
+    summary_context_tokens: int = Field(12_000, ge=500, description="Tokens read by one summary call.")
+    summary_length_tokens: int = Field(600, ge=20, description="Length asked of a summary.")
+    max_fragments: int = Field(
+        64, ge=1, le=1000, description="Mentions, first in canonical order, that a description is made from."
+    )
+    max_sources: int = Field(200, ge=1, le=10_000, description="Chunks kept per entity and relation.")
+
+
+class QuerySettings(_Room):
+    """Defaults of questions; `QueryParam` overrides them one by one."""
+
+    top_k: int = Field(40, ge=1, description="Entities and relations searched.")
+    chunk_top_k: int = Field(20, ge=1, description="Chunks kept.")
+    max_entity_tokens: int = Field(6000, ge=1, description="Budget of the entities.")
+    max_relation_tokens: int = Field(8000, ge=1, description="Budget of the relations.")
+    max_total_tokens: int = Field(30_000, ge=1, description="Budget of everything that the model reads.")
+    buffer_tokens: int = Field(200, ge=0, description="Held back for what wraps the context.")
+    min_score: float | None = Field(
+        None, ge=-1, le=1, description="Least cosine of a hit; empty means the embedding model's own."
+    )
+    related_chunks: int = Field(5, ge=1, description="Chunks picked per entity or relation.")
+    chunk_picking: Literal["vector", "weight", "shared_relations"] = Field(
+        "vector", description="How chunks of entities and relations are picked."
+    )
+    context_format: Literal["json", "csv"] = Field("json", description="JSON lines, or CSV tables.")
+    keyword_language: str = Field("", description="Language of keywords; empty means the question's.")
+    max_question_characters: int = Field(65_536, ge=1, description="A longer question is refused.")
+    enable_rerank: bool = Field(True, description="Rerank chunks when a reranker is configured.")
+    user_prompt_prefix: str = Field("", description="Instructions put before every question's `user_prompt`.")
+    cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")
+
+
+class Settings(BaseSettings):
+    """All rooms' settings."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HELIOGRAPH_",
+        env_nested_delimiter="__",
+        toml_file="heliograph.toml",
+        frozen=True,
+        extra="forbid",
+    )
+
+    store: StoreSettings = StoreSettings()  # pyright: ignore[reportCallIssue]
+    chat: ChatSettings = ChatSettings()  # pyright: ignore[reportCallIssue]
+    embedding: EmbeddingSettings = EmbeddingSettings()  # pyright: ignore[reportCallIssue]
+    rerank: RerankSettings = RerankSettings()  # pyright: ignore[reportCallIssue]
+    ingest: IngestSettings = IngestSettings()  # pyright: ignore[reportCallIssue]
+    query: QuerySettings = QuerySettings()  # pyright: ignore[reportCallIssue]
+
+    @classmethod
+    def settings_customise_sources(  # noqa: D102 (an override)
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @classmethod
+    def load(cls, **rooms: Any) -> Settings:
+        """Read all sources.
+
+        Args:
+            **rooms: A dict of values per room, over everything else, e.g. `store={"data_dir": "kb"}`.
+
+        Raises:
+            SettingsError: A value is unknown or out of range, or the file cannot be read; names each one.
+        """
+        try:
+            return cls(**rooms)
+        except ValidationError as error:
+            lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors())
+            raise SettingsError("these settings are not valid:\n" + "\n".join(lines)) from None
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"heliograph.toml cannot be read: {error}") from error
+
+    @classmethod
+    def find_origins(cls) -> dict[str, str]:
+        """Return where the settings come from that are no defaults: `chat.model` to the name of its source.
+
+        Raises:
+            SettingsError: The file cannot be read.
+        """
+        origins: dict[str, str] = {}
+        for name, source in (("heliograph.toml", TomlConfigSettingsSource), ("environment", EnvSettingsSource)):
+            try:
+                rooms = source(cls)()
+            except (OSError, ValueError) as error:
+                raise SettingsError(f"{name} cannot be read: {error}") from error
+            origins |= {f"{room}.{key}": name for room, values in rooms.items() for key in values}
+        return origins
+
+
+def user_cache_dir() -> Path | None:
+    """Return this user's folder for what can be made again, or None without a home folder; it may not exist yet.
+
+    It is below `$XDG_CACHE_HOME` if that is set, else `~/Library/Caches` on macOS and `~/.cache` elsewhere.
+    """
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        if Path(configured).is_absolute():
+            return Path(configured) / "heliograph"
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return home / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "heliograph"

@@ -1,0 +1,1 @@
+"""Where knowledge is kept: contracts, and back ends found by URL scheme."""

@@ -1,0 +1,155 @@
+"""A 4-bit index over the vectors of one collection, to find candidates; a projection that may be deleted any time.
+
+It catches up with the database before every search by replaying the changes logged since the data version it stands
+at. One file per collection saves the next process the work; the `accelerator` table says at
+which version the file stands and which process wrote it, and only a process whose own index is that file's
+continuation may append to it. A missing, damaged or foreign file is built again from the database.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
+
+from heliograph.stores.changeset import Collection
+from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
+
+__all__ = ["Accelerator"]
+
+_LOGGER = logging.getLogger(__name__)
+_BITS = 4
+_BATCH = 4096
+_BLOCK = 8
+# Changes older than this many commits are forgotten once the file holds them; who is further behind builds anew.
+_KEPT_VERSIONS = 10_000
+# Vectors that the file may lack before a process that never searched brings it up to date.
+_DUE = 2048
+
+
+class Accelerator:
+    """Candidates for a collection's nearest vectors. All methods block; call them from a reading thread."""
+
+    def __init__(self, folder: Path, collection: Collection, dimension: int) -> None:
+        self._path = folder / f"{collection.value}.turbovec"
+        self._collection = collection
+        self._dimension = dimension
+        # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
+        self._padded = -(-dimension // _BLOCK) * _BLOCK
+        self._index: Any = None
+        self._version = 0
+        self._writer = ""
+        self._lock = threading.Lock()
+
+    def search(self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
+        """Return up to `limit` keys whose vectors are probably nearest, in no particular order."""
+        index = self._catch_up(connection)
+        limit = min(limit, len(index))
+        if limit == 0:
+            return np.empty(0, np.int64)
+        _, keys = index.search(self._pad(vector[None, :]), k=limit)
+        return keys[0].astype(np.int64)
+
+    def lock_path(self) -> Path:
+        """Return the lock file to hold from `claim` to `record`."""
+        return self._path.with_suffix(".lock")
+
+    def is_due(self, connection: apsw.Connection) -> bool:
+        """Whether saving now is worth it: the file is far behind, or the index is in memory and a little behind."""
+        query = "SELECT coalesce(sum(length(keys)), 0) / 8 FROM vector_change WHERE collection = ? AND version > ?"
+        behind = fetch_value(connection, query, (self._collection.value, self._recorded(connection)[0]))
+        return behind >= _DUE or (behind > 0 and self._index is not None)
+
+    def claim(self, connection: apsw.Connection) -> bool:
+        """Within a writing transaction, take over the file; return whether it continues this index.
+
+        The claim is committed before the file is touched: whoever else had this file in memory will then write it
+        anew instead of appending to it, even if this process dies in between.
+        """
+        version, writer = self._recorded(connection)
+        continues = writer == self._writer
+        self._writer = secrets.token_hex(8)
+        row = (self._collection.value, version, self._writer)
+        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        return continues
+
+    def sync(self, connection: apsw.Connection, *, continues: bool) -> int:
+        """Bring the file up to date and return the data version it then stands at."""
+        index = self._catch_up(connection)
+        with self._lock:
+            if not continues:
+                self._path.unlink(missing_ok=True)
+            index.sync(str(self._path))
+            return self._version
+
+    def record(self, connection: apsw.Connection, version: int) -> None:
+        """Within a writing transaction, note that the file stands at `version`."""
+        row = (self._collection.value, version, self._writer)
+        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        oldest = max(0, version - _KEPT_VERSIONS)
+        query = "DELETE FROM vector_change WHERE collection = ? AND version <= ?"
+        connection.execute(query, (self._collection.value, oldest))
+
+    def _catch_up(self, connection: apsw.Connection) -> Any:
+        current = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        with self._lock:
+            if self._index is None or current - self._version > _KEPT_VERSIONS:
+                self._index = self._load(connection, current)
+            if self._version < current:
+                self._replay(connection, self._index)
+                self._version = current
+            return self._index
+
+    def _load(self, connection: apsw.Connection, current: int) -> Any:
+        version, writer = self._recorded(connection)
+        self._version, self._writer = 0, ""
+        # A claim without a version: whoever wrote the file first died before it could say what is in it.
+        if version > 0 and current - version <= _KEPT_VERSIONS and self._path.exists():
+            try:
+                index = IdMapIndex.load(str(self._path))
+            except (OSError, ValueError) as error:
+                _LOGGER.warning("building %s again, it cannot be read: %s", self._path.name, error)
+            else:
+                if index.dim in (None, self._padded):
+                    self._version, self._writer = version, writer
+                    return index
+        return IdMapIndex(dim=self._padded, bit_width=_BITS)
+
+    def _replay(self, connection: apsw.Connection, index: Any) -> None:
+        table = f"{self._collection.value}_vector"
+        if self._version == 0:
+            rows = connection.execute(f"SELECT key, vector FROM {table}")
+        else:
+            changed = self._changed_since(connection)
+            if not len(changed):
+                return
+            # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
+            for key in changed.tolist():
+                index.remove(key)
+            query = f"SELECT key, vector FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
+            rows = connection.execute(query, (array(changed),))
+        while batch := list(islice(rows, _BATCH)):
+            keys = np.fromiter((key for key, _ in batch), np.uint64, len(batch))
+            vectors = np.frombuffer(b"".join(vector for _, vector in batch), np.float32).reshape(len(batch), -1)
+            index.add_with_ids(self._pad(vectors), keys)
+
+    def _changed_since(self, connection: apsw.Connection) -> NDArray[np.int64]:
+        query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
+        rows = fetch(connection, query, (self._collection.value, self._version))
+        return np.unique(np.frombuffer(b"".join(keys for (keys,) in rows), "<i8").astype(np.int64))
+
+    def _pad(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        missing = self._padded - self._dimension
+        return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)
+
+    def _recorded(self, connection: apsw.Connection) -> tuple[int, str]:
+        query = "SELECT version, writer FROM accelerator WHERE collection = ?"
+        return fetch_one(connection, query, (self._collection.value,)) or (0, "")

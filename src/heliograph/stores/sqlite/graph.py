@@ -1,0 +1,222 @@
+"""Entities and relations in the embedded store: two wide tables, a narrow one of degrees, and covering indexes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import apsw
+
+from heliograph.models import Entity, GraphPath, Relation, Subgraph
+from heliograph.stores.base import GraphStore, IncidentRelation
+from heliograph.stores.changeset import Changeset
+from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.sql import Row, array, fetch
+from heliograph.stores.sqlite.traversal import find_paths, walk
+
+__all__ = ["SqliteGraphStore", "write_graph"]
+
+_ENTITY = "identity.id, name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
+_ENTITY_TABLES = "CROSS JOIN entity USING (key) CROSS JOIN entity_degree USING (key)"
+_RELATION = """identity.id, source, target, source_identity.id, target_identity.id, keywords, description, weight,
+               chunk_ids, token_count, relation.created_at"""
+_RELATION_ENDS = """JOIN identity AS source_identity ON source_identity.key = relation.source_key
+                    JOIN identity AS target_identity ON target_identity.key = relation.target_key"""
+# As in the index `entity_by_degree`.
+_WELL_CONNECTED = 16
+_INCIDENT = """
+WITH start (key) AS MATERIALIZED (
+  SELECT identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+), incident (key, source_key, target_key, weight) AS (
+  SELECT relation.key, source_key, target_key, weight FROM start CROSS JOIN relation ON source_key = start.key
+  UNION
+  SELECT relation.key, source_key, target_key, weight FROM start CROSS JOIN relation ON target_key = start.key
+)
+SELECT identity.id, source.degree + target.degree AS degree, weight FROM incident
+CROSS JOIN entity_degree AS source ON source.key = source_key
+CROSS JOIN entity_degree AS target ON target.key = target_key
+CROSS JOIN identity ON identity.key = incident.key
+ORDER BY degree DESC, weight DESC, identity.id
+"""
+
+
+class SqliteGraphStore(GraphStore):
+    """The graph in tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        """See `GraphStore`."""
+        if not ids:
+            return []
+        query = f"""SELECT {_ENTITY} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+                    {_ENTITY_TABLES}"""
+        rows = await self._database.fetch(query, (array(ids),))
+        return [_entity(row) for row in rows]
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        """See `GraphStore`."""
+        if not ids:
+            return []
+        query = f"""SELECT {_RELATION} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+                    CROSS JOIN relation USING (key) {_RELATION_ENDS}"""
+        rows = await self._database.fetch(query, (array(ids),))
+        return [_relation(row) for row in rows]
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        """See `GraphStore`."""
+        if not entity_ids:
+            return []
+        values = (array(entity_ids),)
+        rows = await self._database.fetch(_INCIDENT, values)
+        return [IncidentRelation(*row) for row in rows]
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        """See `GraphStore`."""
+        order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
+        query = f"SELECT {_ENTITY} FROM entity_degree CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"
+
+        def read(connection: apsw.Connection) -> list[Row]:
+            # The index holds the well-connected only; most lists end within it.
+            rows = fetch(connection, f"{query} WHERE degree >= {_WELL_CONNECTED} {order}", (limit, offset))
+            return rows if len(rows) == limit else fetch(connection, f"{query} {order}", (limit, offset))
+
+        return [_entity(row) for row in await self._database.read(read)]
+
+    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+        """See `GraphStore`."""
+
+        def read(connection: apsw.Connection) -> Subgraph:
+            keys, is_truncated = walk(connection, entity_id, depth, max_entities)
+            entities = _entities_by_key(connection, keys)
+            relations = _relations_among(connection, keys)
+            return Subgraph(tuple(entities[key] for key in keys), tuple(relations), is_truncated)
+
+        return await self._database.read(read)
+
+    async def find_shortest_paths(self, source_id: str, target_id: str, max_length: int, limit: int) -> list[GraphPath]:
+        """See `GraphStore`."""
+
+        def read(connection: apsw.Connection) -> list[GraphPath]:
+            paths = find_paths(connection, source_id, target_id, max_length, limit)
+            entities = _entities_by_key(connection, list({key for path in paths for key in path}))
+            relations = {
+                frozenset((relation.source_id, relation.target_id)): relation
+                for relation in _relations_among(connection, list(entities))
+            }
+            return [_path([entities[key] for key in path], relations) for path in paths]
+
+        return await self._database.read(read)
+
+
+def _path(entities: list[Entity], relations: Mapping[frozenset[str], Relation]) -> GraphPath:
+    steps = pairwise(entities)
+    return GraphPath(tuple(entities), tuple(relations[frozenset((left.id, right.id))] for left, right in steps))
+
+
+def _entities_by_key(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, Entity]:
+    if not keys:
+        return {}
+    query = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
+                {_ENTITY_TABLES}"""
+    return {row[0]: _entity(row[1:]) for row in fetch(connection, query, (array(keys),))}
+
+
+def _relations_among(connection: apsw.Connection, keys: Sequence[int]) -> list[Relation]:
+    if not keys:
+        return []
+    query = f"""SELECT {_RELATION} FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
+                JOIN identity USING (key) {_RELATION_ENDS}
+                WHERE target_key IN (SELECT value FROM carray(?1))
+                ORDER BY weight DESC, identity.id"""
+    return [_relation(row) for row in fetch(connection, query, (array(keys),))]
+
+
+def _entity(row: Sequence[Any]) -> Entity:
+    id_, name, kind, description, aliases, chunk_ids, token_count, degree, created_at = row
+    return Entity(id_, name, kind, description, _split(aliases), _split(chunk_ids), token_count, degree, created_at)
+
+
+def _relation(row: Sequence[Any]) -> Relation:
+    id_, source, target, source_id, target_id, keywords, description, weight, chunk_ids, token_count, created_at = row
+    ends = source, target, source_id, target_id
+    return Relation(id_, *ends, _split(keywords), description, weight, _split(chunk_ids), token_count, created_at)
+
+
+# Names and ids never hold a line break, and splitting is several times cheaper than parsing JSON.
+def _join(values: Sequence[str]) -> str:
+    return "\n".join(values)
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n")) if text else ()
+
+
+def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    """Apply the graph part of a changeset and keep degrees right."""
+    now = int(time.time())
+    _remove(connection, changeset, keys)
+    entities = (
+        (
+            *(keys[item.id], item.name, item.type, item.token_count, now),
+            *(item.description, _join(item.aliases), _join(item.chunk_ids)),
+        )
+        for item in changeset.entities
+    )
+    query = """INSERT INTO entity VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+      name = excluded.name, type = excluded.type, token_count = excluded.token_count,
+      description = excluded.description, aliases = excluded.aliases, chunk_ids = excluded.chunk_ids"""
+    connection.executemany(query, entities)
+    gained = Counter(key for ends in _write_relations(connection, changeset, keys, now) for key in ends)
+    # Entities of this changeset may be new: they get their row of degrees with their first degree.
+    degrees = [(keys[item.id], gained.pop(keys[item.id], 0)) for item in changeset.entities]
+    query = """INSERT INTO entity_degree VALUES (?, ?)
+      ON CONFLICT (key) DO UPDATE SET degree = degree + excluded.degree WHERE excluded.degree > 0"""
+    connection.executemany(query, iter(degrees))
+    _change_degrees(connection, gained)
+
+
+def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    relations = [keys[id_] for id_ in changeset.removed_relations if id_ in keys]
+    if relations:
+        query = "SELECT source_key, target_key FROM relation WHERE key IN (SELECT value FROM carray(?))"
+        lost = Counter(key for ends in fetch(connection, query, (array(relations),)) for key in ends)
+        _change_degrees(connection, {key: -count for key, count in lost.items()})
+        connection.execute("DELETE FROM relation WHERE key IN (SELECT value FROM carray(?))", (array(relations),))
+    entities = [(keys[id_],) for id_ in changeset.removed_entities if id_ in keys]
+    for table in ("entity", "entity_degree"):
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", entities)
+
+
+def _write_relations(
+    connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], now: int
+) -> list[tuple[int, int]]:
+    """Upsert relations and return the two ends of each that is new."""
+    if not changeset.relations:
+        return []
+    wanted = [keys[item.id] for item in changeset.relations]
+    query = "SELECT key FROM carray(?) AS wanted CROSS JOIN relation ON key = wanted.value"
+    known = {key for (key,) in fetch(connection, query, (array(wanted),))}
+    rows = (
+        (
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], item.weight, item.token_count, now),
+            *(item.source, item.target, _join(item.keywords), item.description, _join(item.chunk_ids)),
+        )
+        for item in changeset.relations
+    )
+    query = """INSERT INTO relation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+      weight = excluded.weight, token_count = excluded.token_count, source = excluded.source,
+      target = excluded.target, keywords = excluded.keywords, description = excluded.description,
+      chunk_ids = excluded.chunk_ids"""
+    connection.executemany(query, rows)
+    new = {keys[item.id]: (keys[item.source_id], keys[item.target_id]) for item in changeset.relations}
+    return [ends for key, ends in new.items() if key not in known]
+
+
+def _change_degrees(connection: apsw.Connection, changes: Mapping[int, int]) -> None:
+    query = "UPDATE entity_degree SET degree = degree + ? WHERE key = ?"
+    connection.executemany(query, ((change, key) for key, change in changes.items()))

@@ -1,0 +1,71 @@
+"""The reply cache in the embedded store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+import apsw
+
+from heliograph.models import Usage
+from heliograph.stores.base import CachedReply, ReplyCache
+from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.sql import array, fetch_one
+
+__all__ = ["SqliteReplyCache", "drop_answers", "drop_replies_of_chunks"]
+
+_ANSWERS = "query"
+
+
+class SqliteReplyCache(ReplyCache):
+    """Replies in one table, by key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        """See `ReplyCache`."""
+        query = "SELECT key, text, model, input_tokens, output_tokens, chunk_id, created_at FROM reply WHERE key = ?"
+        row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
+        if row is None:
+            return None
+        key, text, model, read, written, chunk_id, created_at = row
+        return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), chunk_id)
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        """See `ReplyCache`."""
+        row = (
+            *(reply.key, cache_type(reply.key), reply.text, reply.model),
+            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.chunk_id, reply.created_at.timestamp()),
+        )
+        query = "INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        await self._database.write(lambda connection: connection.execute(query, row))
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        """See `ReplyCache`."""
+
+        def delete(connection: apsw.Connection) -> int:
+            if cache_type is None:
+                connection.execute("DELETE FROM reply")
+            else:
+                connection.execute("DELETE FROM reply WHERE cache_type = ?", (cache_type,))
+            return connection.changes()
+
+        return await self._database.write(delete)
+
+
+def cache_type(key: str) -> str:
+    """Return the middle part of `{mode}:{cache_type}:{args_hash}`."""
+    parts = key.split(":", 2)
+    return parts[1] if len(parts) == 3 else ""
+
+
+def drop_answers(connection: apsw.Connection) -> None:
+    """Drop every cached answer: each was computed from an earlier data version."""
+    connection.execute("DELETE FROM reply WHERE cache_type = ?", (_ANSWERS,))
+
+
+def drop_replies_of_chunks(connection: apsw.Connection, chunk_ids: Collection[str]) -> None:
+    """Drop the replies that were asked about these chunks, so that no word of them is left."""
+    if chunk_ids:
+        connection.execute("DELETE FROM reply WHERE chunk_id IN (SELECT value FROM carray(?))", (array(chunk_ids),))

@@ -1,0 +1,144 @@
+"""The tables of the embedded store, as numbered migrations.
+
+A migration and the record that it ran are one transaction; `PRAGMA user_version` is that record. Ids are interned
+once in `identity`; every other table refers to them by integer key. A commit's cost is the pages that it touches:
+wide columns that are rewritten rarely stand apart from narrow ones that change often (degrees, evidence), what
+changed is logged by appending, and the index of degrees holds well-connected entities only.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from heliograph.errors import SchemaMismatch
+
+__all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
+
+APPLICATION_ID = 0x48454C49  # "HELI"
+
+# Terms arrive analysed and separated by spaces: the tokenizer must only split there and change nothing.
+_TOKENIZER = """tokenize = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co'" """
+
+_CREATE = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO meta VALUES ('data_version', 0);
+
+CREATE TABLE identity (key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+
+CREATE TABLE document (
+  key INTEGER PRIMARY KEY, source TEXT NOT NULL, title TEXT NOT NULL, content_hash TEXT NOT NULL,
+  status TEXT NOT NULL, error TEXT NOT NULL, metadata TEXT NOT NULL, length INTEGER NOT NULL,
+  chunk_count INTEGER NOT NULL, track_id TEXT NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+  created_at REAL NOT NULL, updated_at REAL NOT NULL
+);
+CREATE INDEX document_by_status ON document (status, updated_at);
+CREATE INDEX document_by_source ON document (source);
+CREATE INDEX document_by_track ON document (track_id);
+CREATE TABLE document_text (key INTEGER PRIMARY KEY, text TEXT NOT NULL);
+
+CREATE TABLE chunk (
+  key INTEGER PRIMARY KEY, document_key INTEGER NOT NULL, position INTEGER NOT NULL, token_count INTEGER NOT NULL,
+  start INTEGER NOT NULL, "end" INTEGER NOT NULL, page INTEGER, headings TEXT NOT NULL
+);
+CREATE INDEX chunk_by_document ON chunk (document_key, position);
+CREATE TABLE chunk_text (key INTEGER PRIMARY KEY, text TEXT NOT NULL);
+
+CREATE TABLE extraction (
+  chunk_key INTEGER PRIMARY KEY, extractor TEXT NOT NULL, error TEXT NOT NULL, reply_keys TEXT NOT NULL,
+  input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL
+);
+CREATE TABLE entity_mention (
+  entity_key INTEGER NOT NULL, rank INTEGER NOT NULL, chunk_key INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+  name TEXT NOT NULL, type TEXT NOT NULL, description TEXT NOT NULL,
+  PRIMARY KEY (entity_key, rank, chunk_key, ordinal)
+) WITHOUT ROWID;
+CREATE INDEX entity_mention_by_chunk ON entity_mention (chunk_key);
+CREATE TABLE relation_mention (
+  relation_key INTEGER NOT NULL, rank INTEGER NOT NULL, chunk_key INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+  source TEXT NOT NULL, target TEXT NOT NULL, keywords TEXT NOT NULL, description TEXT NOT NULL, weight REAL NOT NULL,
+  PRIMARY KEY (relation_key, rank, chunk_key, ordinal)
+) WITHOUT ROWID;
+CREATE INDEX relation_mention_by_chunk ON relation_mention (chunk_key);
+CREATE TABLE entity_evidence (
+  key INTEGER PRIMARY KEY, names TEXT NOT NULL, types TEXT NOT NULL, mention_count INTEGER NOT NULL,
+  version INTEGER NOT NULL
+);
+CREATE TABLE relation_evidence (
+  key INTEGER PRIMARY KEY, source_key INTEGER NOT NULL, target_key INTEGER NOT NULL, keywords TEXT NOT NULL,
+  weight_millionths INTEGER NOT NULL, mention_count INTEGER NOT NULL, version INTEGER NOT NULL
+);
+
+CREATE TABLE entity (
+  key INTEGER PRIMARY KEY, name TEXT NOT NULL, type TEXT NOT NULL, token_count INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, description TEXT NOT NULL, aliases TEXT NOT NULL, chunk_ids TEXT NOT NULL
+);
+CREATE TABLE entity_degree (key INTEGER PRIMARY KEY, degree INTEGER NOT NULL);
+CREATE INDEX entity_by_degree ON entity_degree (degree) WHERE degree >= 16;
+CREATE TABLE relation (
+  key INTEGER PRIMARY KEY, source_key INTEGER NOT NULL, target_key INTEGER NOT NULL, weight REAL NOT NULL,
+  token_count INTEGER NOT NULL, created_at INTEGER NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL,
+  keywords TEXT NOT NULL, description TEXT NOT NULL, chunk_ids TEXT NOT NULL
+);
+CREATE INDEX relation_by_source ON relation (source_key, target_key, weight);
+CREATE INDEX relation_by_target ON relation (target_key, source_key, weight);
+
+CREATE TABLE chunks_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE entities_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE relations_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+-- Keys that a version put or removed, as little-endian 64-bit integers one after the other.
+CREATE TABLE vector_change (
+  collection TEXT NOT NULL, version INTEGER NOT NULL, keys BLOB NOT NULL, PRIMARY KEY (collection, version)
+) WITHOUT ROWID;
+CREATE TABLE accelerator (collection TEXT PRIMARY KEY, version INTEGER NOT NULL, writer TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE VIRTUAL TABLE chunks_terms USING fts5 (terms, content = '', contentless_delete = 1, {_TOKENIZER});
+CREATE VIRTUAL TABLE entities_terms USING fts5 (terms, content = '', contentless_delete = 1, {_TOKENIZER});
+
+CREATE TABLE reply (
+  key TEXT PRIMARY KEY, cache_type TEXT NOT NULL, text TEXT NOT NULL, model TEXT NOT NULL,
+  input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, chunk_id TEXT NOT NULL, created_at REAL NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX reply_by_type ON reply (cache_type);
+CREATE INDEX reply_by_chunk ON reply (chunk_id) WHERE chunk_id <> '';
+"""
+
+_MIGRATIONS = (_CREATE,)
+
+LATEST_VERSION = len(_MIGRATIONS)
+
+
+def migrate(connection: apsw.Connection, path: str) -> None:
+    """Bring a database to the latest schema; a current one is not written to.
+
+    Args:
+        connection: The writer's connection, outside a transaction.
+        path: Named in errors.
+
+    Raises:
+        SchemaMismatch: The file belongs to another program or to a newer version.
+    """
+    version, application = (int(connection.pragma(name)) for name in ("user_version", "application_id"))
+    if version > LATEST_VERSION:
+        raise SchemaMismatch(
+            f"the store {path!r} has schema {version}, this version of Heliograph knows {LATEST_VERSION}; "
+            "upgrade Heliograph (pip install -U heliograph) or open another folder"
+        )
+    if application not in (0, APPLICATION_ID) or (application == 0 and _has_tables(connection)):
+        raise SchemaMismatch(f"the file {path!r} is a database of another program; choose another data_dir")
+    if version == LATEST_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have migrated while this one waited for the lock.
+        for number in range(int(connection.pragma("user_version")), LATEST_VERSION):
+            connection.execute(_MIGRATIONS[number])
+            connection.pragma("user_version", number + 1)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _has_tables(connection: apsw.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)

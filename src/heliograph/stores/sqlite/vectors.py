@@ -1,0 +1,100 @@
+"""Vectors in the embedded store: exact float32 in the database, found through the accelerator.
+
+A search takes four times as many candidates as asked for from the 4-bit index and scores them exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.stores.base import Hit, VectorStore
+from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.sqlite.accelerator import Accelerator
+from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.sql import array, fetch
+
+__all__ = ["SqliteVectorStore", "write_vectors"]
+
+_CANDIDATES_PER_HIT = 4
+_LEAST_CANDIDATES = 64
+
+
+class SqliteVectorStore(VectorStore):
+    """One table and one accelerator per collection."""
+
+    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator]) -> None:
+        self._database = database
+        self._accelerators = accelerators
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        """See `VectorStore`."""
+        vector = np.ascontiguousarray(vector, np.float32)
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
+            candidates = self._accelerators[collection].search(connection, vector, wanted)
+            if not len(candidates):
+                return []
+            keys, vectors = _read(connection, collection, candidates, len(vector))
+            scores = vectors @ vector
+            keep = np.flatnonzero(scores >= min_score)
+            best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
+            found: list[int] = keys[best].tolist()
+            ids = find_ids(connection, found)
+            hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
+            return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+        return await self._database.read(find)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """See `VectorStore`."""
+        if not ids:
+            return {}
+        query = f"""SELECT identity.id, stored.vector FROM carray(?) AS wanted
+                    CROSS JOIN identity ON identity.id = wanted.value
+                    CROSS JOIN {collection.value}_vector AS stored ON stored.key = identity.key"""
+        rows = await self._database.fetch(query, (array(ids),))
+        if not rows:
+            return {}
+        matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
+        return dict(zip([id_ for id_, _ in rows], matrix, strict=True))
+
+
+def _read(
+    connection: apsw.Connection, collection: Collection, keys: NDArray[np.int64], dimension: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return those of the keys that are stored, and their vectors as rows; there must be at least one key."""
+    query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
+                CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
+    rows = fetch(connection, query, (array(np.sort(keys)),))
+    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), dimension)
+    return np.array([key for key, _ in rows], np.int64), matrix
+
+
+def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
+    """Apply the vector part of a changeset."""
+    removed = {
+        Collection.CHUNKS: changeset.removed_chunks,
+        Collection.ENTITIES: changeset.removed_entities,
+        Collection.RELATIONS: changeset.removed_relations,
+    }
+    for collection in Collection:
+        table = f"{collection.value}_vector"
+        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in gone))
+        batch = changeset.vectors.get(collection)
+        put = [keys[id_] for id_ in batch.ids] if batch else []
+        if batch:
+            matrix = np.ascontiguousarray(batch.vectors, np.float32)
+            rows = ((key, row.tobytes()) for key, row in zip(put, matrix, strict=True))
+            connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", rows)
+        if changed := sorted({*gone, *put}):
+            row = (collection.value, version, np.array(changed, "<i8").tobytes())
+            connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)

@@ -1,0 +1,254 @@
+"""The engine for code that is not async: the same methods, run on an event loop in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from heliograph.chat.base import ChatModel
+from heliograph.chat.meter import ChatUsage
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import StoreUnavailable
+from heliograph.ingest.extraction.base import Extractor
+from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument
+from heliograph.ingest.progress import Progress
+from heliograph.models import Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.rerank.base import Reranker
+from heliograph.settings import Settings
+from heliograph.stores.base import DocumentPage, DocumentQuery
+
+__all__ = ["Heliograph", "SyncAnswerStream"]
+
+T = TypeVar("T")
+
+
+class SyncAnswerStream:
+    """What was retrieved, at once, and the answer piece by piece: `for piece in stream`.
+
+    Attributes:
+        retrieval: What the answer is made from.
+    """
+
+    def __init__(self, retrieval: Retrieval, pieces: Iterator[str]) -> None:
+        self.retrieval = retrieval
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+
+class Heliograph:
+    """One workspace: documents in, answers out.
+
+        with Heliograph("kb") as kb:
+            kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
+            print(kb.query("What does ESP32 speak?"))
+
+    Safe to use from many threads. Every method is that of `AsyncHeliograph`, which documents them.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | Path | None = None,
+        *,
+        workspace: str | None = None,
+        settings: Settings | None = None,
+        chat: ChatModel | None = None,
+        embedding: EmbeddingModel | None = None,
+        reranker: Reranker | None = None,
+        extractor: Extractor | None = None,
+    ) -> None:
+        """See `AsyncHeliograph`; opened by the first call or by `with`."""
+        self._engine = AsyncHeliograph(
+            data_dir,
+            workspace=workspace,
+            settings=settings,
+            chat=chat,
+            embedding=embedding,
+            reranker=reranker,
+            extractor=extractor,
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self._engine.settings
+
+    def open(self) -> Self:
+        """See `AsyncHeliograph.open`."""
+        with self._lock:
+            if self._loop is None:
+                loop = asyncio.new_event_loop()
+                thread = threading.Thread(target=loop.run_forever, name="heliograph", daemon=True)
+                thread.start()
+                self._loop, self._thread = loop, thread
+                try:
+                    self._run(self._engine.open())
+                except BaseException:
+                    self._stop()
+                    raise
+        return self
+
+    def close(self) -> None:
+        """See `AsyncHeliograph.close`."""
+        with self._lock:
+            if self._loop is not None:
+                try:
+                    self._run(self._engine.close())
+                finally:
+                    self._stop()
+
+    def _stop(self) -> None:
+        loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            work.close()
+            raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # A KeyboardInterrupt arrives in this thread only: stop the work as well.
+            future.cancel()
+            raise
+
+    def insert(
+        self,
+        documents: str | NewDocument | Sequence[str | NewDocument],
+        *,
+        sources: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        track_id: str | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> IngestReport:
+        """See `AsyncHeliograph.insert`; `progress` is called in the engine's thread."""
+        return self._run(
+            self._engine.insert(
+                documents, sources=sources, ids=ids, metadata=metadata, track_id=track_id, progress=progress
+            )
+        )
+
+    def insert_files(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> IngestReport:
+        """See `AsyncHeliograph.insert_files`."""
+        return self._run(self._engine.insert_files(paths, metadata=metadata, progress=progress))
+
+    def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
+        """See `AsyncHeliograph.resume`."""
+        return self._run(self._engine.resume(progress=progress))
+
+    def retry(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
+        """See `AsyncHeliograph.retry`."""
+        return self._run(self._engine.retry(progress=progress))
+
+    def cancel(self) -> None:
+        """See `AsyncHeliograph.cancel`; may be called from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._engine.cancel)
+
+    def delete(self, document_ids: str | Sequence[str]) -> DeleteReport:
+        """See `AsyncHeliograph.delete`."""
+        return self._run(self._engine.delete(document_ids))
+
+    def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
+        """See `AsyncHeliograph.documents`."""
+        return self._run(self._engine.documents(query))
+
+    def document(self, document_id: str) -> Document | None:
+        """See `AsyncHeliograph.document`."""
+        return self._run(self._engine.document(document_id))
+
+    def chunks(self, document_id: str) -> list[Chunk]:
+        """See `AsyncHeliograph.chunks`."""
+        return self._run(self._engine.chunks(document_id))
+
+    def query(self, question: str, param: QueryParam | None = None) -> Answer:
+        """See `AsyncHeliograph.query`."""
+        return self._run(self._engine.query(question, param))
+
+    def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
+        """See `AsyncHeliograph.query_data`."""
+        return self._run(self._engine.query_data(question, param))
+
+    def query_stream(self, question: str, param: QueryParam | None = None) -> SyncAnswerStream:
+        """See `AsyncHeliograph.query_stream`."""
+        stream = self._run(self._engine.query_stream(question, param))
+        return SyncAnswerStream(stream.retrieval, self._pull(aiter(stream)))
+
+    def _pull(self, pieces: AsyncIterator[str]) -> Iterator[str]:
+        try:
+            while (piece := self._run(_next(pieces))) is not None:
+                yield piece
+        finally:
+            if self._loop is not None:
+                self._run(_close(pieces))
+
+    def clear_cache(self, cache_type: str | None = None) -> int:
+        """See `AsyncHeliograph.clear_cache`."""
+        return self._run(self._engine.clear_cache(cache_type))
+
+    def entity(self, name: str) -> Entity | None:
+        """See `AsyncHeliograph.entity`."""
+        return self._run(self._engine.entity(name))
+
+    def relation(self, name: str, other: str) -> Relation | None:
+        """See `AsyncHeliograph.relation`."""
+        return self._run(self._engine.relation(name, other))
+
+    def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
+        """See `AsyncHeliograph.entities`."""
+        return self._run(self._engine.entities(offset=offset, limit=limit))
+
+    def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
+        """See `AsyncHeliograph.neighbours`."""
+        return self._run(self._engine.neighbours(name, depth=depth, max_entities=max_entities))
+
+    def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
+        """See `AsyncHeliograph.paths`."""
+        return self._run(self._engine.paths(name, other, max_length=max_length, limit=limit))
+
+    def stats(self) -> Stats:
+        """See `AsyncHeliograph.stats`."""
+        return self._run(self._engine.stats())
+
+    def usage(self) -> ChatUsage:
+        """See `AsyncHeliograph.usage`."""
+        return self._engine.usage()
+
+
+async def _next(pieces: AsyncIterator[str]) -> str | None:
+    return await anext(pieces, None)
+
+
+async def _close(pieces: AsyncIterator[str]) -> None:
+    close = getattr(pieces, "aclose", None)
+    if close is not None:
+        await close()

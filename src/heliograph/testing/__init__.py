@@ -1,0 +1,1 @@
+"""Public: contract suites for back ends and fakes for models."""

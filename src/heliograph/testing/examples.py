@@ -1,0 +1,127 @@
+"""Small consistent changesets for the contract suites: a document per call, entities and relations by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.ids import chunk_id, content_hash, document_id, mention_rank
+from heliograph.models import (
+    Chunk,
+    Document,
+    DocumentStatus,
+    Entity,
+    EntityEvidence,
+    EntityMention,
+    Extraction,
+    Relation,
+    RelationEvidence,
+    RelationMention,
+)
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
+
+__all__ = ["DIMENSION", "example_changeset", "unit_vector"]
+
+DIMENSION = 12
+_MILLION = 1_000_000
+
+
+def unit_vector(seed: str) -> NDArray[np.float32]:
+    """Return a vector of length 1 that depends on nothing but the seed."""
+    state = np.random.default_rng(list(seed.encode()) or [0])
+    vector = state.normal(size=DIMENSION).astype(np.float32)
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def example_changeset(
+    source: str,
+    entities: Sequence[str] = (),
+    relations: Sequence[tuple[str, str, float]] = (),
+    *,
+    text: str = "",
+    status: DocumentStatus = DocumentStatus.PROCESSED,
+    track: str = "",
+) -> Changeset:
+    """Return a changeset that brings one document of one chunk, as if it were the first to mention its entities.
+
+    Args:
+        source: Source of the document.
+        entities: Names that its chunk mentions; end points of relations must be among them.
+        relations: (name, name, weight).
+        text: The document's text; made from the source when empty.
+        status: Status of the document.
+        track: Its batch.
+    """
+    text = text or f"This is {source}: {', '.join(entities)}."
+    document = document_id(source)
+    chunk = Chunk(chunk_id(document, text, 0), document, 0, text, 9, 0, len(text), ("Top", source), 1)
+    rank = mention_rank(document, 0, is_subject=False)
+    mentions = [EntityMention(chunk.id, name, "thing", f"{name} in {source}", rank) for name in entities]
+    pairs = [_relation_mention(chunk.id, source, relation, rank) for relation in relations]
+    folded = [_entity(mention) for mention in mentions]
+    joined = [_relation(pair) for pair in pairs]
+    return Changeset(
+        documents=(
+            Document(
+                *(document, source, source.title(), content_hash(text), status),
+                metadata={"source": source},
+                length=len(text),
+                chunk_count=1,
+                track_id=track,
+            ),
+        ),
+        document_texts={document: text},
+        chunks=(chunk,),
+        extractions=(Extraction(chunk.id, "example", tuple(mentions), tuple(pairs), reply_keys=("a:extract:b",)),),
+        entity_evidence=tuple(_entity_evidence(mention) for mention in mentions),
+        relation_evidence=tuple(_relation_evidence(pair) for pair in pairs),
+        entities=tuple(folded),
+        relations=tuple(joined),
+        vectors={
+            Collection.CHUNKS: _vectors([chunk.id]),
+            Collection.ENTITIES: _vectors([entity.id for entity in folded]),
+            Collection.RELATIONS: _vectors([relation.id for relation in joined]),
+        },
+        texts={
+            Collection.CHUNKS: (TextEntry(chunk.id, tuple(text.lower().split())),),
+            Collection.ENTITIES: tuple(TextEntry(item.id, tuple(item.name.lower().split())) for item in folded),
+        },
+    )
+
+
+def _vectors(ids: Sequence[str]) -> VectorBatch:
+    rows = [unit_vector(id_) for id_ in ids]
+    return VectorBatch(tuple(ids), np.array(rows, np.float32).reshape(len(ids), DIMENSION))
+
+
+def _relation_mention(chunk: str, source: str, relation: tuple[str, str, float], rank: int) -> RelationMention:
+    left, right = sorted(relation[:2], key=entity_key)
+    return RelationMention(chunk, left, right, ("links",), f"{left} and {right} in {source}", relation[2], rank)
+
+
+def _entity(mention: EntityMention) -> Entity:
+    id_ = name_to_entity_id(mention.name)
+    return Entity(id_, mention.name, mention.type, mention.description, (), (mention.chunk_id,), 7)
+
+
+def _relation(mention: RelationMention) -> Relation:
+    ends = name_to_entity_id(mention.source), name_to_entity_id(mention.target)
+    return Relation(
+        *(names_to_relation_id(mention.source, mention.target), mention.source, mention.target, *ends),
+        *(mention.keywords, mention.description, mention.weight, (mention.chunk_id,), 8),
+    )
+
+
+def _entity_evidence(mention: EntityMention) -> EntityEvidence:
+    id_ = name_to_entity_id(mention.name)
+    return EntityEvidence(id_, {mention.name: 1}, {mention.type: 1}, 1, (mention,))
+
+
+def _relation_evidence(mention: RelationMention) -> RelationEvidence:
+    ends = name_to_entity_id(mention.source), name_to_entity_id(mention.target)
+    id_ = names_to_relation_id(mention.source, mention.target)
+    weight = round(mention.weight * _MILLION)
+    return RelationEvidence(id_, *ends, dict.fromkeys(mention.keywords, 1), weight, 1, (mention,))

@@ -1,0 +1,1 @@
+"""Language without models of ours: tokens, names, words, sentences."""

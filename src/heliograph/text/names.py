@@ -1,0 +1,55 @@
+"""Names of entities: cleaning what an extractor wrote, and the key under which spellings are one entity.
+
+`clean_name` is what is stored and shown; `entity_key` is what is hashed into an id. Letter case, full-width forms,
+spacing, quotation marks and kinds of dash do not distinguish entities; everything else does.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from heliograph.ids import entity_id, relation_id
+
+__all__ = ["MAX_NAME_LENGTH", "clean_name", "entity_key", "name_to_entity_id", "names_to_relation_id"]
+
+MAX_NAME_LENGTH = 256
+
+_QUOTES = "\"'`“”‘’«»„‚‹›「」『』《》〈〉【】"
+_DASHES = re.compile(r"[\u2010-\u2015\u2212\uFE58\uFE63\uFF0D]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff\ud800-\udfff]")
+_SPACE = re.compile(r"\s+")
+_CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff"
+_CJK_SPACE = re.compile(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
+
+
+@lru_cache(maxsize=65_536)
+def clean_name(name: str) -> str:
+    """Return a name as it is stored: NFKC, one space between words, none between CJK characters, no outer quotes.
+
+    Case is kept. An empty result means that there is no name. Longer names are cut at 256 characters.
+    """
+    text = unicodedata.normalize("NFKC", _CONTROL.sub(" ", name))
+    text = _CJK_SPACE.sub("", _SPACE.sub(" ", text)).strip()
+    stripped = text.strip(_QUOTES + " ")
+    return stripped[:MAX_NAME_LENGTH].rstrip()
+
+
+@lru_cache(maxsize=65_536)
+def entity_key(name: str) -> str:
+    """Return the key of an entity: equal for spellings that differ in case, width, spacing, quotes or dash."""
+    text = _DASHES.sub("-", clean_name(name)).casefold()
+    return "".join(character for character in text if character not in _QUOTES)
+
+
+@lru_cache(maxsize=65_536)
+def name_to_entity_id(name: str) -> str:
+    """Return the id of the entity that a name stands for."""
+    return entity_id(entity_key(name))
+
+
+@lru_cache(maxsize=65_536)
+def names_to_relation_id(name: str, other: str) -> str:
+    """Return the id of the undirected relation between the entities that two names stand for."""
+    return relation_id(entity_key(name), entity_key(other))

@@ -1,0 +1,238 @@
+"""Names and content phrases in a text, whatever mixture of English, Chinese and code it is.
+
+Texts in, and per text its sentences with the names (`NameSpan`) and content phrases (`Phrase`) in them. Names come
+from capitals and identifiers (`english_names`), Chinese tags (`chinese_names`) and marks: quotation marks, book title
+marks, bold and code. Scripts that have neither capitals nor a segmenter here give marked terms and identifiers only.
+No chat model, no state: the same text gives the same names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from heliograph.text.chinese import TaggedWord, tag_words
+from heliograph.text.chinese_names import chinese_names, chinese_phrases
+from heliograph.text.english_names import latin_names
+from heliograph.text.language import HAN, is_chinese
+from heliograph.text.name_cues import CALENDAR, COMMON_WORDS, STRUCTURE_WORDS
+from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
+from heliograph.text.name_words import CaseEvidence, is_identifier
+from heliograph.text.sentences import sentence_spans
+
+__all__ = ["NameSpan", "Phrase", "SentenceReading", "content_phrases", "find_names", "phrases_outside", "read_texts"]
+
+# Addresses, link targets and tags hold no names; they are blanked before words are read.
+_NOT_PROSE = re.compile(
+    r"https?://[!-~]+|www\.[!-~]+|\]\([^()\n]{0,500}\)|<[^<>\n]{1,200}>|(?<![\w.+-])[\w.+-]{1,64}@[\w.-]{1,255}|&[a-z]{2,8};"
+)
+_MARKED = re.compile(
+    r"《(?P<work>[^《》\n]{1,60})》|“(?P<quote>[^“”\n]{2,60})”|\"(?P<plain>[^\"\n]{2,60})\"|「(?P<corner>[^「」\n]{2,40})」"
+    r"|『(?P<double>[^『』\n]{2,40})』|«(?P<angle>[^«»\n]{2,60})»|\*\*(?P<bold>[^*\n]{2,60})\*\*|`(?P<code>[^`\n]{2,60})`"
+)
+_MARKED_WORDS = re.compile(r"[\w][\w'’.+#-]*")
+_ENDS_SENTENCE = re.compile(r"[.!?,;:。！？，；：…]")
+_HAN = re.compile(rf"[{HAN}]")
+_HAN_RUN = re.compile(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
+_KANA = re.compile(r"[\u3041-\u30ff]")
+_NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
+_LONGEST_HAN_TERM = 10
+_LONGEST_TERM_WORDS = 6
+_CODE_WORD = re.compile(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
+_CODE_LITERALS = frozenset({"true", "false", "null", "none", "nil", "undefined"})
+
+_UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
+_PHRASE_WORD = re.compile(rf"[^\W\d_{_UNCASED}](?:[^\W_{_UNCASED}]|[-'’](?=\w))*|[^\s]")
+_LONGEST_PHRASE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Content words that stand together and are no name.
+
+    Attributes:
+        text: What is written from `start` to `end`.
+        start: First character.
+        end: One past the last character.
+        is_predicate: Whether it is a Chinese verb or adjective; always False where words are not tagged.
+    """
+
+    text: str
+    start: int
+    end: int
+    is_predicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceReading:
+    """A sentence, its names and its content phrases; all places count from the start of the whole text."""
+
+    start: int
+    end: int
+    names: tuple[NameSpan, ...]
+    phrases: tuple[Phrase, ...]
+
+
+def find_names(text: str) -> list[NameSpan]:
+    """Return proper names, acronyms, identifiers and quoted terms, in order and without overlap, with repeats."""
+    return [name for sentence in read_texts([text])[0] for name in sentence.names]
+
+
+def content_phrases(text: str) -> list[str]:
+    """Return what else the text speaks of: runs of content words between stop words, in order, each once.
+
+    Latin letters come out in lower case. Phrases have at most four words.
+    """
+    phrases = (phrase.text.casefold() for sentence in read_texts([text])[0] for phrase in sentence.phrases)
+    return list(dict.fromkeys(phrases))
+
+
+def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
+    """Read texts that belong together, such as the chunks of one document.
+
+    How one text writes a word tells whether another's sentence begins with a name, so what comes out for a text
+    depends on its company.
+
+    Returns:
+        One list of sentences per text, in order; empty for a text of white space.
+    """
+    prose = [_NOT_PROSE.sub(lambda match: " " * len(match.group()), text) for text in texts]
+    evidence = CaseEvidence.of(prose)
+    spans = [sentence_spans(text) for text in texts]
+    tagged = _tag_chinese(prose, spans)
+    return [
+        [
+            _read_sentence(text, start, end, evidence, marked, tagged.get((number, start)))
+            for (start, end), marked in zip(
+                spans[number], spans_within(_marked_terms(text, evidence), spans[number]), strict=True
+            )
+        ]
+        for number, text in enumerate(prose)
+    ]
+
+
+def _tag_chinese(
+    texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]
+) -> dict[tuple[int, int], list[TaggedWord]]:
+    """Return the tagged words of every Chinese sentence, by number of text and start of sentence."""
+    with_han = [number for number, text in enumerate(texts) if _HAN.search(text)]
+    places = [(number, start, end) for number in with_han for start, end in spans[number]]
+    chinese = [place for place in places if is_chinese(texts[place[0]][place[1] : place[2]])]
+    words = tag_words([texts[number][start:end] for number, start, end in chinese])
+    return {(number, start): found for (number, start, _), found in zip(chinese, words, strict=True)}
+
+
+def _read_sentence(
+    text: str,
+    start: int,
+    end: int,
+    evidence: CaseEvidence,
+    marked: list[NameSpan],
+    words: list[TaggedWord] | None,
+) -> SentenceReading:
+    names = latin_names(text, start, end, evidence)
+    if words is not None:
+        names.extend(chinese_names(words, start))
+    elif not text.isascii():
+        names.extend(_lone_han_terms(text, start, end))
+    names.sort(key=lambda name: (name.start - name.end, name.start))
+    # A quoted single name may be a nickname inside a longer one.
+    sure = [term for term in marked if term.type != "unknown"]
+    settled = without_overlaps([*sure, *names, *marked])
+    if words is None:
+        runs = _latin_phrases(text, start, end, settled, evidence)
+        phrases = [Phrase(text[first:last], first, last) for first, last in runs]
+    else:
+        found = (Phrase(text[first:last], first, last, verbal) for first, last, verbal in chinese_phrases(words, start))
+        phrases = list(phrases_outside(found, settled))
+    return SentenceReading(start, end, tuple(settled), tuple(phrases))
+
+
+def _lone_han_terms(text: str, start: int, end: int) -> Iterator[NameSpan]:
+    """Yield what an English sentence quotes in Chinese characters, usually the original form of a name."""
+    if not _KANA.search(text, start, end):
+        for match in _HAN_RUN.finditer(text, start, end):
+            yield NameSpan(match.group(), match.start(), match.end(), "unknown")
+
+
+def phrases_outside(phrases: Iterable[Phrase], names: Sequence[NameSpan]) -> Iterator[Phrase]:
+    """Yield the phrases that touch no name; both are in order of their start."""
+    remaining = list(reversed(names))
+    for phrase in phrases:
+        while remaining and remaining[-1].end <= phrase.start:
+            remaining.pop()
+        if not remaining or remaining[-1].start >= phrase.end:
+            yield phrase
+
+
+def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
+    terms: list[NameSpan] = []
+    for match in _MARKED.finditer(text):
+        mark = match.lastgroup or ""
+        written = match.group(mark)
+        term = written.strip().removesuffix("()")
+        kind = _marked_type(mark, term, evidence)
+        if kind:
+            start = match.start(mark) + len(written) - len(written.lstrip())
+            terms.append(NameSpan(term, start, start + len(term), kind))
+    return terms
+
+
+def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
+    """Return the type of a term between marks, or nothing when it is no term but speech, emphasis or a value."""
+    if mark == "work":
+        return "content"
+    words = _MARKED_WORDS.findall(term)
+    if not words or not any(character.isalpha() for character in term):
+        return ""
+    if mark == "code":
+        return "artifact" if _is_code_name(term, evidence) else ""
+    if _ENDS_SENTENCE.search(term[-1:]) or len(words) > _LONGEST_TERM_WORDS or term.casefold() in CALENDAR:
+        return ""
+    if _HAN.search(term):
+        return "concept" if len(term) <= _LONGEST_HAN_TERM and not _ENDS_SENTENCE.search(term) else ""
+    return _quoted_type(words, evidence)
+
+
+def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
+    content = [word for word in words if word.casefold() not in evidence.function_words]
+    if not content or (len(words) == 1 and words[0].casefold() in _NO_TERMS):
+        return ""
+    if all(word[0].isupper() or word[0].isdigit() for word in content):
+        return "content" if len(words) > 1 else "unknown"
+    is_term = len(content) == len(words) <= 3 and not any(word[0].isupper() for word in words)
+    return "concept" if is_term and len("".join(words)) > 2 else ""
+
+
+def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
+    if term.casefold() in _CODE_LITERALS or term.casefold() in evidence.function_words:
+        return False
+    return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
+
+
+def _latin_phrases(
+    text: str, start: int, end: int, names: Sequence[NameSpan], evidence: CaseEvidence
+) -> Iterator[tuple[int, int]]:
+    """Yield runs of content words between names, stop words and marks."""
+    inside = iter(names)
+    name = next(inside, None)
+    run: list[tuple[int, int]] = []
+    for match in _PHRASE_WORD.finditer(text, start, end):
+        while name and name.end <= match.start():
+            name = next(inside, None)
+        is_named = name is not None and name.start < match.end()
+        is_content = not is_named and _is_content_word(match.group(), evidence)
+        if not is_content or len(run) == _LONGEST_PHRASE:
+            if run:
+                yield run[0][0], run[-1][1]
+            run = []
+        if is_content:
+            run.append(match.span())
+    if run:
+        yield run[0][0], run[-1][1]
+
+
+def _is_content_word(word: str, evidence: CaseEvidence) -> bool:
+    lower = word.casefold()
+    return len(word) > 2 and lower not in evidence.function_words and lower not in CALENDAR

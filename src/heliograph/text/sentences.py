@@ -1,0 +1,142 @@
+"""Where sentences begin and end, in English, Chinese and Markdown.
+
+Text in, character spans out: in order, without overlap, without white space at their edges, and together covering
+everything that is not white space. Blocks come first: a heading, a table row, a line of code and a fence are one span
+each; list items, quotations and lines like `Anna: hello` begin a new block; other line ends inside a paragraph mean
+nothing. Sentences are then cut inside a block. Time is linear in the length of the text, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from heliograph.text.language import HAN, stop_words
+from heliograph.text.word_lists import word_list
+
+__all__ = ["sentence_spans"]
+
+_LINE = re.compile(r"[^\n]+")
+_FENCE = re.compile(r"[ \t>]{0,12}(```|~~~)")
+# Headings, table rows and rules.
+_WHOLE_LINE = re.compile(r"[ \t]{0,12}(?:#{1,6}[ \t]|\||(?:[-=*_][ \t]?){3,}$)")
+_BLOCK_START = re.compile(
+    r"[ \t]{0,24}(?:[-*+•·][ \t]|(?:\d{1,3}|[A-Za-z])[.)][ \t]|[（(]?[一二三四五六七八九十\d]{1,3}[)）、]|>"
+    r"|\[\^?\w{1,20}\]:"
+    rf"|[^\W\d_][\w.'’-]{{0,20}}(?: [\w.'’-]{{1,20}}){{0,2}}(?:: |：)|[{HAN}\w·]{{1,12}}：)"
+)
+_LIST_NUMBER = re.compile(r"\s*(?:\d{1,3}|[A-Za-z])[.)](?=\s)")
+
+_CLOSERS = "\"'”’»)\\]）】」』》〉*_`"
+_END = re.compile(rf"(?:[。！？｡]+|[!?]+|\.+|…+)[!?。！？]*[{_CLOSERS}]*")
+_CJK = re.compile(rf"[{HAN}\u3041-\u30ff\uac00-\ud7af]")
+_CONTINUES = frozenset("，、；：,;:）)】」』》〉")
+_WORD_BEFORE = re.compile(rf"[^\W_{HAN}](?:[^\W{HAN}]|[.&’'-])*$")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
+_LOOK_BACK = 24
+
+_NEVER_AT_END = word_list("abbreviations_inside")
+_ABBREVIATIONS = word_list("abbreviations")
+_BEFORE_NUMBER = word_list("abbreviations_before_number")
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return the `(start, end)` of every sentence, heading, list item, table row and line of code.
+
+    A text of white space gives none; a text without any end mark gives one span per block, however long.
+    """
+    spans: list[tuple[int, int]] = []
+    for start, end, is_whole in _blocks(text):
+        if is_whole:
+            spans.extend(_trimmed(text, start, end))
+        else:
+            spans.extend(_sentences(text, start, end))
+    return spans
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
+    """Yield `(start, end, is_whole)`; a whole block is one sentence whatever marks it holds."""
+    fence = ""
+    start = end = -1
+    for match in _LINE.finditer(text):
+        line_start, line_end = match.span()
+        opened = _FENCE.match(text, line_start, line_end)
+        is_whole = bool(fence or opened or _WHOLE_LINE.match(text, line_start, line_end))
+        if opened:
+            fence = _fence_after(fence, opened.group(1))
+        is_apart = line_start != end + 1 or _BLOCK_START.match(text, line_start, line_end)
+        if start >= 0 and (is_whole or is_apart):
+            yield start, end, False
+            start = -1
+        if is_whole:
+            yield line_start, line_end, True
+            continue
+        if start < 0:
+            start = line_start
+        end = line_end
+    if start >= 0:
+        yield start, end, False
+
+
+def _fence_after(fence: str, mark: str) -> str:
+    """Return the fence that is open after a line that begins with `mark`."""
+    if not fence:
+        return mark
+    return "" if fence == mark else fence
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    number = _LIST_NUMBER.match(text, start, end)
+    search_from = number.end() if number else start
+    for match in _END.finditer(text, search_from, end):
+        if match.end() < end and _is_end(text, start, match, end):
+            yield from _trimmed(text, start, match.end())
+            start = match.end()
+    yield from _trimmed(text, start, end)
+
+
+def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
+    mark, after = match.group()[0], text[match.end()]
+    if mark in "。！？｡":
+        return after not in _CONTINUES
+    if _CJK.match(after):
+        # Half-width marks in Chinese; a dot between Latin and Chinese ("v1.中") is one too.
+        return mark in "!?" or (mark == "." and match.end() - match.start() == 1)
+    if not after.isspace():
+        return False
+    following = _word_after(text, match.end(), end)
+    if following[:1].islower():
+        return False
+    return mark != "." or match.group().startswith("..") or not _is_abbreviation(text, start, match.start(), following)
+
+
+def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
+    """Return whether the dot belongs to the word before it and ends no sentence."""
+    before = _WORD_BEFORE.search(text[max(start, dot - _LOOK_BACK) : dot])
+    if not before:
+        return False
+    word = before.group().lower()
+    if word in _NEVER_AT_END:
+        return True
+    if word in _BEFORE_NUMBER and following[:1].isdigit():
+        return True
+    if word in _ABBREVIATIONS or _DOTTED.fullmatch(before.group()):
+        # "Acme Inc. The", "the U.S. It": a function word in capitals begins a sentence; "J. Smith" does not.
+        return following.lower() not in stop_words("en")
+    return False
+
+
+_NEXT_WORD = re.compile(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")
+
+
+def _word_after(text: str, start: int, end: int) -> str:
+    match = _NEXT_WORD.match(text, start, end)
+    return (match.group(1) or "") if match else ""
+
+
+def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    piece = text[start:end]
+    stripped = piece.strip()
+    if stripped:
+        start += len(piece) - len(piece.lstrip())
+        yield start, start + len(stripped)

@@ -1,0 +1,24 @@
+"""The embedded store under the public contract suite."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.settings import StoreSettings
+from heliograph.stores.base import Store
+from heliograph.stores.registry import open_store
+from heliograph.testing.examples import DIMENSION
+from heliograph.testing.store_contract import StoreContract
+
+
+class TestSqliteStore(StoreContract):
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncGenerator[Store]:
+        settings = StoreSettings(data_dir=tmp_path, durability="normal")
+        store = await open_store(settings, EmbeddingInfo("example", DIMENSION, 512))
+        yield store
+        await store.close()

@@ -1,0 +1,137 @@
+"""Sizes, import direction and hidden imports, computed from the source."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections import defaultdict
+from graphlib import TopologicalSorter
+
+import pytest
+
+from .sources import PACKAGE, ROOT, Module, imported_modules, modules
+
+MOST_FILE_LINES = 500
+MOST_BODY_LINES = 60
+
+# Each room may import the rooms below it and itself; `heliograph` is the package's own __init__.
+LAYERS = (
+    {"errors", "ids", "models", "_version"},
+    {"settings"},
+    {"text"},
+    {"prompts"},
+    {"calls"},
+    {"embedding", "documents"},
+    {"stores"},
+    {"chat", "rerank"},
+    {"ingest", "query"},
+    {"engine"},
+    {"sync"},
+    {"heliograph"},
+    {"testing"},
+    {"cli"},
+    {"__main__"},
+)
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+IDS = [module.name for module in modules()]
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_file_is_short_enough(module: Module) -> None:
+    assert module.lines <= MOST_FILE_LINES
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_function_bodies_are_short_enough(module: Module) -> None:
+    long = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            length = (body[-1].end_lineno or 0) - body[0].lineno + 1
+            if length > MOST_BODY_LINES:
+                long[node.name] = length
+    assert not long
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_module_says_what_it_owns(module: Module) -> None:
+    docstring = ast.get_docstring(module.tree)
+    assert docstring, "a module docstring is missing"
+    assert len(docstring.split()) >= 5
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_imports_point_down(module: Module) -> None:
+    assert module.room in LEVEL, f"the room {module.room!r} has no place in LAYERS"
+    for node in ast.walk(module.tree):
+        for name in imported_modules(node):
+            room = name.split(".")[1] if "." in name else "heliograph"
+            allowed = room == module.room or LEVEL[room] < LEVEL[module.room]
+            assert allowed, f"line {node.lineno} imports {name}"
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_no_import_is_hidden_in_a_function(module: Module) -> None:
+    for function in ast.walk(module.tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            hidden = [name for node in ast.walk(function) for name in imported_modules(node)]
+            assert not hidden, f"{function.name} imports {hidden}"
+
+
+def test_imports_have_no_cycle() -> None:
+    known = {module.name for module in modules()}
+    graph = defaultdict(set)
+    for module in modules():
+        for node in ast.walk(module.tree):
+            graph[module.name].update(name for name in imported_modules(node) if name in known)
+        graph[module.name].discard(module.name)
+    TopologicalSorter(graph).prepare()
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_exports_are_there(module: Module) -> None:
+    if not _lists_exports(module):
+        assert _defines_nothing(module), "a module that defines something lists it in __all__"
+        return
+    imported = importlib.import_module(module.name)
+    assert len(set(imported.__all__)) == len(imported.__all__)  # ruff keeps them sorted
+    for name in imported.__all__:
+        assert hasattr(imported, name), name
+
+
+def _lists_exports(module: Module) -> bool:
+    return any(
+        isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+        for node in module.tree.body
+    )
+
+
+def _defines_nothing(module: Module) -> bool:
+    defining = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return module.path.name in {"_version.py", "__main__.py"} or not any(
+        isinstance(node, defining) for node in module.tree.body
+    )
+
+
+def test_only_settings_reads_the_environment() -> None:
+    for module in modules():
+        if module.room == "settings":
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
+                assert node.attr not in {"environ", "getenv"}, f"{module.name} line {node.lineno}"
+
+
+def test_back_ends_are_named_only_in_stores() -> None:
+    for module in modules():
+        if module.room in {"stores", "cli"}:
+            continue
+        for node in ast.walk(module.tree):
+            for name in imported_modules(node):
+                assert not name.startswith("heliograph.stores.sqlite"), f"{module.name} imports {name}"
+
+
+def test_package_has_no_other_files_than_it_needs() -> None:
+    kinds = {path.suffix for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert kinds <= {".py", ".txt", ".md", ".typed", ".json", ".npy", ""}, kinds
+    assert (ROOT / "LICENSE").read_text("utf-8").startswith("MIT")

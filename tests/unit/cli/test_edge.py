@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+import typer
+
+from heliograph.cli.edge import global_options_first, reported_errors
+from heliograph.cli.output import Output
+from heliograph.errors import NotFoundError
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["stats", "--json"], ["--json", "stats"]),
+        (["query", "why?", "--workspace", "w", "-q"], ["--workspace", "w", "-q", "query", "why?"]),
+        (["stats", "--data-dir=kb"], ["--data-dir=kb", "stats"]),
+        (["query", "--", "--json"], ["query", "--", "--json"]),
+        (["stats", "--workspace"], ["--workspace"]),
+        ([], []),
+    ],
+)
+def test_global_options_may_stand_anywhere(args: list[str], expected: list[str]) -> None:
+    assert global_options_first(args) == expected
+
+
+def test_reported_errors_prints_one_line_and_sets_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as raised, reported_errors(Output()):
+        raise NotFoundError("there is no 'x'")
+    assert raised.value.exit_code == 3
+    assert capsys.readouterr().err == "error: there is no 'x'\n"
+
+
+def test_reported_errors_shows_a_traceback_when_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), reported_errors(Output(is_verbose=True)):
+        raise NotFoundError("gone")
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_reported_errors_takes_an_interrupt_for_130() -> None:
+    with pytest.raises(typer.Exit) as raised, reported_errors(Output()):
+        raise KeyboardInterrupt
+    assert raised.value.exit_code == 130
+
+
+def test_reported_errors_lets_defects_through() -> None:
+    with pytest.raises(ZeroDivisionError), reported_errors(Output()):
+        _ = 1 / 0

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+
+import pytest
+
+from heliograph.cli.output import Output, make_streams_safe
+
+
+class Stream(io.TextIOWrapper):
+    def __init__(self, encoding: str) -> None:
+        super().__init__(io.BytesIO(), encoding=encoding)
+
+    def written(self) -> bytes:
+        self.flush()
+        return self.buffer.getvalue()  # type: ignore[attr-defined]
+
+
+def test_json_is_ascii_where_the_stream_is_and_reads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stream := Stream("ascii"))
+    make_streams_safe()
+    Output(is_json=True).json({"name": "望江钟 😀"})
+    assert json.loads(stream.written()) == {"name": "望江钟 😀"}
+
+
+def test_json_survives_lone_surrogates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stream := Stream("utf-8"))
+    make_streams_safe()
+    Output(is_json=True).json({"path": "caf\udce9"})
+    assert json.loads(stream.written()) == {"path": "caf\udce9"}
+
+
+def test_text_cannot_crash_an_ascii_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stream := Stream("ascii"))
+    make_streams_safe()
+    Output().text("望江钟")
+    assert stream.written() == b"\\u671b\\u6c5f\\u949f\n"
+
+
+def test_notes_are_silent_when_quiet_and_warnings_are_not(capsys: pytest.CaptureFixture[str]) -> None:
+    output = Output(is_quiet=True)
+    output.note("by the way")
+    output.warn("look out")
+    assert capsys.readouterr() == ("", "warning: look out\n")
+
+
+def test_markup_in_messages_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Output().error("[bold]x[/bold] [1]")
+    assert capsys.readouterr().err == "error: [bold]x[/bold] [1]\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [({}, ["warning: w"]), ({"is_quiet": True}, []), ({"is_verbose": True}, ["INFO", "WARNING"])],
+)
+def test_logging_follows_the_flags(
+    flags: dict[str, bool], expected: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    logger = logging.getLogger("heliograph.test")
+    with Output(**flags).logging():
+        logger.info("i")
+        logger.warning("w")
+    written = capsys.readouterr().err.splitlines()
+    assert len(written) == len(expected)
+    assert all(part in line for part, line in zip(expected, written, strict=True))
+
+
+def test_logging_leaves_no_handler_behind() -> None:
+    before = list(logging.getLogger("heliograph").handlers)
+    with Output().logging():
+        pass
+    assert logging.getLogger("heliograph").handlers == before

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.cli.settings_list import list_settings, list_values, settings_markdown
+from heliograph.settings import Settings
+
+from .conftest import World
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
+
+
+def test_settings_page_is_what_the_command_prints(world: World) -> None:
+    result = world.run("settings", "--markdown")
+    assert result.stdout == PAGE.read_text("utf-8"), "run: heliograph settings --markdown > docs/settings.md"
+
+
+def test_list_settings_has_every_field_described() -> None:
+    rows = list_settings()
+    assert len(rows) == sum(len(type(getattr(Settings(), room)).model_fields) for room in Settings.model_fields)
+    assert all(row.description and row.allowed and row.default for row in rows)
+
+
+def test_list_settings_names_the_variable() -> None:
+    assert "HELIOGRAPH_CHAT__BASE_URL" in {row.environment for row in list_settings()}
+
+
+def test_values_say_where_they_come_from(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_CHAT__API_KEY", "hunter2")
+    world.write("heliograph.toml", '[chat]\nmodel = "m"\n[query]\ntop_k = 7\n')
+    values = {item.row.path: item for item in list_values(Settings.load(), ["store.data_dir"])}
+    assert values["chat.model"].origin == "heliograph.toml"
+    assert values["query.top_k"].value == 7
+    assert values["chat.api_key"].origin == "environment"
+    assert "hunter2" not in str(values["chat.api_key"].value)
+    assert values["store.data_dir"].origin == "command line"
+    assert values["ingest.language"].origin == "default"
+
+
+def test_settings_command_shows_them_all(world: World) -> None:
+    rows = world.json("settings")["settings"]
+    assert {row["room"] for row in rows} == set(Settings.model_fields)
+    shown = world.run("settings", width=160)
+    assert "HELIOGRAPH" not in shown.stderr
+    assert "store.write_timeout_seconds" in shown.stdout
+
+
+def test_settings_page_escapes_table_separators() -> None:
+    for line in settings_markdown().splitlines():
+        if line.startswith("|"):
+            assert line.replace("\\|", "").count("|") == 6

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heliograph.documents.encoding import decode_text
+from heliograph.errors import IngestError
+
+CHINESE = "物联网设备使用 MQTT 协议，把传感器数据发送到服务器。第二段：安全连接采用 TLS 加密。"
+GERMAN = "Über die Größe der Fläche: ein Café in Zürich, naïve Ideen."
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "gb18030", "gbk"])
+def test_chinese_is_read_in_its_usual_encodings(encoding: str) -> None:
+    assert decode_text(CHINESE.encode(encoding), "a.txt") == CHINESE
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_wide_encodings_are_read_by_their_mark(encoding: str) -> None:
+    assert decode_text(f"\ufeff{GERMAN}".encode(encoding), "a.txt") == GERMAN
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
+def test_western_text_falls_back_to_its_code_page(encoding: str) -> None:
+    assert decode_text(GERMAN.encode(encoding), "a.txt") == GERMAN
+
+
+def test_windows_quotes_and_undefined_bytes_are_read() -> None:
+    assert decode_text("“quoted” – déjà".encode("cp1252"), "a.txt") == "“quoted” – déjà"
+    assert decode_text(b"plain words and one odd byte \x81 here", "a.txt") == "plain words and one odd byte \x81 here"
+
+
+def test_truncated_utf8_keeps_what_is_whole() -> None:
+    assert decode_text(CHINESE.encode()[:-1], "a.txt") == CHINESE[:-1] + "\ufffd"
+
+
+def test_empty_file_is_empty_text() -> None:
+    assert decode_text(b"", "a.txt") == ""
+
+
+def test_single_stray_nul_does_not_make_text_binary() -> None:
+    assert decode_text(b"a text with \x00 one stray byte", "a.txt") == "a text with \x00 one stray byte"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%PDF-1.7\n",
+        b"PK\x03\x04rest",
+        b"\x89PNG\r\n\x1a\n",
+        b"SQLite format 3\x00",
+        bytes(range(256)) * 4,
+        b"\x00" * 99,
+    ],
+)
+def test_binary_data_is_refused_by_name(data: bytes) -> None:
+    with pytest.raises(IngestError, match=r"'report\.bin'.*(convert|save)"):
+        decode_text(data, "report.bin")
+
+
+def test_random_bytes_are_refused() -> None:
+    with pytest.raises(IngestError):
+        decode_text(random.Random(0).randbytes(5000), "noise")
+
+
+def test_utf16_without_a_mark_is_refused_not_garbled() -> None:
+    with pytest.raises(IngestError, match="UTF-8"):
+        decode_text("plain words".encode("utf-16-le"), "a.txt")
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_utf8_always_comes_back(text: str) -> None:
+    data = ("words " * 100 + text).encode()
+    assert decode_text(data, "a.txt") == "words " * 100 + text

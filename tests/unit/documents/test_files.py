@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.documents.files import find_files
+from heliograph.errors import IngestError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("b.md", "a.TXT", "c.markdown", "d.pdf", ".hidden.md", "sub/e.md", ".git/f.md", "sub/deep/g.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("text")
+    return tmp_path
+
+
+def names(folder: Path, paths: list[Path]) -> list[str]:
+    return [str(path.relative_to(folder)) for path in paths]
+
+
+def test_folder_is_walked_in_order_without_hidden_and_other_files(folder: Path) -> None:
+    assert names(folder, find_files([folder])) == ["a.TXT", "b.md", "c.markdown", "sub/deep/g.txt", "sub/e.md"]
+
+
+def test_given_files_are_taken_whatever_their_ending(folder: Path) -> None:
+    given = [folder / "d.pdf", str(folder / ".hidden.md")]
+    assert names(folder, find_files(given)) == ["d.pdf", ".hidden.md"]
+
+
+def test_file_reached_twice_is_returned_once(folder: Path) -> None:
+    (folder / "link.md").symlink_to(folder / "b.md")
+    found = find_files([folder / "sub", folder, folder / "sub" / "e.md"])
+    assert names(folder, found) == ["sub/deep/g.txt", "sub/e.md", "a.TXT", "b.md", "c.markdown"]
+
+
+def test_links_in_a_circle_and_to_nowhere_are_passed_over(folder: Path) -> None:
+    (folder / "sub" / "up").symlink_to(folder)
+    (folder / "broken.md").symlink_to(folder / "nothing.md")
+    assert len(find_files([folder])) == 5
+
+
+def test_missing_path_is_named(folder: Path) -> None:
+    with pytest.raises(IngestError, match=r"nowhere\.md"):
+        find_files([folder, folder / "nowhere.md"])
+
+
+def test_no_path_gives_no_file() -> None:
+    assert find_files([]) == []

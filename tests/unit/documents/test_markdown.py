@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heliograph.documents.markdown import Heading, find_headings, find_title, split_front_matter
+
+
+def titles(text: str) -> list[tuple[int, str]]:
+    return [(heading.level, heading.title) for heading in find_headings(text)]
+
+
+def test_headings_are_found_with_level_and_place() -> None:
+    text = "intro\n# One\ntext\n   ### Three ###\n"
+    assert find_headings(text) == [Heading(6, 1, "One"), Heading(17, 3, "Three")]
+
+
+def test_underlined_headings_are_found_after_a_blank_line_only() -> None:
+    assert titles("Title\n=====\n\nSub\n---\n\na paragraph\nof two lines\n---\n") == [(1, "Title"), (2, "Sub")]
+
+
+def test_code_fences_hold_no_headings() -> None:
+    text = "# a\n```sh\n# comment\n```\n# b\n~~~\n# no\n```\n# no\n~~~\n# c\n````\n```\n# no\n````\n# d"
+    assert [title for _, title in titles(text)] == ["a", "b", "c", "d"]
+
+
+def test_open_fence_reaches_to_the_end() -> None:
+    assert titles("# a\n```\n# b\n# c") == [(1, "a")]
+
+
+def test_inline_code_of_three_backticks_opens_no_fence() -> None:
+    assert titles("```inline``` code\n# a") == [(1, "a")]
+
+
+def test_what_only_looks_like_a_heading_is_none() -> None:
+    assert titles("#hashtag\n    # indented code\n####### seven\n#\n#!shebang\n| a |\n|---|") == []
+
+
+def test_markup_is_taken_out_of_titles() -> None:
+    assert titles("## The **bold** [link](https://x.y) `code` {#anchor}") == [(2, "The bold link code")]
+    assert titles("# snake_case *and* C#") == [(1, "snake_case *and* C#")]
+
+
+def test_title_is_the_first_heading_near_the_start() -> None:
+    assert find_title("text\n\n## Second level\n# First level") == "Second level"
+    assert find_title("x" * 20_000 + "\n# Late") == ""
+    assert find_title("") == ""
+
+
+def test_front_matter_gives_fields_and_the_rest() -> None:
+    text = "---\ntitle: 'A guide'\ntags: [a, \"b c\"]\nauthors:\n  - Ann\n  - Bo\nempty:\n---\n\n# Heading\n"
+    fields, body = split_front_matter(text)
+    assert fields == {"title": "A guide", "tags": ["a", "b c"], "authors": ["Ann", "Bo"]}
+    assert body == "# Heading\n"
+
+
+def test_rules_at_the_start_are_no_front_matter() -> None:
+    for text in ("---\n\nprose\n\n---\nmore", "---\nkey: value", "----\na: b\n----\n", "text\n---\na: b\n---\n"):
+        assert split_front_matter(text) == ({}, text)
+
+
+@settings(deadline=None)
+@given(st.text("#`~=- \nab", max_size=60))
+def test_headings_stand_where_they_say(text: str) -> None:
+    found = find_headings(text)
+    assert all(heading.start == 0 or text[heading.start - 1] == "\n" for heading in found)
+    assert [heading.start for heading in found] == sorted({heading.start for heading in found})
+    assert all(heading.title and 1 <= heading.level <= 6 for heading in found)

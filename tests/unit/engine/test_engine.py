@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from heliograph import AsyncHeliograph, Heliograph, NewDocument, Outcome, QueryParam, Settings
+from heliograph.errors import InvalidRequestError, ModelUnavailable, SchemaMismatch, SettingsError, StoreUnavailable
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
+
+NOTES = "# Gateway\n\nThe Lantern forwards readings over MQTT. Daniel Okafor approves every TLS Certificate."
+
+
+@pytest.fixture
+def embedding() -> FakeEmbeddingModel:
+    return FakeEmbeddingModel(dimension=32)
+
+
+@pytest.fixture
+async def kb(tmp_path: Path, embedding: FakeEmbeddingModel):
+    async with AsyncHeliograph(tmp_path, embedding=embedding) as kb:
+        yield kb
+
+
+async def test_document_goes_in_and_answers_come_out(kb: AsyncHeliograph) -> None:
+    report = await kb.insert(NOTES, sources=["gateway.md"], metadata=[{"team": "north"}])
+    assert [result.outcome for result in report.results] == [Outcome.PROCESSED]
+    (document,) = (await kb.documents()).documents
+    assert (document.source, document.title, document.metadata) == ("gateway.md", "Gateway", {"team": "north"})
+    answer = await kb.query("Who approves every TLS Certificate?")
+    assert "Daniel Okafor" in answer.text
+    assert [reference.source for reference in answer.references] == ["gateway.md"]
+    data = await kb.query_data("What does the Lantern use?", QueryParam(mode="local"))
+    assert "MQTT" in {entity["entity_name"] for entity in data["data"]["entities"]}
+
+
+async def test_graph_is_looked_up_by_any_spelling(kb: AsyncHeliograph) -> None:
+    await kb.insert(NOTES, sources=["gateway.md"])
+    entity = await kb.entity(" mqtt ")
+    assert entity is not None
+    assert entity.name == "MQTT"
+    around = await kb.neighbours("MQTT")
+    other = next(item for item in around.entities if item.name != "MQTT")
+    relation = await kb.relation(other.name, "mqtt")
+    assert relation is not None
+    assert {relation.source, relation.target} == {"MQTT", other.name}
+    (path, *_) = await kb.paths("MQTT", other.name)
+    assert [item.name for item in path.entities] == ["MQTT", other.name]
+    assert await kb.entity("nobody") is None
+    assert await kb.relation("nobody", "MQTT") is None
+
+
+async def test_delete_takes_everything_with_it(kb: AsyncHeliograph) -> None:
+    report = await kb.insert([NOTES, "Gwen Tully visits Aldermoor."], sources=["a.md", "b.md"])
+    deleted = await kb.delete([report.results[0].id, "doc-missing"])
+    assert deleted.missing == ("doc-missing",)
+    assert await kb.entity("MQTT") is None
+    assert await kb.entity("Gwen Tully") is not None
+    await kb.delete(report.results[1].id)
+    stats = await kb.stats()
+    assert (dict(stats.documents), stats.chunks, stats.entities, stats.relations) == ({}, 0, 0, 0)
+
+
+async def test_files_are_read_and_bad_ones_reported(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "good.md").write_text(NOTES)
+    (folder / "bad.md").write_bytes(b"\x00\x01\x02" * 500)
+    report = await kb.insert_files([folder])
+    assert [result.outcome for result in report.results] == [Outcome.FAILED, Outcome.PROCESSED]
+    again = await kb.insert_files([folder / "good.md"])
+    assert again.results[0].outcome is Outcome.UNCHANGED
+
+
+async def test_chat_model_extracts_and_answers(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    def reply(request) -> str:
+        if request.purpose == "extract":
+            return (
+                '{"entities": [{"name": "Lantern", "type": "artifact", "description": "A gateway."}], "relations": []}'
+            )
+        if request.purpose == "keywords":
+            return '{"high_level_keywords": ["gateway"], "low_level_keywords": ["Lantern"]}'
+        return "The Lantern is a gateway [1]."
+
+    chat = FakeChatModel(reply)
+    async with AsyncHeliograph(tmp_path, embedding=embedding, chat=chat) as kb:
+        await kb.insert(NOTES, sources=["gateway.md"])
+        answer = await kb.query("What is the Lantern?")
+        assert answer.is_generated
+        assert answer.text == "The Lantern is a gateway [1]."
+        assert [entity.name for entity in await kb.entities()] == ["Lantern"]
+        assert kb.usage().total.calls == len(chat.requests)
+        cached = await kb.query("What is the Lantern?")
+        assert cached.from_cache
+        await kb.insert("News of the Lantern.", sources=["news.md"])
+        assert not (await kb.query("What is the Lantern?")).from_cache
+
+
+async def test_outage_is_an_error_not_an_answer(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    chat = FakeChatModel("unused")
+    async with AsyncHeliograph(tmp_path, embedding=embedding, chat=chat, settings=_local()) as kb:
+        await kb.insert(NOTES, sources=["gateway.md"])
+        chat.fail_next(*[ModelUnavailable("the service is down; start it")] * 9)
+        with pytest.raises(ModelUnavailable):
+            await kb.query("What is the Lantern?")
+        embedding.fail_next(ModelUnavailable("the embedding is down; start it"))
+        with pytest.raises(ModelUnavailable):
+            await kb.query_data("Anything of the Lantern?", QueryParam(mode="naive"))
+
+
+def _local() -> Settings:
+    return Settings.load(ingest={"extractor": "local"})
+
+
+async def test_workspaces_are_walls(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    async with AsyncHeliograph(tmp_path, workspace="one", embedding=embedding) as one:
+        await one.insert(NOTES, sources=["gateway.md"])
+        async with AsyncHeliograph(tmp_path, workspace="two", embedding=embedding) as two:
+            assert (await two.documents()).total == 0
+            assert (await two.query_data("Who approves TLS Certificates?"))["status"] == "failure"
+
+
+@pytest.mark.parametrize("workspace", ["../other", "", "a/b", ".hidden/", "x" * 65])
+def test_workspace_names_cannot_leave_the_folder(tmp_path: Path, workspace: str) -> None:
+    with pytest.raises(SettingsError, match="workspace"):
+        AsyncHeliograph(tmp_path, workspace=workspace)
+
+
+async def test_other_embedding_is_refused(tmp_path: Path, kb: AsyncHeliograph) -> None:
+    await kb.insert(NOTES, sources=["gateway.md"])
+    with pytest.raises(SchemaMismatch):
+        await AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=64)).open()
+
+
+async def test_lists_must_match_the_documents(kb: AsyncHeliograph) -> None:
+    with pytest.raises(InvalidRequestError, match="sources must be a list of 2 values"):
+        await kb.insert(["a", "b"], sources=["only one"])
+    with pytest.raises(InvalidRequestError, match="must be a text"):
+        await kb.insert([b"bytes"])  # pyright: ignore[reportArgumentType]
+
+
+async def test_closed_engine_says_so(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    kb = AsyncHeliograph(tmp_path, embedding=embedding)
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await kb.query("Anything?")
+    await kb.open()
+    await kb.close()
+    await kb.close()
+
+
+def test_chat_extractor_needs_a_chat_model(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    settings = Settings.load(ingest={"extractor": "chat"})
+    with pytest.raises(SettingsError, match=r"chat\.model"):
+        Heliograph(tmp_path, embedding=embedding, settings=settings).open()
+
+
+async def test_no_extractor_leaves_the_graph_empty(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+    settings = Settings.load(ingest={"extractor": "none"})
+    async with AsyncHeliograph(tmp_path, embedding=embedding, settings=settings) as kb:
+        await kb.insert(NOTES, sources=["gateway.md"])
+        assert (await kb.stats()).entities == 0
+        assert "Okafor" in (await kb.query("Who approves every TLS Certificate?", QueryParam(mode="naive"))).text
+
+
+async def test_documents_carry_their_own_fields(kb: AsyncHeliograph) -> None:
+    await kb.insert(NewDocument("Some text about Aldermoor.", source="x.md", title="Mine", id="doc-own"))
+    document = await kb.document("doc-own")
+    assert document is not None
+    assert document.title == "Mine"
+    assert [chunk.text for chunk in await kb.chunks("doc-own")] == ["Some text about Aldermoor."]
+
+
+async def test_questions_may_be_asked_while_documents_go_in(kb: AsyncHeliograph) -> None:
+    await kb.insert(NOTES, sources=["gateway.md"])
+    texts = [f"Report {number} about Plant {number} and the Lantern." for number in range(30)]
+    inserting = asyncio.ensure_future(kb.insert(texts, sources=[f"{number}.md" for number in range(30)]))
+    for _ in range(10):
+        assert (await kb.query_data("What does the Lantern forward?"))["status"] == "success"
+    assert (await inserting).count(Outcome.PROCESSED) == 30

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from heliograph import AsyncHeliograph, Heliograph, QueryParam
+from heliograph.errors import InvalidRequestError, StoreUnavailable
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
+
+TEXT = "The Lantern forwards readings over MQTT."
+
+
+@pytest.fixture
+def kb(tmp_path: Path):
+    with Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32)) as kb:
+        yield kb
+
+
+def _methods(owner: type) -> dict[str, object]:
+    return {name: item for name, item in vars(owner).items() if not name.startswith("_") and callable(item)}
+
+
+def test_both_faces_have_the_same_methods_and_arguments() -> None:
+    for name, method in _methods(AsyncHeliograph).items():
+        other = _methods(Heliograph)[name]
+        assert list(inspect.signature(method).parameters) == list(inspect.signature(other).parameters), name
+    assert set(_methods(Heliograph)) == set(_methods(AsyncHeliograph))
+
+
+def test_document_goes_in_and_answers_come_out(kb: Heliograph) -> None:
+    kb.insert(TEXT, sources=["a.md"])
+    assert "MQTT" in kb.query("What does the Lantern forward?").text
+    assert kb.query_data("What does the Lantern forward?")["status"] == "success"
+    assert kb.stats().chunks == 1
+
+
+def test_many_threads_may_use_one_engine(kb: Heliograph) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: kb.insert(f"{TEXT} Plant {number}.", sources=[f"{number}.md"]), range(16)))
+        answers = list(pool.map(lambda _: kb.query("What does the Lantern forward?").text, range(16)))
+    assert kb.stats().chunks == 16
+    assert all("MQTT" in answer for answer in answers)
+
+
+async def test_sync_face_works_inside_a_running_loop(tmp_path: Path) -> None:
+    def use() -> int:
+        with Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32)) as kb:
+            kb.insert(TEXT)
+            return kb.stats().chunks
+
+    assert use() == 1
+    assert await asyncio.to_thread(use) == 1
+
+
+def test_stream_gives_references_first_then_pieces(tmp_path: Path) -> None:
+    chat = FakeChatModel("one two three", piece_characters=4)
+    with Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32), chat=chat) as kb:
+        kb.insert(TEXT, sources=["a.md"])
+        stream = kb.query_stream("What does the Lantern forward?", QueryParam(mode="naive"))
+        assert [reference.source for reference in stream.retrieval.context.references] == ["a.md"]
+        assert "".join(stream) == "one two three"
+
+
+def test_stream_left_early_cancels_the_call(tmp_path: Path) -> None:
+    chat = FakeChatModel("word " * 100, piece_characters=5)
+    with Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32), chat=chat) as kb:
+        kb.insert(TEXT, sources=["a.md"])
+        for piece in kb.query_stream("What does the Lantern forward?", QueryParam(mode="naive")):
+            assert piece == "word "
+            break
+
+
+def test_errors_come_through_unchanged(kb: Heliograph) -> None:
+    with pytest.raises(InvalidRequestError):
+        kb.query("")
+
+
+def test_closed_engine_says_so(tmp_path: Path) -> None:
+    kb = Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32))
+    with pytest.raises(StoreUnavailable, match="closed"):
+        kb.stats()
+    kb.close()
+    kb.open()
+    kb.close()
+    kb.close()

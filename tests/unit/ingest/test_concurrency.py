@@ -1,0 +1,109 @@
+"""The small parts that keep tasks apart: claims, the shared entry, and gathering."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from heliograph.ingest.claims import Claims
+from heliograph.ingest.entry import SharedEntry
+from heliograph.ingest.tasks import gather_or_cancel
+
+
+async def test_claim_waits_for_all_its_ids_and_takes_them_together() -> None:
+    claims = Claims()
+    order: list[str] = []
+
+    async def second() -> None:
+        async with claims.claim(["b", "c"]):
+            order.append("second")
+
+    async with claims.claim(["a", "b"]) as claim:
+        waiting = asyncio.create_task(second())
+        await asyncio.sleep(0)
+        assert claims.is_claimed("a")
+        assert not claims.is_claimed("c")
+        order.append("first")
+        claim.release("a")
+        assert not claims.is_claimed("a")
+        claim.release("b")
+        await waiting
+    assert order == ["first", "second"]
+    assert not claims.is_claimed("b")
+
+
+async def test_releasing_late_does_not_take_the_claim_of_another() -> None:
+    claims = Claims()
+    async with claims.claim(["a"]) as first:
+        first.release("a")
+        async with claims.claim(["a"]):
+            first.release("a")
+            first.release_all()
+            assert claims.is_claimed("a")
+
+
+async def test_cancelled_waiter_leaves_claims_alone() -> None:
+    claims = Claims()
+
+    async def wait() -> None:
+        async with claims.claim(["a"]):
+            pass
+
+    async with claims.claim(["a"]):
+        waiting = asyncio.create_task(wait())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert claims.is_claimed("a")
+    assert not claims.is_claimed("a")
+
+
+async def test_entry_is_opened_once_and_again_after_a_refusal() -> None:
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def exclusive() -> AsyncGenerator[None]:
+        events.append("in")
+        if len(events) == 1:
+            raise TimeoutError
+        yield
+        events.append("out")
+
+    entry = SharedEntry(exclusive)
+    with pytest.raises(TimeoutError):
+        async with entry.enter():
+            pass
+    async with entry.enter(), entry.enter():
+        assert events == ["in", "in"]
+    assert events == ["in", "in", "out"]
+
+
+async def test_gather_returns_results_in_order() -> None:
+    async def after(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert await gather_or_cancel(after(seconds) for seconds in (0.002, 0.0, 0.001)) == [0.002, 0.0, 0.001]
+    assert await gather_or_cancel(after(seconds) for seconds in ()) == []
+
+
+async def test_gather_cancels_the_others_when_one_fails() -> None:
+    cancelled = asyncio.Event()
+
+    async def wait() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise KeyError("one")
+
+    with pytest.raises(KeyError, match="one"):
+        await gather_or_cancel([wait(), fail()])
+    assert cancelled.is_set()

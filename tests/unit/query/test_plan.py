@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from heliograph.chat.base import ChatMessage
+from heliograph.errors import InvalidRequestError
+from heliograph.query.models import Keywords, Mode
+from heliograph.query.modes import Channel
+from heliograph.query.plan import make_plan
+from heliograph.settings import QuerySettings
+
+from .world import plan
+
+
+def test_defaults_come_from_the_settings() -> None:
+    made = plan(settings=QuerySettings(top_k=7, chunk_picking="weight", enable_rerank=False))
+    assert (made.mode, made.top_k, made.chunk_top_k, made.chunk_picking) == (Mode.MIX, 7, 20, "weight")
+    assert (made.max_entity_tokens, made.max_relation_tokens, made.max_total_tokens) == (6000, 8000, 30_000)
+    assert made.enable_rerank is False
+    assert plan(top_k=3, settings=QuerySettings(top_k=7)).top_k == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "channels"),
+    [
+        ("local", "entity"),
+        ("global", "relation"),
+        ("hybrid", "entity relation"),
+        ("mix", "entity relation vector"),
+        ("naive", "vector"),
+        ("bypass", ""),
+    ],
+)
+def test_mode_is_a_row_of_channels(mode: str, channels: str) -> None:
+    assert plan(mode=mode).channels == tuple(Channel(name) for name in channels.split())
+
+
+@pytest.mark.parametrize("question", ["ab", "水", " a \n", "?"])
+def test_question_too_short_to_search_is_refused(question: str) -> None:
+    with pytest.raises(InvalidRequestError, match="too short"):
+        plan(question)
+    assert plan(question, mode="bypass").question == question.strip()
+
+
+@pytest.mark.parametrize("question", ["abc", "灯塔", "水a", "한국", "かな"])
+def test_cjk_characters_weigh_two(question: str) -> None:
+    assert plan(question).question == question
+
+
+@pytest.mark.parametrize("mode", ["naive", "bypass"])
+def test_empty_question_is_refused_in_every_mode(mode: str) -> None:
+    with pytest.raises(InvalidRequestError, match="empty"):
+        plan(" \t\n", mode=mode)
+
+
+def test_long_question_is_refused_by_its_length() -> None:
+    with pytest.raises(InvalidRequestError, match="100,000 characters; ask in at most 65,536"):
+        plan("x" * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("top_k", 0, "from 1 to 10,000"),
+        ("top_k", 10**9, "from 1 to 10,000"),
+        ("top_k", 1 << 2000, "bits"),
+        ("top_k", True, "whole number"),
+        ("top_k", "5", "whole number"),
+        ("chunk_top_k", -1, "from 1 to 10,000"),
+        ("chunk_top_k", 2.5, "whole number"),
+        ("max_entity_tokens", 0, "at least 1"),
+        ("max_relation_tokens", 0, "at least 1"),
+        ("max_total_tokens", -5, "at least 1"),
+        ("history_turns", -1, "at least 0"),
+        ("mode", "magic", "local, global, hybrid, mix, naive, bypass"),
+        ("mode", ["mix"], "local"),
+        ("chunk_picking", "best", "vector, weight, shared_relations"),
+        ("context_format", "xml", "json, csv"),
+        ("hl_keywords", "one string", "list of strings"),
+        ("ll_keywords", [1], "list of strings"),
+        ("ll_keywords", 5, "list of strings"),
+        ("response_type", 5, "string"),
+        ("user_prompt", b"bytes", "string"),
+        ("system_prompt", {}, "string"),
+        ("chat_model", "gpt", "ChatModel"),
+        ("conversation_history", "hello", "list of messages"),
+    ],
+)
+def test_value_out_of_range_is_refused_by_name(field: str, value: Any, allowed: str) -> None:
+    with pytest.raises(InvalidRequestError, match=field) as refusal:
+        plan(**{field: value})
+    assert allowed in str(refusal.value)
+
+
+def test_param_of_another_type_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="QueryParam"):
+        make_plan("What is this?", {"mode": "mix"}, QuerySettings())  # pyright: ignore[reportArgumentType]
+
+
+def test_huge_budget_is_fine() -> None:
+    assert plan(max_total_tokens=10**12).max_total_tokens == 10**12
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": "no role"}, {"role": "user"}, {"role": "robot", "content": "x"}, "text", None]
+)
+def test_malformed_history_is_refused_by_place(message: Any) -> None:
+    with pytest.raises(InvalidRequestError, match=r"conversation_history\[1\]"):
+        plan(conversation_history=[{"role": "user", "content": "x"}, message])
+
+
+def test_history_turns_keep_the_last_turns() -> None:
+    history = [
+        {"role": "user", "content": "1"},
+        {"role": "assistant", "content": "one"},
+        ChatMessage("user", "2"),
+        {"role": "assistant", "content": "two"},
+        {"role": "user", "content": "3"},
+    ]
+
+    def contents(turns: int) -> list[str]:
+        return [message.content for message in plan(conversation_history=history, history_turns=turns).history]
+
+    assert contents(0) == contents(3) == contents(9) == ["1", "one", "2", "two", "3"]
+    assert contents(2) == ["2", "two", "3"]
+    assert contents(1) == ["3"]
+
+
+def test_given_keywords_are_used_as_they_are() -> None:
+    made = plan(hl_keywords=["Theme, of sorts", " "], ll_keywords=[])
+    assert made.keywords == Keywords(high_level=("Theme, of sorts",))
+    assert plan().keywords is None
+
+
+def test_user_prompt_follows_the_prefix_of_the_settings() -> None:
+    settings = QuerySettings(user_prompt_prefix="Be brief.")
+    assert plan(settings=settings).user_prompt == "Be brief."
+    assert plan(settings=settings, user_prompt="In French.").user_prompt == "Be brief.\n\nIn French."
+    assert (
+        plan(settings=settings, user_prompt="In French.", disable_user_prompt_prefix=True).user_prompt == "In French."
+    )
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    assert plan("what \ud83d is").question == "what \ufffd is"
+    assert plan(user_prompt="\udc00x").user_prompt == "\ufffdx"

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.sqlite.store import SqliteStore
+from heliograph.testing.examples import example_changeset, unit_vector
+from heliograph.text.names import name_to_entity_id as entity
+
+from .conftest import OpenStore
+
+NAMES = [f"Entity {number}" for number in range(300)]
+
+
+async def _nearest(store: SqliteStore, name: str) -> str:
+    (hit,) = await store.vectors.search(Collection.ENTITIES, unit_vector(entity(name)), 1, 0.9)
+    return hit.id
+
+
+async def _fill(store: SqliteStore) -> None:
+    await store.apply(example_changeset("a.md", NAMES))
+    assert await _nearest(store, "Entity 3") == entity("Entity 3")
+
+
+async def test_file_is_written_on_close_and_continued(open_store: OpenStore, tmp_path: Path) -> None:
+    store = await open_store()
+    await _fill(store)
+    await store.close()
+    file = tmp_path / "default" / "entities.turbovec"
+    first = file.stat().st_size
+    for number in range(3):
+        store = await open_store()
+        await store.apply(example_changeset(f"b{number}.md", [f"New {number}"]))
+        assert await _nearest(store, f"New {number}") == entity(f"New {number}")
+        assert await _nearest(store, "Entity 3") == entity("Entity 3")
+        await store.close()
+    assert file.stat().st_size < first * 1.5
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "garbage"])
+async def test_file_is_built_again_when_it_cannot_be_used(open_store: OpenStore, tmp_path: Path, damage: str) -> None:
+    store = await open_store()
+    await _fill(store)
+    await store.close()
+    file = tmp_path / "default" / "entities.turbovec"
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:1000] if damage == "truncated" else b"garbage" * 1000)
+    store = await open_store()
+    assert await _nearest(store, "Entity 299") == entity("Entity 299")
+
+
+async def test_other_processes_see_each_others_vectors(open_store: OpenStore) -> None:
+    one, two = await open_store(), await open_store()
+    await _fill(one)
+    assert await _nearest(two, "Entity 5") == entity("Entity 5")
+    await two.apply(example_changeset("b.md", ["Fresh"]))
+    assert await _nearest(one, "Fresh") == entity("Fresh")
+    await one.apply(Changeset(removed_entities=(entity("Fresh"),)))
+    assert await two.vectors.search(Collection.ENTITIES, unit_vector(entity("Fresh")), 1, 0.99) == []
+
+
+async def test_two_processes_that_save_in_turn_spoil_nothing(open_store: OpenStore) -> None:
+    await _fill(first := await open_store())
+    await first.close()
+    one, two = await open_store(), await open_store()
+    for store, name in ((one, "From One"), (two, "From Two")):
+        await store.apply(example_changeset(f"{name}.md", [name]))
+        await _nearest(store, name)
+    await one.close()
+    await two.close()
+    last = await open_store()
+    for name in ("From One", "From Two", "Entity 0", "Entity 299"):
+        assert await _nearest(last, name) == entity(name)
+
+
+async def test_save_that_is_cut_short_is_made_up_for(open_store: OpenStore) -> None:
+    store = await open_store()
+    await _fill(store)
+    accelerator = store._accelerators[Collection.ENTITIES]
+    continues = await store._database.write(accelerator.claim)
+    await store._database.read(lambda connection: accelerator.sync(connection, continues=continues))
+    await store._database.close()  # as if killed before `record`
+
+    again = await open_store()
+    await again.apply(example_changeset("b.md", ["Later"]))
+    for name in ("Entity 1", "Later"):
+        assert await _nearest(again, name) == entity(name)
+
+
+async def test_process_far_behind_builds_anew(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("heliograph.stores.sqlite.accelerator._KEPT_VERSIONS", 3)
+    one, two = await open_store(), await open_store()
+    await _fill(one)
+    await _nearest(two, "Entity 0")
+    await one.apply(Changeset(removed_entities=(entity("Entity 9"),)))
+    for number in range(6):
+        await one.apply(example_changeset(f"b{number}.md", [f"New {number}"]))
+    await one.close()
+    assert await _nearest(two, "New 5") == entity("New 5")
+    assert await two.vectors.search(Collection.ENTITIES, unit_vector(entity("Entity 9")), 1, 0.99) == []
+
+
+async def test_dimension_needs_no_multiple_of_eight(open_store: OpenStore) -> None:
+    store = await open_store()
+    await store.apply(example_changeset("a.md", ["X", "Y"]))
+    accelerator = store._accelerators[Collection.ENTITIES]
+    assert accelerator._padded == 16
+    hits = await store.vectors.search(Collection.ENTITIES, unit_vector(entity("X")), 5, 0.5)
+    assert hits[0].score == pytest.approx(1.0, abs=1e-5)

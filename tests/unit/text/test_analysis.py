@@ -1,0 +1,83 @@
+"""Full-text terms."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.text.analysis import MAX_TERM_LENGTH, terms
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The sensors are connected.", ["sensor", "connect"]),
+        ("Café CAFÉ cafe\u0301", ["cafe"] * 3),
+        ("Ｆｕｌｌ width", ["full", "width"]),
+        ("消息队列", ["消息", "息队", "队列"]),
+        ("猫", ["猫"]),
+        ("的", []),
+        ("支持ESP32芯片", ["支持", "esp32", "芯片"]),
+        ("서울은", ["서울", "울은"]),
+        ("языки", ["язык"]),
+        ("1,000,000 devices", ["1000000", "devic"]),
+        ("pi is 3.14", ["pi", "3.14"]),
+        ("C++ and C#", ["c++", "c#"]),
+        ("don't", []),
+        ("Anna's", ["anna"]),
+        ("U.S. troops", ["us", "troop"]),
+        ("the US and us", ["us"]),
+        ("", []),
+        ("  .,;!  ", []),
+        ("exam\u00adple", ["exampl"]),
+    ],
+)
+def test_terms_are(text: str, expected: list[str]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("document", "questions"),
+    [
+        ("the ESP32-S3 board", ["ESP32-S3", "esp32", "s3"]),
+        ("call mqtt_connect() first", ["mqtt_connect()", "mqtt_connect", "connect"]),
+        ("release v1.2.3", ["v1.2.3", "1.2.3"]),
+        ("over TLS 1.3", ["TLS 1.3", "TLS1.3", "TLSv1.3", "tls", "1.3"]),
+        ("mail user@host.example", ["user@host.example", "user", "host.example"]),
+        ("see /etc/ssl/certs.pem", ["etc/ssl/certs.pem", "certs.pem", "ssl"]),
+        ("O'Brien wrote", ["O’Brien", "obrien", "brien"]),
+        ("ESP-IDF 5.1", ["esp-idf 5.1", "idf"]),
+        ("https://docs.example.org/guide", ["docs.example.org", "guide"]),
+    ],
+)
+def test_identifier_is_found_whole_and_by_its_parts(document: str, questions: list[str]) -> None:
+    found = set(terms(document))
+    for question in questions:
+        assert found & set(terms(question)), question
+    assert terms(questions[0])[0] in found
+
+
+def test_identifier_with_another_suffix_is_another_term() -> None:
+    assert "esp32-s3" not in terms("ESP32-C3")
+
+
+def test_terms_of_a_long_token_are_cut() -> None:
+    assert terms("a" * 500) == ["a" * MAX_TERM_LENGTH]
+    assert max(map(len, terms("/".join(["segment"] * 100)))) <= MAX_TERM_LENGTH
+
+
+@given(st.text())
+def test_terms_are_clean_and_stable(text: str) -> None:
+    found = terms(text)
+    assert found == terms(text)
+    for term in found:
+        assert 0 < len(term) <= MAX_TERM_LENGTH
+        assert not any(character.isspace() or ord(character) < 32 for character in term)
+
+
+@given(st.text(alphabet="aé中猫-_. ESP32v'@/", max_size=60))
+def test_terms_ignore_letter_case(text: str) -> None:
+    assert [t for t in terms(text) if t not in {"us", "it", "who"}] == [
+        t for t in terms(text.lower()) if t not in {"us", "it", "who"}
+    ]

@@ -1,0 +1,98 @@
+"""Names by capitals."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.text.phrases import find_names
+
+
+def names(text: str) -> list[str]:
+    return [name.text for name in find_names(text)]
+
+
+def types(text: str) -> dict[str, str]:
+    return {name.text: name.type for name in find_names(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Yesterday Dr. Anna Weber met J. K. Rowling.", ["Anna Weber", "J. K. Rowling"]),
+        ("He studied at the University of Toronto.", ["University of Toronto"]),
+        ("the music of Ludwig van Beethoven", ["Ludwig van Beethoven"]),
+        ("the Department of Health and Human Services", ["Department of Health and Human Services"]),
+        ("shares of Procter & Gamble and Apple, Inc. fell", ["Procter & Gamble", "Apple, Inc."]),
+        ("He won at the 2002 Winter Olympics.", ["2002 Winter Olympics"]),
+        ("the U.S. Army and the U.S. itself", ["U.S. Army", "U.S."]),
+        ("during World War II was", ["World War II"]),
+        ("German Chancellor Angela Merkel visited Theresa May.", ["Angela Merkel", "Theresa May"]),
+        ("Alger's house in Calgary", ["Alger", "Calgary"]),
+        ("a student of King's College London", ["King's College London"]),
+        ('Wilfried "Willi" Schneider raced', ['Wilfried "Willi" Schneider']),
+        ("born in Paris, Texas", ["Paris", "Texas"]),
+        ("over TLS 1.3 with an ESP32-S3 and mqtt_connect()", ["TLS 1.3", "ESP32-S3", "mqtt_connect"]),
+        ("both TCP/IP and Wi-Fi", ["TCP/IP", "Wi-Fi"]),
+        ("Анна Вебер живёт в Москве.", ["Анна Вебер", "Москве"]),
+    ],
+)
+def test_names_are_found(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "In July 2012 it rained.",
+        "On Monday, March 3, nothing happened.",
+        "The Prime Minister resigned.",
+        "Chapter 3 and Figure 2 say so.",
+        "Political parties grow. Merge requests are good.",
+        "However, I think so. Perhaps. Yes.",
+        "DO NOT TOUCH THIS EVER AGAIN",
+        "the 19th century and 5km or 3-4 days",
+        "See https://Example.com/Path and [x](Target.md) or <Tag Name>.",
+        "write to Anna.Weber@Example.com",
+        "",
+    ],
+)
+def test_what_is_no_name_is_not_found(text: str) -> None:
+    assert names(text) == []
+
+
+def test_capital_at_the_start_counts_when_the_text_writes_the_word_so_elsewhere() -> None:
+    assert names("Apple grew. They like apple pie.") == []
+    assert names("Apple grew. They like apple pie and buy from Apple often.") == ["Apple", "Apple"]
+    assert names("Zorblatt grew.") == ["Zorblatt"]
+
+
+def test_count_after_a_name_is_not_taken_in() -> None:
+    assert names("In Paris 300 people met.") == ["Paris"]
+    assert names("for Windows 11 and later") == ["Windows 11"]
+
+
+def test_endless_run_of_capitals_gives_no_name() -> None:
+    assert names("Aa " * 5000) == []
+    assert names("A" * 5000) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("She met Prof. Okonkwo.", "Okonkwo", "person"),
+        ("Maria Zorblatt left.", "Maria Zorblatt", "person"),
+        ("a letter by Okonkwo, who left", "Okonkwo", "person"),
+        ("She lives with Li Hua.", "Li Hua", "person"),
+        ("at Zorblatt University", "Zorblatt University", "organization"),
+        ("near the Zorblatt River", "Zorblatt River", "location"),
+        ("she was born in Mediaș", "Mediaș", "location"),
+        ("in Canada", "Canada", "location"),
+        ("the Battle of Zorb", "Battle of Zorb", "event"),
+        ("the novel Zorblatt", "Zorblatt", "content"),
+        ("the ESP32-S3", "ESP32-S3", "artifact"),
+        ("speaks German", "German", "concept"),
+        ("about Zorblatt", "Zorblatt", "unknown"),
+    ],
+)
+def test_type_follows_the_cues(text: str, name: str, kind: str) -> None:
+    assert types(text)[name] == kind

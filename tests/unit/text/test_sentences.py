@@ -1,0 +1,93 @@
+"""Sentence ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.text.sentences import sentence_spans
+
+
+def split(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["One ends here.", "Another begins."],
+        ["Dr. Anna Weber met J. K. Rowling.", "She left."],
+        ["He lived in the U.S. Army barracks.", "The U.S.", "The end."],
+        ["Apple Inc. bought it.", "Acme Inc.", "The end."],
+        ["It costs 3.14 dollars, e.g. twice.", "See No. 5 and Fig. 2."],
+        ["He said no.", "Then he left."],
+        ['"Stop!" she said.', "“Why?”", "He left."],
+        ['"Stop!" he cried.', "It was 5 p.m. on Monday."],
+        ["Wait... what?", "Really?!", "Yes."],
+        ["Version 2.0 is out.", "Use v1.2.3."],
+    ],
+)
+def test_english_sentences_are_split(sentences: list[str]) -> None:
+    assert split(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["网关很小。", "它支持MQTT！", "真的吗？"],
+        ["他说：“你好。”", "然后走了。"],
+        ["“好！”，他说。", "完了。"],
+        ["价格是3.5元。", "笔名S.G. Tallentyre写作。"],
+        ["《书》完.", "下一步?", "走吧"],
+    ],
+)
+def test_chinese_sentences_are_split(sentences: list[str]) -> None:
+    assert split("".join(sentences)) == sentences
+
+
+def test_markdown_lines_stand_alone() -> None:
+    lines = [
+        "# A title. Not two",
+        "1. First item.",
+        "2. Second",
+        "- bullet",
+        "| a. B | c |",
+        "```python",
+        "x = 1. ",
+        "y = 2",
+        "```",
+        "Anna: hello there",
+        "张三：你好",
+    ]
+    assert split("\n".join(lines)) == [line.strip() for line in lines]
+
+
+def test_line_ends_inside_a_paragraph_end_nothing() -> None:
+    assert split("A paragraph that is\nhard-wrapped. It goes\non.") == [
+        "A paragraph that is\nhard-wrapped.",
+        "It goes\non.",
+    ]
+
+
+def test_blank_lines_end_a_sentence() -> None:
+    assert split("no mark\n\nhere either") == ["no mark", "here either"]
+
+
+@pytest.mark.parametrize("unit", [".", "a.", ". ", "a. ", '."', "Ab. B ", "。", " ", "\n", "# ", "-", "(", ".\n", "“"])
+def test_long_line_is_split_in_linear_time(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    spans = sentence_spans(text)
+    assert sum(end - start for start, end in spans) <= len(text)
+
+
+@given(st.text(alphabet='.!?。！？ \n\t\r"”)#-|`*1aA中，、e.g', max_size=200))
+def test_spans_cover_everything_but_white_space_in_order(text: str) -> None:
+    spans = sentence_spans(text)
+    previous = 0
+    for start, end in spans:
+        assert previous <= start < end
+        assert not text[previous:start].strip()
+        assert text[start:end] == text[start:end].strip()
+        previous = end
+    assert not text[previous:].strip()
