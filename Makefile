@@ -6,7 +6,12 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
             && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench eval clean
+
+# A folder of evaluation sets; docs/evaluation.md says what one looks like.
+EVAL_SETS ?= ../shared/bench
+# Larger sets take too long to be indexed in passing.
+EVAL_PASSAGES ?= 2000
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -39,6 +44,15 @@ check: $(VENV)/.dev ## style and types
 
 bench: $(VENV)/.dev ## the figures of docs/benchmarks.md
 	$(BIN)/python -m benchmarks
+
+eval: $(VENV)/.dev ## how good retrieval is on the sets in EVAL_SETS, and the table of docs/evaluation.md
+	@if [ ! -d "$(EVAL_SETS)" ]; then \
+	  echo "there are no evaluation sets in '$(EVAL_SETS)'; set EVAL_SETS=FOLDER (docs/evaluation.md says what is in it)"; \
+	else \
+	  $(BIN)/heliograph eval "$(EVAL_SETS)" --max-passages $(EVAL_PASSAGES) $(EVAL_OPTIONS) \
+	    --output benchmarks/results/eval.json --plot benchmarks/results/eval.svg \
+	  && $(BIN)/python -m benchmarks.evaluation_page; \
+	fi
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist

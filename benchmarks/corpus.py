@@ -66,7 +66,7 @@ def corpus_document(number: int, version: int = 0) -> NewDocument:
     """Return a document of the corpus; another version has the same source and another text."""
     sentences = " ".join(statement.text for statement in _statements(number, version))
     text = f"# Report {number}\n\n{sentences}\n"
-    return NewDocument(text=text, source=_source(number), metadata={"version": version})
+    return NewDocument(text=text, source=_source(number), metadata={"version": version, "number": number})
 
 
 @lru_cache(maxsize=1024)

@@ -1,9 +1,13 @@
-"""Renders `docs/benchmarks.md` from the reports in `benchmarks/results/`; as a program it does only that."""
+"""Renders `docs/benchmarks.md` from the reports in `benchmarks/results/`; as a program it does only that.
+
+The figures of `make eval`, if there are any, go into `docs/evaluation.md`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.evaluation_page import EVALUATION, write_evaluation_page
 from benchmarks.registry import ALL
 from benchmarks.report import RESULTS, Report, format_table, read_reports
 
@@ -50,3 +54,5 @@ def _section(report: Report) -> str:
 
 if __name__ == "__main__":
     print(write_page())
+    if (RESULTS / EVALUATION).exists():
+        print(write_evaluation_page())

@@ -16,6 +16,7 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ingest.index_texts import (
+    LOCAL_INDEX_LIMITS,
     chunk_index_text,
     entity_index_text,
     entity_terms,
@@ -31,7 +32,6 @@ from heliograph.ingest.merging import (
     fold_relation,
     fragments,
 )
-from heliograph.ingest.pipeline import _LOCAL_INDEX_TOKENS as _LIMIT
 from heliograph.ingest.summary import join_fragments
 from heliograph.models import (
     Chunk,
@@ -171,8 +171,13 @@ def _wrong_folds(contents: Contents) -> list[str]:
 async def _wrong_vectors(store: Store, embedding: EmbeddingModel, contents: Contents) -> list[str]:
     texts = {
         Collection.CHUNKS: contents.passages(),
-        Collection.ENTITIES: {id_: entity_index_text(item, _LIMIT) for id_, item in contents.entities.items()},
-        Collection.RELATIONS: {id_: relation_index_text(item, _LIMIT) for id_, item in contents.relations.items()},
+        Collection.ENTITIES: {
+            id_: entity_index_text(item, LOCAL_INDEX_LIMITS.entity_tokens) for id_, item in contents.entities.items()
+        },
+        Collection.RELATIONS: {
+            id_: relation_index_text(item, LOCAL_INDEX_LIMITS.relation_tokens)
+            for id_, item in contents.relations.items()
+        },
     }
     wrong: list[str] = []
     for collection, part in texts.items():

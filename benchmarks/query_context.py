@@ -18,7 +18,7 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph import QueryParam
 
-__all__ = ["TITLE", "run"]
+__all__ = ["TITLE", "question_and_param", "run"]
 
 TITLE = "Building the context of a question"
 
@@ -45,7 +45,7 @@ async def _measure(folder: Path, questions: int) -> tuple[dict[str, Stopwatch], 
     async with open_large_store(folder) as kb:
         for number in range(-questions // _BLOCKS, questions):
             for mode, watch in watches.items():
-                question, param = _question(number, mode)
+                question, param = question_and_param(number, mode)
                 with watch.lap():
                     found = await kb.query_data(question, param)
                 sizes[mode].append(_size(found["data"]))
@@ -54,7 +54,8 @@ async def _measure(folder: Path, questions: int) -> tuple[dict[str, Stopwatch], 
     return watches, {mode: str(sorted(found)[len(found) // 2]) for mode, found in sizes.items()}
 
 
-def _question(number: int, mode: str) -> tuple[str, QueryParam]:
+def question_and_param(number: int, mode: str) -> tuple[str, QueryParam]:
+    """Return a question about entities of the corpus; each number gives another one."""
     names = document_entities(abs(7 * number))
     question = f"How does {names[0]} depend on {names[-1]} according to report {number}?"
     return question, QueryParam(mode=mode, ll_keywords=[names[0], names[-1]], hl_keywords=["maintenance", names[3]])

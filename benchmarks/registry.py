@@ -22,15 +22,22 @@ __all__ = ["ALL", "DEFAULT", "Options", "run_benchmark", "run_isolated"]
 # Run without names given; the others need something that not every machine has.
 DEFAULT = (
     "add_document",
+    "update",
+    "delete",
     "bulk",
     "query_context",
+    "fusion_cost",
+    "text_scale",
+    "filters",
     "open_store",
     "demo",
     "offline_indexing",
     "embedding_speed",
     "kill",
+    "operations",
+    "loading",
 )
-ALL = (*DEFAULT, "retrieval", "local_extraction", "lightrag_side_by_side")
+ALL = (*DEFAULT, "retrieval", "answers", "sensitivity", "chunking", "local_extraction", "lightrag_side_by_side")
 
 
 @dataclass(frozen=True, slots=True)

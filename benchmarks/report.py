@@ -154,7 +154,9 @@ def write_report(report: Report, folder: Path = RESULTS) -> Path:
 
 def read_reports(folder: Path = RESULTS) -> dict[str, Report]:
     """Return the reports kept in a folder by name, without the quick ones."""
-    paths = sorted(path for path in folder.glob("*.json") if not path.name.endswith(".quick.json"))
+    # An evaluation of retrieval is of another form; `benchmarks.evaluation_page` reads it.
+    others = (".quick.json", "eval.json")
+    paths = sorted(path for path in folder.glob("*.json") if not path.name.endswith(others))
     reports = (_report(json.loads(path.read_text("utf-8"))) for path in paths)
     return {report.name: report for report in reports}
 

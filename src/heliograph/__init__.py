@@ -8,10 +8,15 @@ with Heliograph("kb") as kb:
 from heliograph._version import __version__
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError
+from heliograph.ingest.duplicates import DuplicatePair
+from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
+from heliograph.ingest.history import History, Statement
 from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome
 from heliograph.ingest.progress import Progress
 from heliograph.models import (
     Chunk,
+    Curation,
+    CurationKind,
     Document,
     DocumentStatus,
     Entity,
@@ -23,7 +28,7 @@ from heliograph.models import (
 )
 from heliograph.query.models import Answer, AnswerKind, Mode, QueryParam, Reference
 from heliograph.settings import Settings
-from heliograph.stores.base import DocumentPage, DocumentQuery
+from heliograph.stores.base import CurationPage, CurationQuery, DocumentPage, DocumentQuery
 from heliograph.sync import Heliograph
 
 __all__ = [
@@ -31,16 +36,25 @@ __all__ = [
     "AnswerKind",
     "AsyncHeliograph",
     "Chunk",
+    "Curation",
+    "CurationKind",
+    "CurationPage",
+    "CurationQuery",
     "DeleteReport",
     "Document",
     "DocumentPage",
     "DocumentQuery",
     "DocumentResult",
     "DocumentStatus",
+    "DuplicatePair",
     "Entity",
+    "GivenChunk",
+    "GivenEntity",
+    "GivenRelation",
     "GraphPath",
     "Heliograph",
     "HeliographError",
+    "History",
     "IngestReport",
     "Mode",
     "NewDocument",
@@ -50,6 +64,7 @@ __all__ = [
     "Reference",
     "Relation",
     "Settings",
+    "Statement",
     "Stats",
     "Subgraph",
     "Usage",

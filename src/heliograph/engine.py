@@ -7,45 +7,45 @@ order; a model or store that the caller passed in stays the caller's to close.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pydantic import ValidationError
-
 from heliograph.chat.base import ChatModel
-from heliograph.chat.meter import ChatMeter, ChatUsage
-from heliograph.chat.registry import build_chat_model, wrap_chat_model
-from heliograph.documents.files import find_files
+from heliograph.chat.meter import ChatUsage
+from heliograph.documents.fetching import is_url
+from heliograph.documents.files import FileFilter
+from heliograph.documents.sources import find_sources
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.registry import build_embedding_model
-from heliograph.errors import SettingsError, StoreUnavailable
+from heliograph.errors import InvalidRequestError, StoreUnavailable
+from heliograph.filters import Filter, parse_filter
+from heliograph.ids import relation_id
 from heliograph.ingest.batch import new_documents
 from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.extraction.chat import ChatExtractor
-from heliograph.ingest.extraction.local import LocalExtractor
-from heliograph.ingest.extraction.none import NoExtractor
 from heliograph.ingest.files import insert_files
+from heliograph.ingest.graph_curation import CurationRooms, GraphCuration
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument
-from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.progress import Progress
-from heliograph.models import Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
-from heliograph.query.engine import QueryEngine
+from heliograph.ingest.watching import FolderActions, FolderChange, watch_folder
+from heliograph.maintenance.check import CheckProgress
+from heliograph.maintenance.export.registry import ExportFormat, export_workspace
+from heliograph.maintenance.importing.detection import import_path
+from heliograph.maintenance.importing.report import ImportProgress, ImportReport
+from heliograph.maintenance.problems import CheckReport
+from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.opening import Given, Rooms, open_rooms, with_store
 from heliograph.query.models import Answer, QueryParam
 from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
-from heliograph.settings import Settings, StoreSettings
-from heliograph.stores.base import DocumentPage, DocumentQuery, Store
-from heliograph.stores.registry import open_store
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.settings import Settings
+from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 
 __all__ = ["AsyncHeliograph"]
 
 
-class AsyncHeliograph:
+class AsyncHeliograph(GraphCuration):
     """One workspace: documents in, answers out.
 
         async with AsyncHeliograph("kb") as kb:
@@ -74,16 +74,16 @@ class AsyncHeliograph:
             settings: None reads `heliograph.toml` and the environment.
             chat: Chat model in place of the one in the settings; gets the same wrappers, stays the caller's to close.
             embedding: Embedding model in place of the one in the settings; stays the caller's to close.
-            reranker: Reranker; stays the caller's to close.
+            reranker: Reranker in place of the one in the settings; stays the caller's to close.
             extractor: Extractor in place of the one in the settings.
 
         Raises:
             SettingsError: A setting is not valid.
         """
-        self.settings = _with_store(settings or Settings.load(), data_dir, workspace)
-        self._given = _Given(chat, embedding, reranker, extractor)
+        self.settings = with_store(settings or Settings.load(), data_dir, workspace)
+        self._given = Given(chat, embedding, reranker, extractor)
         self._stack = AsyncExitStack()
-        self._rooms: _Rooms | None = None
+        self._rooms: Rooms | None = None
 
     async def open(self) -> Self:
         """Open store and models; opening twice does nothing.
@@ -94,7 +94,7 @@ class AsyncHeliograph:
         """
         if self._rooms is None:
             async with AsyncExitStack() as stack:
-                rooms = await _open_rooms(self.settings, self._given, stack)
+                rooms = await open_rooms(self.settings, self._given, stack)
                 self._stack = stack.pop_all()
             self._rooms = rooms
         return self
@@ -148,19 +148,85 @@ class AsyncHeliograph:
         self,
         paths: Iterable[str | Path],
         *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
-        """Take in text and Markdown files; folders are walked. `metadata` goes over what the files themselves say.
+        """Take in files of every known kind, and web pages; one that cannot be read is reported and stops no other.
+
+        Args:
+            paths: Files, folders, which are walked, and http(s) URLs.
+            include: Patterns, as `.gitignore` has them, of files to take from folders; none takes every known kind.
+            exclude: Patterns of files and folders to leave out.
+            metadata: Goes over what the files themselves say.
+            progress: Called now and then with how far it is.
 
         Raises:
             IngestError: A path does not exist.
             ModelError: As in `insert`.
             StoreError: As in `insert`.
         """
-        files = await asyncio.to_thread(find_files, list(paths))
-        limit = self.settings.ingest.max_document_characters
-        return await insert_files(self._open_rooms_or_fail.ingest, files, limit, progress, metadata)
+        rooms = self._open_rooms_or_fail
+        sources = await asyncio.to_thread(find_sources, list(paths), FileFilter(tuple(include), tuple(exclude)))
+        return await insert_files(rooms.ingest, rooms.store.records, sources, rooms.sources.read, progress, metadata)
+
+    async def insert_url(
+        self,
+        url: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> IngestReport:
+        """Take in what an http(s) URL leads to; its source is the URL. Not reaching it is a failed result, no error.
+
+        Raises:
+            InvalidRequestError: It is no URL; no file is ever read.
+        """
+        rooms = self._open_rooms_or_fail
+        if not (isinstance(url, str) and is_url(url)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequestError(f"{url!r:.200} is not a URL; give one such as https://..., or use insert_files")
+        return await insert_files(rooms.ingest, rooms.store.records, [url], rooms.sources.read, progress, metadata)
+
+    async def watch(
+        self,
+        folder: str | Path,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        once: bool = False,
+    ) -> AsyncGenerator[FolderChange]:
+        """Keep what is stored in step with a folder until closed, and yield what was done after each change.
+
+        First, documents whose sources lie below the folder and whose files are gone are deleted, and all files are
+        taken in, which costs nothing for unchanged ones. Arguments are those of `insert_files`.
+
+        Args:
+            folder: The folder.
+            include: See `insert_files`.
+            exclude: See `insert_files`.
+            metadata: See `insert_files`.
+            progress: See `insert_files`.
+            once: Stop after the first comparison.
+
+        Raises:
+            InvalidRequestError: It is no folder.
+            ModelError: As in `insert`.
+            StoreError: As in `insert`.
+        """
+        rooms = self._open_rooms_or_fail
+
+        async def insert(paths: Sequence[str]) -> IngestReport:
+            return await insert_files(rooms.ingest, rooms.store.records, paths, rooms.sources.read, progress, metadata)
+
+        files = FileFilter(tuple(include), tuple(exclude))
+        actions = FolderActions(insert, rooms.ingest.delete)
+        changes = watch_folder(Path(folder), files, rooms.store.records, actions, self.settings.documents, once=once)
+        async with aclosing(changes):
+            async for change in changes:
+                yield change
 
     async def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
         """Take up what a crash or a cancel left behind."""
@@ -170,6 +236,14 @@ class AsyncHeliograph:
         """Try failed documents, and the failed chunks of partial ones, once more."""
         return await self._open_rooms_or_fail.ingest.retry(progress=progress)
 
+    def pause(self) -> None:
+        """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
+        self._open_rooms_or_fail.ingest.pause()
+
+    def unpause(self) -> None:
+        """Go on after a pause."""
+        self._open_rooms_or_fail.ingest.unpause()
+
     def cancel(self) -> None:
         """Stop the ingest under way; what is not finished stays pending for `resume`."""
         self._open_rooms_or_fail.ingest.cancel()
@@ -178,6 +252,24 @@ class AsyncHeliograph:
         """Delete documents and all that only they said; unknown ids are reported, not an error."""
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         return await self._open_rooms_or_fail.ingest.delete(ids)
+
+    async def delete_matching(
+        self,
+        *,
+        source_prefix: str | None = None,
+        filter: Filter | Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
+    ) -> DeleteReport:
+        """Delete the documents whose source starts so and that match the filter, as `delete` does.
+
+        Raises:
+            InvalidRequestError: Neither is given, as `clear` deletes everything, or the filter cannot be served.
+        """
+        if not source_prefix and filter is None:
+            raise InvalidRequestError("give source_prefix or filter; clear() deletes everything")
+        condition = None if filter is None else parse_filter(filter)
+        return await self._open_rooms_or_fail.ingest.delete_matching(
+            DocumentQuery(source_prefix=source_prefix, filter=condition)
+        )
 
     async def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
         """Return one page of documents."""
@@ -212,6 +304,16 @@ class AsyncHeliograph:
         """Return what was retrieved at once and the answer piece by piece; raises as `query` does."""
         return await self._open_rooms_or_fail.query.stream(question, param or QueryParam())
 
+    def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
+        """Return the workspace as if only the documents that match a filter existed, to be read like the store.
+
+            around = await kb.view({"team": "red"}).graph.get_neighbourhood(name_to_entity_id("MQTT"), 1, 50)
+
+        Raises:
+            InvalidRequestError: The filter cannot be served; says what of it.
+        """
+        return self._open_rooms_or_fail.query.view(filter_)
+
     async def clear_cache(self, cache_type: str | None = None) -> int:
         """Drop cached replies (`extract`, `summary`, `keywords`, `query`; None drops all); return how many."""
         return await self.store.replies.delete_replies(cache_type)
@@ -220,12 +322,12 @@ class AsyncHeliograph:
 
     async def entity(self, name: str) -> Entity | None:
         """Return the entity that a name stands for, or None."""
-        found = await self.store.graph.get_entities([name_to_entity_id(name)])
+        found = await self.store.graph.get_entities(await self._entity_ids(name))
         return found[0] if found else None
 
     async def relation(self, name: str, other: str) -> Relation | None:
         """Return the relation between two entities, in either order, or None."""
-        found = await self.store.graph.get_relations([names_to_relation_id(name, other)])
+        found = await self.store.graph.get_relations([relation_id(*await self._entity_ids(name, other))])
         return found[0] if found else None
 
     async def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
@@ -234,12 +336,13 @@ class AsyncHeliograph:
 
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
-        return await self.store.graph.get_neighbourhood(name_to_entity_id(name), depth, max_entities)
+        (entity_id,) = await self._entity_ids(name)
+        return await self.store.graph.get_neighbourhood(entity_id, depth, max_entities)
 
     async def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
         """Return the shortest paths between two entities, strongest first; empty if there is none."""
-        ends = name_to_entity_id(name), name_to_entity_id(other)
-        return await self.store.graph.find_shortest_paths(*ends, max_length, limit)
+        source_id, target_id = await self._entity_ids(name, other)
+        return await self.store.graph.find_shortest_paths(source_id, target_id, max_length, limit)
 
     # State
 
@@ -251,84 +354,92 @@ class AsyncHeliograph:
         """Return the calls and tokens that chat models have spent since opening, per purpose."""
         return self._open_rooms_or_fail.meter.usage()
 
+    async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
+        """Return what was taken in together, the latest first: documents per status, moments, tokens spent."""
+        return await self.store.inspection.list_batches(offset, limit)
+
+    # Upkeep
+
+    async def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
+        """Compare every projection with what the documents say; with `repair`, put right what can be."""
+        return await self._open_rooms_or_fail.maintenance.check(repair=repair, progress=progress)
+
+    async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
+        """Make every projection anew from what the documents say; answers stay the same, before, meanwhile and after.
+
+        Raises:
+            ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
+            StoreUnavailable: Another process is taking documents in.
+        """
+        return await self._open_rooms_or_fail.maintenance.rebuild(progress=progress)
+
+    async def backup(self, path: str | Path) -> None:
+        """Write the whole workspace, as of one moment, into one new file, while reading and writing go on.
+
+        Raises:
+            ConflictError: There is such a file.
+            StoreUnavailable: It cannot be written; nothing is left of it.
+        """
+        await self.store.backup(Path(path))
+
+    async def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:  # noqa: A002
+        """Write the workspace into a new file, or for `csv`, `markdown` and `obsidian` a new folder.
+
+        Args:
+            path: What to write; it must not be there yet.
+            format: `jsonl`, which holds everything and can be imported, `csv`, `graphml`, `markdown` or `obsidian`.
+
+        Returns:
+            How many things were written.
+
+        Raises:
+            ConflictError: There is something of that name.
+            InvalidRequestError: There is no such format.
+            StoreUnavailable: It cannot be written; nothing is left of it.
+        """
+        return await export_workspace(self.store, Path(path), format)
+
+    async def import_from(self, path: str | Path, *, progress: ImportProgress | None = None) -> ImportReport:
+        """Take in an archive that `export` wrote, or a working directory of LightRAG or nano-graphrag.
+
+        No model is called but the embedding. What is here already is left alone, so that an interrupted import can be
+        run again.
+
+        Raises:
+            InvalidRequestError: It is neither, or it is broken; what stands before the break is taken in.
+            ModelError: The embedding failed; what was taken in before stays.
+            StoreError: The store failed; what was taken in before stays.
+        """
+        rooms = self._open_rooms_or_fail
+        return await import_path(rooms.store, rooms.ingest, rooms.curation.curator, Path(path), progress)
+
+    async def vacuum(self) -> None:
+        """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""
+        await self.store.vacuum()
+
+    async def clear(self) -> None:
+        """Delete everything in this workspace and give its room back.
+
+        Raises:
+            StoreUnavailable: Another process is taking documents in.
+        """
+        await self._open_rooms_or_fail.maintenance.clear()
+
     @property
     def store(self) -> Store:
         """The store, for what has no method here."""
         return self._open_rooms_or_fail.store
 
     @property
-    def _open_rooms_or_fail(self) -> _Rooms:
+    def _curation(self) -> CurationRooms:
+        return self._open_rooms_or_fail.curation
+
+    async def _entity_ids(self, *names: str) -> list[str]:
+        """Return the id of the entity that each name leads to, by whatever spelling or alias."""
+        return await self._curation.curator.find_entity_ids(names)
+
+    @property
+    def _open_rooms_or_fail(self) -> Rooms:
         if self._rooms is None:
             raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
         return self._rooms
-
-
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What the caller brings in place of what the settings name."""
-
-    chat: ChatModel | None
-    embedding: EmbeddingModel | None
-    reranker: Reranker | None
-    extractor: Extractor | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Rooms:
-    """What is open."""
-
-    store: Store
-    ingest: IngestPipeline
-    query: QueryEngine
-    meter: ChatMeter
-
-
-async def _open_rooms(settings: Settings, given: _Given, stack: AsyncExitStack) -> _Rooms:
-    embedding = given.embedding
-    if embedding is None:
-        embedding = await build_embedding_model(settings.embedding)
-        stack.push_async_callback(embedding.close)
-    store = await open_store(settings.store, embedding.info)
-    stack.push_async_callback(store.close)
-    meter = ChatMeter()
-    chat = _open_chat(settings, given, store, meter, stack)
-    extractor = given.extractor or _choose_extractor(settings, chat)
-    ingest = IngestPipeline(store, embedding, extractor, chat, settings.ingest)
-    query = QueryEngine(store, embedding, chat, given.reranker, settings.query, settings.rerank)
-    return _Rooms(store, ingest, query, meter)
-
-
-def _open_chat(
-    settings: Settings, given: _Given, store: Store, meter: ChatMeter, stack: AsyncExitStack
-) -> ChatModel | None:
-    replies = store.replies if settings.chat.cache else None
-    if given.chat is not None:
-        return wrap_chat_model(given.chat, settings.chat, replies, meter)
-    chat = build_chat_model(settings.chat, replies, meter)
-    if chat is not None:
-        stack.push_async_callback(chat.close)
-    return chat
-
-
-def _choose_extractor(settings: Settings, chat: ChatModel | None) -> Extractor:
-    wanted = settings.ingest.extractor
-    if wanted == "none":
-        return NoExtractor()
-    if wanted == "chat" and chat is None:
-        raise SettingsError("ingest.extractor is 'chat' but no chat model is configured; set chat.model, or use 'auto'")
-    if wanted == "local" or chat is None:
-        return LocalExtractor()
-    return ChatExtractor(chat, settings.ingest)
-
-
-def _with_store(settings: Settings, data_dir: str | Path | None, workspace: str | None) -> Settings:
-    given = {"data_dir": data_dir, "workspace": workspace}
-    changes = {name: value for name, value in given.items() if value is not None}
-    if not changes:
-        return settings
-    try:
-        store = StoreSettings.model_validate(settings.store.model_dump() | changes)
-    except ValidationError as error:
-        problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
-        raise SettingsError(f"the store cannot be opened like this: {problems}") from None
-    return settings.model_copy(update={"store": store})

@@ -13,8 +13,10 @@ from hashlib import blake2b
 __all__ = [
     "chunk_id",
     "content_hash",
+    "curation_id",
     "document_id",
     "entity_id",
+    "is_subject_rank",
     "mention_rank",
     "moved_rank",
     "relation_id",
@@ -23,6 +25,10 @@ __all__ = [
 
 _POSITION_BITS = 20
 _DOCUMENT_BITS = 42
+
+
+# Of hundreds of runs of words per question it is asked whether they name an entity; so this digest is written out.
+_ENTITY = len(b"entity").to_bytes(8, "little") + b"entity"
 
 
 def _digest(*parts: str) -> str:
@@ -57,12 +63,18 @@ def chunk_id(document: str, text: str, occurrence: int) -> str:
 
 def entity_id(key: str) -> str:
     """Return the id of the entity with this key (`heliograph.text.names.entity_key`)."""
-    return f"ent-{_digest('entity', key)}"
+    data = key.encode("utf-8", "surrogatepass")
+    return f"ent-{blake2b(_ENTITY + len(data).to_bytes(8, 'little') + data, digest_size=12).hexdigest()}"
 
 
-def relation_id(key: str, other: str) -> str:
-    """Return the id of the undirected relation between two entity keys; their order does not matter."""
-    return f"rel-{_digest('relation', *sorted((key, other)))}"
+def relation_id(entity: str, other: str) -> str:
+    """Return the id of the undirected relation between two entity ids; their order does not matter."""
+    return f"rel-{_digest('relation', *sorted((entity, other)))}"
+
+
+def curation_id() -> str:
+    """Return a new id of a curation; unlike the others it is drawn, since a person may do the same thing twice."""
+    return f"cur-{secrets.token_hex(12)}"
 
 
 def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
@@ -80,6 +92,11 @@ def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
     place = int(_digest("rank", document)[:16], 16) >> (64 - _DOCUMENT_BITS)
     group = 0 if is_subject else 1
     return moved_rank(((group << _DOCUMENT_BITS) | place) << _POSITION_BITS, position)
+
+
+def is_subject_rank(rank: int) -> bool:
+    """Return whether a rank that `mention_rank` gave stands for a chunk that is about the thing."""
+    return rank >> (_DOCUMENT_BITS + _POSITION_BITS) == 0
 
 
 def moved_rank(rank: int, position: int) -> int:

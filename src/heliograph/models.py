@@ -1,6 +1,7 @@
 """The data of a knowledge base, frozen and without behaviour that reads or writes.
 
-Truth is what was said: `Document`, `Chunk`, and per chunk its `Extraction` (entity and relation mentions).
+Truth is what was said: `Document`, `Chunk`, per chunk its `Extraction` (entity and relation mentions, and aliases),
+and the `Curation`s by which people corrected the graph.
 `EntityEvidence` and `RelationEvidence` are running counts over mentions; `Entity` and `Relation` are folded from them
 and can always be computed again. What flows through a query lives in `heliograph.query.models`.
 """
@@ -14,7 +15,11 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
+    "AliasMention",
+    "Batch",
     "Chunk",
+    "Curation",
+    "CurationKind",
     "Document",
     "DocumentStatus",
     "Entity",
@@ -22,6 +27,7 @@ __all__ = [
     "EntityMention",
     "Extraction",
     "GraphPath",
+    "NameRules",
     "Relation",
     "RelationEvidence",
     "RelationMention",
@@ -80,6 +86,8 @@ class Document:
         usage: Tokens that chat models spent on it.
         created_at: First seen, UTC.
         updated_at: Last change, UTC.
+        page_starts: Offsets in the text at which pages 1, 2, ... start; empty where the source has none.
+        twin_of: Id of the document that holds the chunks of the same text; empty if this one holds its own.
     """
 
     id: str
@@ -95,6 +103,8 @@ class Document:
     usage: Usage = Usage()
     created_at: datetime = field(default_factory=utc_now)
     updated_at: datetime = field(default_factory=utc_now)
+    page_starts: tuple[int, ...] = ()
+    twin_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +120,8 @@ class Chunk:
         start: First character in the document's text.
         end: One past the last character.
         headings: Titles of the sections around it, outermost first.
-        page: Page number from 1, where the source has pages.
+        page: Number, from 1, of the page that holds its first character, where the source has pages.
+        context: What reading it depends on besides text, headings and title, as its extractor says.
     """
 
     id: str
@@ -122,6 +133,7 @@ class Chunk:
     end: int
     headings: tuple[str, ...] = ()
     page: int | None = None
+    context: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +146,7 @@ class EntityMention:
         type: Lower-case type such as `person`; `unknown` casts no vote against any other.
         description: What is said; may be empty.
         rank: Place in the canonical order (`heliograph.ids.mention_rank`).
+        entity_id: The entity that it counts for; empty means the one that the name alone stands for.
     """
 
     chunk_id: str
@@ -141,6 +154,7 @@ class EntityMention:
     type: str
     description: str
     rank: int
+    entity_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +169,8 @@ class RelationMention:
         description: What is said; may be empty.
         weight: Strength of this one mention, 1.0 unless the extractor knows better.
         rank: Place in the canonical order.
+        source_id: The entity that `source` counts for; empty means the one that the name alone stands for.
+        target_id: Likewise of `target`. A mention whose two ends count for one entity says nothing of a relation.
     """
 
     chunk_id: str
@@ -164,6 +180,23 @@ class RelationMention:
     description: str
     weight: float
     rank: int
+    source_id: str = ""
+    target_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AliasMention:
+    """One chunk says that a name has another one, such as an acronym that it introduces.
+
+    Attributes:
+        chunk_id: The chunk that says it.
+        name: The name, normalised.
+        alias: The other one; never a spelling of the same.
+    """
+
+    chunk_id: str
+    name: str
+    alias: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +211,7 @@ class Extraction:
         error: Why nothing usable came; empty when the chunk was read.
         reply_keys: Keys of the cached model replies behind it, dropped with the chunk.
         usage: Tokens that chat models spent on it.
+        aliases: Further names that the chunk gives.
     """
 
     chunk_id: str
@@ -187,6 +221,83 @@ class Extraction:
     error: str = ""
     reply_keys: tuple[str, ...] = ()
     usage: Usage = Usage()
+    aliases: tuple[AliasMention, ...] = ()
+
+
+class CurationKind(StrEnum):
+    """What a person did to the graph."""
+
+    CREATE_ENTITY = "create_entity"
+    EDIT_ENTITY = "edit_entity"
+    RENAME_ENTITY = "rename_entity"
+    MERGE_ENTITIES = "merge_entities"
+    SPLIT_ENTITY = "split_entity"
+    DELETE_ENTITY = "delete_entity"
+    CREATE_RELATION = "create_relation"
+    EDIT_RELATION = "edit_relation"
+    DELETE_RELATION = "delete_relation"
+
+
+@dataclass(frozen=True, slots=True)
+class Curation:
+    """One correction of the graph by a person. It counts from its commit until it is undone, whatever documents do.
+
+    Attributes:
+        id: `cur-<hash>`.
+        kind: What was done.
+        names: Names of what it was done to, in this order: the entity; for a rename and a split the entity and the
+            new name; for a merge those merged and, last, what they became; for a relation its two ends.
+        entity_ids: Entity id per name, as they stood then.
+        scope: Of a split: ids of the documents or chunks whose mentions go to the new name.
+        type: The type given; None says nothing of it, as do the next three.
+        description: The description given.
+        keywords: The keywords given.
+        weight: The weight given.
+        author: Who did it.
+        created_at: When, UTC.
+        undone_by: Who took it back; empty while it counts.
+        undone_at: When it was taken back, UTC; None while it counts.
+        sequence: Place in the order of all curations, given by the store; 0 before it is stored.
+    """
+
+    id: str
+    kind: CurationKind
+    names: tuple[str, ...]
+    entity_ids: tuple[str, ...]
+    scope: tuple[str, ...] = ()
+    type: str | None = None
+    description: str | None = None
+    keywords: tuple[str, ...] | None = None
+    weight: float | None = None
+    author: str = ""
+    created_at: datetime = field(default_factory=utc_now)
+    undone_by: str = ""
+    undone_at: datetime | None = None
+    sequence: int = 0
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it counts."""
+        return self.undone_at is None
+
+
+@dataclass(frozen=True, slots=True)
+class NameRules:
+    """What decides which entity the id of a name counts for, and what people say of that entity.
+
+    Attributes:
+        id: Entity id of the name.
+        names: Alias mentions in which it is the alias, counted per entity id of the name.
+        aliases: Alias mentions in which it is the name, counted per entity id of the alias.
+        curations: Active curations that name it in `entity_ids`, by sequence.
+        version: Data version of the last change; 0 when there never was any.
+    """
+
+    id: str
+    names: Mapping[str, int] = field(default_factory=dict[str, int])
+    aliases: Mapping[str, int] = field(default_factory=dict[str, int])
+    curations: tuple[Curation, ...] = ()
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +425,29 @@ class GraphPath:
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What was taken in together.
+
+    Attributes:
+        track_id: The batch.
+        documents: Its documents per status, as they are now.
+        chunks: Chunks that they have.
+        usage: Tokens that chat models have spent on them, ever.
+        created_at: When the first of them was first seen, UTC.
+        updated_at: When one of them last changed, UTC.
+        errors: The first few errors of its documents, as source and message.
+    """
+
+    track_id: str
+    documents: Mapping[DocumentStatus, int]
+    chunks: int
+    usage: Usage
+    created_at: datetime
+    updated_at: datetime
+    errors: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

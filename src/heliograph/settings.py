@@ -25,10 +25,12 @@ from heliograph.errors import SettingsError
 
 __all__ = [
     "ChatSettings",
+    "DocumentSettings",
     "EmbeddingSettings",
     "IngestSettings",
     "QuerySettings",
     "RerankSettings",
+    "ResolutionSettings",
     "Settings",
     "StoreSettings",
     "user_cache_dir",
@@ -93,21 +95,88 @@ class EmbeddingSettings(_Room):
 
 
 class RerankSettings(_Room):
-    """Reranking of chunks before the budget; off until a reranker is given."""
+    """Reranking of chunks before the budget; off until `provider` or `base_url` is set."""
 
+    provider: Literal[
+        "", "cohere", "jina", "siliconflow", "vllm", "xinference", "infinity", "tei", "dashscope", "aliyun", "onnx"
+    ] = Field(
+        "",
+        description="Kind of service, or `onnx` for a local cross-encoder; empty with a `base_url` means any service "
+        "that speaks the form which Cohere and Jina share.",
+    )
+    model: str = Field("", description="Model name; empty means the provider's usual one, mostly `bge-reranker-v2-m3`.")
+    base_url: str = Field(
+        "", description="Address of the service, with or without `/rerank`; empty means the provider's own."
+    )
+    api_key: SecretStr = Field(SecretStr(""), description="Key, if the service asks for one.")
+    model_dir: Path | None = Field(
+        None, description="Folder of the cross-encoder, for `onnx`: `tokenizer.json` and an ONNX file."
+    )
+    model_file: str = Field(
+        "", description="ONNX file in that folder, such as `onnx/model_quantized.onnx`; empty finds one."
+    )
+    max_document_tokens: int = Field(
+        480, ge=16, description="A longer chunk is scored in overlapping pieces, and its best piece counts."
+    )
+    max_batch_documents: int = Field(32, ge=1, description="Texts in one request at the most.")
+    max_concurrency: int = Field(4, ge=1, description="Requests under way at once.")
+    max_retries: int = Field(2, ge=0, description="Further tries after a failure that may pass.")
     min_score: float = Field(0.0, description="Chunks that score less are dropped; 0 keeps all.")
-    timeout_seconds: float = Field(30.0, gt=0, description="Longest wait for one reply.")
+    timeout_seconds: float = Field(
+        30.0, gt=0, description="Longest wait for a ranking; then chunks keep the order of the search."
+    )
+    threads: int = Field(0, ge=0, description="Threads of the local cross-encoder; 0 means one a core.")
+
+
+class DocumentSettings(_Room):
+    """Reading files and web pages: what one document may cost, and which addresses may be reached."""
+
+    max_file_bytes: int = Field(100_000_000, ge=1, description="A longer file or page is refused by name.")
+    max_pages: int = Field(5_000, ge=1, description="Pages, slides, sheets or chapters of one document at the most.")
+    max_unpacked_bytes: int = Field(
+        500_000_000, ge=1, description="What an Office file or EPUB may unpack to; more is refused unopened."
+    )
+    max_archive_entries: int = Field(20_000, ge=1, description="Files within an Office file or EPUB at the most.")
+    max_compression_ratio: float = Field(
+        200.0, gt=1, description="Unpacked by packed size of an Office file or EPUB at the most."
+    )
+    max_memory_bytes: int = Field(
+        2_000_000_000, ge=0, description="Memory of the process that reads (Linux); 0 is no limit."
+    )
+    timeout_seconds: float = Field(120.0, gt=0, description="Longest time for reading one document.")
+    isolate: bool = Field(
+        True, description="Read PDF, Office, EPUB and HTML in a process of its own, which can be ended and may crash."
+    )
+    url_timeout_seconds: float = Field(30.0, gt=0, description="Longest time for fetching one URL, redirects included.")
+    max_redirects: int = Field(5, ge=0, description="Redirects followed; each is checked like the first address.")
+    allow_private_addresses: bool = Field(
+        False, description="Whether URLs may lead to private, loopback and link-local addresses."
+    )
+    watch_by: Literal["auto", "system", "polling"] = Field(
+        "auto", description="How a folder is watched; `system` needs the extra `watch`, `auto` uses it if it is there."
+    )
+    watch_settle_seconds: float = Field(1.0, ge=0, description="How long a watched folder must be quiet to be read.")
+    watch_poll_seconds: float = Field(
+        5.0, gt=0, description="How often a watched folder is looked at where the system does not report changes."
+    )
 
 
 class IngestSettings(_Room):
     """From text to graph."""
 
+    chunking: Literal["auto", "tokens", "semantic", "markdown"] = Field(
+        "auto", description="How texts are cut: windows of tokens, paragraphs, or sections; `auto` is `semantic`."
+    )
     chunk_tokens: int = Field(
         0, ge=0, description="Longest chunk; 0 means 1200 with a chat model, else the embedding's window."
     )
     overlap_tokens: int = Field(100, ge=0, description="Tokens that neighbouring chunks share.")
     split_by: str = Field("", description="Split on this string first.")
     split_by_only: bool = Field(False, description="Never split elsewhere; a longer piece is an error.")
+    duplicates: Literal["cite", "report", "separate"] = Field(
+        "cite",
+        description="A text that another document has already: stored once and both cited, refused, or stored again.",
+    )
     extractor: Literal["auto", "chat", "local", "none"] = Field(
         "auto", description="`auto` uses the chat model if there is one."
     )
@@ -143,6 +212,18 @@ class IngestSettings(_Room):
     max_sources: int = Field(200, ge=1, le=10_000, description="Chunks kept per entity and relation.")
 
 
+class ResolutionSettings(_Room):
+    """Several names, one entity: how duplicates are found and what becomes of them."""
+
+    merge_duplicates: bool = Field(
+        False, description="Merge duplicates after every insert, undoable, instead of only proposing them."
+    )
+    min_duplicate_cosine: float = Field(0.6, ge=-1, le=1, description="Cosine of two entities that may be one.")
+    min_duplicate_similarity: float = Field(
+        0.88, ge=0, le=1, description="Likeness in spelling of the names of two entities that may be one."
+    )
+
+
 class QuerySettings(_Room):
     """Defaults of questions; `QueryParam` overrides them one by one."""
 
@@ -160,6 +241,9 @@ class QuerySettings(_Room):
         "vector", description="How chunks of entities and relations are picked."
     )
     context_format: Literal["json", "csv"] = Field("json", description="JSON lines, or CSV tables.")
+    fusion: Literal["score", "rank"] = Field(
+        "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
+    )
     keyword_language: str = Field("", description="Language of keywords; empty means the question's.")
     max_question_characters: int = Field(65_536, ge=1, description="A longer question is refused.")
     enable_rerank: bool = Field(True, description="Rerank chunks when a reranker is configured.")
@@ -181,8 +265,10 @@ class Settings(BaseSettings):
     store: StoreSettings = StoreSettings()  # pyright: ignore[reportCallIssue]
     chat: ChatSettings = ChatSettings()  # pyright: ignore[reportCallIssue]
     embedding: EmbeddingSettings = EmbeddingSettings()  # pyright: ignore[reportCallIssue]
+    documents: DocumentSettings = DocumentSettings()  # pyright: ignore[reportCallIssue]
     rerank: RerankSettings = RerankSettings()  # pyright: ignore[reportCallIssue]
     ingest: IngestSettings = IngestSettings()  # pyright: ignore[reportCallIssue]
+    resolution: ResolutionSettings = ResolutionSettings()  # pyright: ignore[reportCallIssue]
     query: QuerySettings = QuerySettings()  # pyright: ignore[reportCallIssue]
 
     @classmethod

@@ -14,10 +14,18 @@ from heliograph.chat.meter import ChatUsage
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import StoreUnavailable
+from heliograph.filters import Filter
 from heliograph.ingest.extraction.base import Extractor
+from heliograph.ingest.graph_curation import GraphCuration
+from heliograph.ingest.graph_curation_sync import SyncGraphCuration
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument
 from heliograph.ingest.progress import Progress
-from heliograph.models import Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.ingest.watching import FolderChange
+from heliograph.maintenance.check import CheckProgress
+from heliograph.maintenance.export.registry import ExportFormat
+from heliograph.maintenance.importing.report import ImportProgress, ImportReport
+from heliograph.maintenance.problems import CheckReport
+from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
@@ -43,7 +51,7 @@ class SyncAnswerStream:
         return self._pieces
 
 
-class Heliograph:
+class Heliograph(SyncGraphCuration):
     """One workspace: documents in, answers out.
 
         with Heliograph("kb") as kb:
@@ -82,6 +90,10 @@ class Heliograph:
     def settings(self) -> Settings:
         """The settings in force."""
         return self._engine.settings
+
+    @property
+    def _graph_curation(self) -> GraphCuration:
+        return self._engine
 
     def open(self) -> Self:
         """See `AsyncHeliograph.open`."""
@@ -155,11 +167,41 @@ class Heliograph:
         self,
         paths: Iterable[str | Path],
         *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> IngestReport:
         """See `AsyncHeliograph.insert_files`."""
-        return self._run(self._engine.insert_files(paths, metadata=metadata, progress=progress))
+        return self._run(
+            self._engine.insert_files(paths, include=include, exclude=exclude, metadata=metadata, progress=progress)
+        )
+
+    def insert_url(
+        self,
+        url: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> IngestReport:
+        """See `AsyncHeliograph.insert_url`."""
+        return self._run(self._engine.insert_url(url, metadata=metadata, progress=progress))
+
+    def watch(
+        self,
+        folder: str | Path,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        once: bool = False,
+    ) -> Iterator[FolderChange]:
+        """See `AsyncHeliograph.watch`; ends when the iterator is closed."""
+        changes = self._engine.watch(
+            folder, include=include, exclude=exclude, metadata=metadata, progress=progress, once=once
+        )
+        return self._pull(changes)
 
     def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
         """See `AsyncHeliograph.resume`."""
@@ -169,6 +211,16 @@ class Heliograph:
         """See `AsyncHeliograph.retry`."""
         return self._run(self._engine.retry(progress=progress))
 
+    def pause(self) -> None:
+        """See `AsyncHeliograph.pause`; may be called from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._engine.pause)
+
+    def unpause(self) -> None:
+        """See `AsyncHeliograph.unpause`; may be called from any thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._engine.unpause)
+
     def cancel(self) -> None:
         """See `AsyncHeliograph.cancel`; may be called from any thread."""
         if self._loop is not None:
@@ -177,6 +229,19 @@ class Heliograph:
     def delete(self, document_ids: str | Sequence[str]) -> DeleteReport:
         """See `AsyncHeliograph.delete`."""
         return self._run(self._engine.delete(document_ids))
+
+    def delete_matching(
+        self,
+        *,
+        source_prefix: str | None = None,
+        filter: Filter | Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
+    ) -> DeleteReport:
+        """See `AsyncHeliograph.delete_matching`."""
+        return self._run(self._engine.delete_matching(source_prefix=source_prefix, filter=filter))
+
+    def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
+        """See `AsyncHeliograph.batches`."""
+        return self._run(self._engine.batches(offset=offset, limit=limit))
 
     def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
         """See `AsyncHeliograph.documents`."""
@@ -203,7 +268,7 @@ class Heliograph:
         stream = self._run(self._engine.query_stream(question, param))
         return SyncAnswerStream(stream.retrieval, self._pull(aiter(stream)))
 
-    def _pull(self, pieces: AsyncIterator[str]) -> Iterator[str]:
+    def _pull(self, pieces: AsyncIterator[T]) -> Iterator[T]:
         try:
             while (piece := self._run(_next(pieces))) is not None:
                 yield piece
@@ -235,6 +300,34 @@ class Heliograph:
         """See `AsyncHeliograph.paths`."""
         return self._run(self._engine.paths(name, other, max_length=max_length, limit=limit))
 
+    def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
+        """See `AsyncHeliograph.check`."""
+        return self._run(self._engine.check(repair=repair, progress=progress))
+
+    def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
+        """See `AsyncHeliograph.rebuild`."""
+        return self._run(self._engine.rebuild(progress=progress))
+
+    def backup(self, path: str | Path) -> None:
+        """See `AsyncHeliograph.backup`."""
+        self._run(self._engine.backup(path))
+
+    def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:  # noqa: A002
+        """See `AsyncHeliograph.export`."""
+        return self._run(self._engine.export(path, format))
+
+    def import_from(self, path: str | Path, *, progress: ImportProgress | None = None) -> ImportReport:
+        """See `AsyncHeliograph.import_from`; `progress` is called in threads of the engine."""
+        return self._run(self._engine.import_from(path, progress=progress))
+
+    def vacuum(self) -> None:
+        """See `AsyncHeliograph.vacuum`."""
+        self._run(self._engine.vacuum())
+
+    def clear(self) -> None:
+        """See `AsyncHeliograph.clear`."""
+        self._run(self._engine.clear())
+
     def stats(self) -> Stats:
         """See `AsyncHeliograph.stats`."""
         return self._run(self._engine.stats())
@@ -244,11 +337,11 @@ class Heliograph:
         return self._engine.usage()
 
 
-async def _next(pieces: AsyncIterator[str]) -> str | None:
+async def _next(pieces: AsyncIterator[T]) -> T | None:
     return await anext(pieces, None)
 
 
-async def _close(pieces: AsyncIterator[str]) -> None:
+async def _close(pieces: AsyncIterator[Any]) -> None:
     close = getattr(pieces, "aclose", None)
     if close is not None:
         await close()

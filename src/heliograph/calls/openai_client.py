@@ -6,12 +6,10 @@ own retries are off: `calls.retry` does that for every provider alike.
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 import openai
 from pydantic import SecretStr
 
-from heliograph.errors import SettingsError
+from heliograph.calls.address import checked_address, checked_key, shown_address
 
 __all__ = ["describe_service", "open_openai_client"]
 
@@ -31,9 +29,7 @@ def open_openai_client(base_url: str, api_key: SecretStr, timeout_seconds: float
     Raises:
         SettingsError: The address or the key cannot be used; the message does not repeat the key.
     """
-    key = api_key.get_secret_value().strip()
-    if not (key.isascii() and key.isprintable()):
-        raise SettingsError("`api_key` holds characters that no key has; copy it again")
+    key = checked_key(api_key)
     client = openai.AsyncOpenAI(
         base_url=_checked(base_url), api_key=key or _NO_KEY, timeout=timeout_seconds, max_retries=0
     )
@@ -50,18 +46,8 @@ def describe_service(role: str, model: str, base_url: str) -> str:
         model: Name of the model.
         base_url: As in the settings; a user name, password or query in it is left out.
     """
-    parts = urlsplit(_checked(base_url))
-    address = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    return f"{role} {model!r} at {address!r}"
+    return f"{role} {model!r} at {shown_address(_checked(base_url))!r}"
 
 
 def _checked(base_url: str) -> str:
-    url = base_url.strip() or _OPENAI_URL
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable or not url.isprintable() or " " in url:
-        raise SettingsError("`base_url` is not an address; write it like 'http://localhost:8080/v1'")
-    return url
+    return checked_address(base_url.strip() or _OPENAI_URL)

@@ -39,7 +39,8 @@ class ChatRequest:
         purpose: What it is for.
         json_mode: Ask for one JSON object where the provider offers that.
         max_output_tokens: Longest reply; None leaves it to the model.
-        chunk_id: The chunk it is about, if any; a cached reply is dropped with it.
+        subject_id: Id of the chunk, entity or relation that it is about, if any; a cached reply is dropped with the
+            chunk, or with whatever was said of the entity or relation.
         fresh: Ask the model even if a reply is kept; the new one takes its place. For a reply that proved unusable.
         on_finish: Called once with the finished reply when a stream has given its last piece, and so told what it
             cost and whether it is complete; never called by `complete`.
@@ -49,7 +50,7 @@ class ChatRequest:
     purpose: Purpose
     json_mode: bool = False
     max_output_tokens: int | None = None
-    chunk_id: str = ""
+    subject_id: str = ""
     fresh: bool = False
     on_finish: Callable[[ChatReply], None] | None = field(default=None, compare=False, repr=False)
 
@@ -101,6 +102,14 @@ class ChatModel(ABC):
         Raises:
             ModelError: On the first or any later piece.
         """
+
+    async def recall(self, request: ChatRequest) -> ChatReply | None:  # noqa: ARG002 (most models keep nothing)
+        """Return what is kept of an earlier `complete` of this request, or None; never calls a model.
+
+        Raises:
+            StoreError: The kept replies cannot be read.
+        """
+        return None
 
     async def close(self) -> None:  # noqa: B027 (most models hold nothing)
         """Let go of connections; closing twice does nothing."""

@@ -75,6 +75,12 @@ class CachedChatModel(WrapperChatModel):
         flight.is_claimed = True
         return reply
 
+    async def recall(self, request: ChatRequest) -> ChatReply | None:
+        """Return the kept reply, or None."""
+        if request.purpose not in _KEPT:
+            return None
+        return await self._recall(self._key(request))
+
     def _board(self, key: str, request: ChatRequest) -> _Flight:
         """Return the flight under way for this key, or a new one."""
         place = (key, request.fresh)
@@ -98,17 +104,21 @@ class CachedChatModel(WrapperChatModel):
         await asyncio.wait({flight.task})
 
     async def _fetch(self, key: str, request: ChatRequest) -> ChatReply:
-        kept = None if request.fresh else await self._replies.get_reply(key)
+        kept = None if request.fresh else await self._recall(key)
         if kept is not None:
-            return ChatReply(kept.text, kept.model, kept.usage, cache_key=key, from_cache=True)
+            return kept
         reply = await self.inner.complete(request)
         return replace(reply, cache_key=key) if await self._keep(key, request, reply) else reply
+
+    async def _recall(self, key: str) -> ChatReply | None:
+        kept = await self._replies.get_reply(key)
+        return ChatReply(kept.text, kept.model, kept.usage, cache_key=key, from_cache=True) if kept else None
 
     async def _keep(self, key: str, request: ChatRequest, reply: ChatReply) -> bool:
         """Keep a reply and return whether it is kept now."""
         if not reply.is_complete:
             return False
-        kept = CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.chunk_id)
+        kept = CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.subject_id)
         try:
             await self._replies.put_reply(kept)
         except StoreError as error:

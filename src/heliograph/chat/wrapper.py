@@ -33,6 +33,10 @@ class WrapperChatModel(ChatModel):
         """Yield the inner model's pieces."""
         return self.inner.stream(request)
 
+    async def recall(self, request: ChatRequest) -> ChatReply | None:
+        """Return what the inner model keeps."""
+        return await self.inner.recall(request)
+
     async def close(self) -> None:
         """Close the inner model."""
         await self.inner.close()

@@ -10,22 +10,41 @@ from typing import Annotated
 import typer
 
 from heliograph._version import __version__
+from heliograph.cli.curation import (
+    create,
+    curations,
+    duplicates,
+    edit,
+    hide,
+    history,
+    insert_graph,
+    merge,
+    rename,
+    split,
+    undo,
+)
 from heliograph.cli.demo import demo
 from heliograph.cli.documents import delete, document, documents, index, resume, retry
 from heliograph.cli.edge import CommandGroup
+from heliograph.cli.eval import eval_
 from heliograph.cli.graph import entities, entity, neighbours, paths, relation
 from heliograph.cli.interrupt import Interrupts
 from heliograph.cli.output import Output, discard_stdout
 from heliograph.cli.query import query
 from heliograph.cli.session import Session
 from heliograph.cli.state import doctor, settings, stats
+from heliograph.cli.transfer import export, import_
+from heliograph.cli.upkeep import backup, batches, check, clear, rebuild, reembed, restore, vacuum
+from heliograph.cli.watch import watch
 
 __all__ = ["app", "main"]
 
 _GROUPS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Documents": (index, documents, document, delete, retry, resume),
-    "Questions": (query, demo),
-    "Graph": (entities, entity, relation, neighbours, paths),
+    "Documents": (index, watch, documents, document, delete, retry, resume, batches),
+    "Questions": (query, demo, eval_),
+    "Graph": (entities, entity, relation, neighbours, paths, history, duplicates),
+    "Curation": (create, edit, rename, merge, split, hide, undo, curations, insert_graph),
+    "Upkeep": (check, rebuild, backup, restore, export, import_, reembed, vacuum, clear),
     "This installation": (stats, settings, doctor),
 }
 
@@ -84,7 +103,9 @@ def _make_app() -> typer.Typer:
     made.callback()(_begin)
     for panel, commands in _GROUPS.items():
         for command in commands:
-            made.command(rich_help_panel=panel)(command)
+            # `import` cannot be the name of a function.
+            name = command.__name__.rstrip("_").replace("_", "-")
+            made.command(name, rich_help_panel=panel)(command)
     return made
 
 

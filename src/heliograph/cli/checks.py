@@ -31,7 +31,8 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
 from heliograph.models import DocumentStatus, Stats
-from heliograph.settings import ChatSettings, EmbeddingSettings, Settings, StoreSettings
+from heliograph.rerank.registry import build_reranker
+from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings
 from heliograph.stores.registry import open_store
 from heliograph.text.chinese import tag_words
 
@@ -95,6 +96,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
     checks.append(await _guarded("chat model", lambda: _check_chat(settings.chat)))
+    checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank)))
     return checks
 
 
@@ -239,3 +241,20 @@ async def _ask(model: ChatModel, settings: ChatSettings) -> Check:
     except BadModelReply as error:
         return Check("chat model", State.WARN, f"{where} is there, but its reply cannot be used: {error}")
     return Check("chat model", State.OK, f"{where} replied in {seconds(time.perf_counter() - started)}")
+
+
+async def _check_reranker(settings: RerankSettings) -> Check:
+    hasty = {"timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS), "max_retries": 0}
+    reranker = await build_reranker(settings.model_copy(update=hasty))
+    if reranker is None:
+        return Check("reranker", State.OK, "not configured, which is fine: chunks keep the order of the search")
+    started = time.perf_counter()
+    try:
+        hits = await reranker.rerank("Which planet is red?", ["Mars is the red planet.", "Bread needs yeast."], 2)
+    finally:
+        await reranker.close()
+    took = seconds(time.perf_counter() - started)
+    if [hit.index for hit in hits] != [0, 1]:
+        said = ", ".join(f"{hit.score:.3g} for passage {hit.index + 1}" for hit in hits) or "nothing"
+        return Check("reranker", State.WARN, f"{reranker.name} ranks a plain example wrongly: {said}; check the model")
+    return Check("reranker", State.OK, f"{reranker.name} ranked two passages in {took}")

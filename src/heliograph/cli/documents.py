@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from heliograph.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
+from heliograph.cli.filters import combine_filters
 from heliograph.cli.plain import to_plain
 from heliograph.cli.progress import ProgressView
 from heliograph.cli.render_documents import (
@@ -22,6 +24,7 @@ from heliograph.cli.render_documents import (
 from heliograph.cli.session import Session, current_session
 from heliograph.documents.encoding import decode_text
 from heliograph.errors import CancelledIngestError, ModelError, NotFoundError, StoreError
+from heliograph.filters import And, parse_expression
 from heliograph.ids import document_id
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.progress import Progress
@@ -29,9 +32,12 @@ from heliograph.models import Document, DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.sync import Heliograph
 
-__all__ = ["delete", "document", "documents", "index", "resume", "retry", "run_ingest"]
+__all__ = ["delete", "document", "documents", "index", "parse_metadata", "resume", "retry", "run_ingest"]
 
 _STDIN = "-"
+_PAGE = 1_000
+# Documents that are named before they are deleted.
+_NAMED = 50
 
 Ingest = Callable[[Callable[[Progress], None]], IngestReport]
 
@@ -47,19 +53,29 @@ class SortField(StrEnum):
 
 def index(
     ctx: typer.Context,
-    paths: Annotated[list[str], typer.Argument(help="Files, folders, or - for standard input.", show_default=False)],
+    paths: Annotated[
+        list[str], typer.Argument(help="Files, folders, URLs, or - for standard input.", show_default=False)
+    ],
     source: Annotated[str, typer.Option(help="What citations call the text from standard input.")] = "",
     metadata: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Kept with every document; may be repeated.", show_default=False),
     ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="From folders only files that match, such as '**/*.md'; may be repeated."),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="From folders no files or folders that match; may be repeated."),
+    ] = None,
 ) -> None:
-    """Take documents in: text and Markdown files, and all of them in folders.
+    """Take documents in: files of every known kind, all of them in folders, and web pages.
 
     A path that is known is an update; an unchanged document costs nothing.
     """
     session = current_session(ctx)
-    kept = _parse_metadata(metadata or [])
+    kept = parse_metadata(metadata or [])
     files = [path for path in paths if path != _STDIN]
     piped = _read_stdin(source, kept) if len(files) < len(paths) else None
     if piped is None and source:
@@ -67,7 +83,10 @@ def index(
     with session.engine(creates=True) as engine:
         runs: list[Ingest] = []
         if files:
-            runs.append(lambda progress: engine.insert_files(files, metadata=kept or None, progress=progress))
+            filters = {"include": include or (), "exclude": exclude or ()}
+            runs.append(
+                lambda progress: engine.insert_files(files, **filters, metadata=kept or None, progress=progress)
+            )
         if piped is not None:
             runs.append(lambda progress: engine.insert(piped, progress=progress))
         _ingest(session, engine, *runs)
@@ -94,6 +113,13 @@ def documents(
     ] = None,
     source: Annotated[str, typer.Option(help="Only those whose source starts so.")] = "",
     track: Annotated[str, typer.Option(help="Only those of this batch.")] = "",
+    filter_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter", metavar="CONDITION", help="Only those that match, such as 'team=red'; may be repeated."
+        ),
+    ] = None,
+    filter_json: Annotated[str, typer.Option(metavar="JSON", help="Only those that match, as a JSON object.")] = "",
     sort: Annotated[SortField, typer.Option(help="What to sort by.")] = SortField.CREATED_AT,
     descending: Annotated[bool, typer.Option("--descending", help="Largest or latest first.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents shown at the most.")] = 50,
@@ -105,6 +131,7 @@ def documents(
         statuses=tuple(status or ()),
         track_id=track or None,
         source_prefix=source or None,
+        filter=combine_filters(filter_, filter_json=filter_json),
         sort=sort.value,
         descending=descending,
         offset=offset,
@@ -137,13 +164,24 @@ def document(
 
 def delete(
     ctx: typer.Context,
-    names: Annotated[list[str], typer.Argument(metavar="IDS...", help="Ids or sources of documents.")],
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="IDS...", help="Ids or sources of documents.", show_default=False)
+    ] = None,
+    source_prefix: Annotated[str, typer.Option(help="All whose source starts so.")] = "",
+    filter_: Annotated[
+        list[str] | None,
+        typer.Option("--filter", metavar="CONDITION", help="All that match, such as 'team=red'.", show_default=False),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete documents and all that only they said; calls no model but for summaries that change."""
+    """Delete documents and all that only they said: those named, and those that match; calls no chat model."""
     session = current_session(ctx)
+    if not (names or source_prefix or filter_):
+        raise typer.BadParameter("name documents, or give --source-prefix or --filter")
     with session.engine() as engine:
-        found = {name: _find_document(engine, name) for name in dict.fromkeys(names)}
+        found = {name: _find_document(engine, name) for name in dict.fromkeys(names or [])}
+        if source_prefix or filter_:
+            found |= {item.id: item for item in _matching(engine, source_prefix, filter_)}
         known = [item for item in found.values() if item is not None]
         if known and not yes:
             _confirm_deletion(session, known)
@@ -153,6 +191,8 @@ def delete(
         session.output.json(to_plain(report) | {"missing": missing})
     elif report.deleted:
         session.output.show(render_deletion(report))
+    elif not missing:
+        session.output.note("no document matches; nothing was deleted")
     for name in missing:
         session.output.error(f"there is no document {name!r}; 'heliograph documents' lists them")
     if missing:
@@ -204,9 +244,22 @@ def _find_document(engine: Heliograph, name: str) -> Document | None:
     return engine.document(name) or engine.document(document_id(name))
 
 
+def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | None) -> list[Document]:
+    conditions = tuple(map(parse_expression, expressions or ()))
+    query = DocumentQuery(source_prefix=source_prefix or None, filter=And(conditions) if conditions else None)
+    found: list[Document] = []
+    while True:
+        page = engine.documents(replace(query, offset=len(found), limit=_PAGE)).documents
+        found += page
+        if len(page) < _PAGE:
+            return found
+
+
 def _confirm_deletion(session: Session, known: list[Document]) -> None:
-    for item in known:
+    for item in known[:_NAMED]:
         session.output.note(f"{item.id}  {item.source}")
+    if len(known) > _NAMED:
+        session.output.note(f"and {len(known) - _NAMED:,} more")
     typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
 
 
@@ -216,7 +269,12 @@ def _read_stdin(source: str, metadata: Mapping[str, Any]) -> NewDocument:
     return NewDocument(decode_text(sys.stdin.buffer.read(), source), source, metadata=metadata or None)
 
 
-def _parse_metadata(pairs: list[str]) -> dict[str, str]:
+def parse_metadata(pairs: list[str]) -> dict[str, str]:
+    """Return what `KEY=VALUE` options say.
+
+    Raises:
+        typer.BadParameter: One of them is not of this form.
+    """
     metadata: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")

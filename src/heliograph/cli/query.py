@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from heliograph.cli.filters import combine_filters
 from heliograph.cli.output import Output
 from heliograph.cli.progress import seconds
 from heliograph.cli.render_query import (
@@ -48,7 +49,7 @@ _TABLES = {
 def query(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
-    mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = Mode.MIX,
+    mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = Mode.AUTO,
     top_k: Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)] = None,
     chunk_top_k: Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)] = None,
     hl: Annotated[
@@ -66,6 +67,19 @@ def query(
     ] = False,
     response_type: Annotated[str, typer.Option(help="Form of the answer, in words.")] = "Multiple Paragraphs",
     user_prompt: Annotated[str, typer.Option(help="Further instructions to the chat model.")] = "",
+    filter_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
+        ),
+    ] = None,
+    filter_json: Annotated[
+        str, typer.Option(metavar="JSON", help="Only from documents that match, as a JSON object.")
+    ] = "",
+    source_prefix: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Only from documents whose source starts so; may be repeated."),
+    ] = None,
     show: Annotated[
         list[Part] | None,
         typer.Option(help="Show these tables of the context too; may be repeated.", show_default=False),
@@ -86,6 +100,7 @@ def query(
         response_type=response_type,
         user_prompt=user_prompt or None,
         return_structured=True,
+        filter=combine_filters(filter_, source_prefix, filter_json),
     )
     asked = _read_question() if question == "-" else question
     with session.engine(creates=mode is Mode.BYPASS) as engine:

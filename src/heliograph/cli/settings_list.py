@@ -152,7 +152,7 @@ def _type(annotation: Any) -> str:
         return "list of texts"
     kinds = [item for item in arguments if item is not type(None)]
     if all(isinstance(item, str) for item in kinds):
-        return " or ".join(f"`{item}`" for item in kinds)
+        return " or ".join(f"`{item}`" if item else "empty" for item in kinds)
     return " or ".join(_type(item) for item in kinds) + " or empty"
 
 

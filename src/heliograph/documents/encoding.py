@@ -1,7 +1,8 @@
-"""From bytes to text when nobody says how they are encoded.
+"""From bytes to text, also when nobody says how they are encoded.
 
-In order: a byte order mark (UTF-8, UTF-16, UTF-32), UTF-8, UTF-8 with a little damage, GB18030 where the bytes look
-like Chinese, and Windows-1252 or Latin-1 as the last resort. Bytes that are no text at all are refused by name.
+In order: a byte order mark (UTF-8, UTF-16, UTF-32), the encoding that was declared, UTF-8, UTF-8 with a little damage,
+GB18030 where the bytes look like Chinese, and Windows-1252 or Latin-1 as the last resort. Bytes that are no text at all
+are refused by name.
 """
 
 from __future__ import annotations
@@ -48,12 +49,13 @@ _HIGH = re.compile(rb"[\x80-\xff]")
 _CHINESE_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
 
 
-def decode_text(data: bytes, name: str) -> str:
+def decode_text(data: bytes, name: str, charset: str = "") -> str:
     """Return the text that bytes stand for; none at all is the empty text.
 
     Args:
         data: The whole content of a file.
         name: Named in errors.
+        charset: What a server or header says; followed after a byte order mark where the bytes agree with it.
 
     Raises:
         IngestError: The bytes are no text.
@@ -62,10 +64,19 @@ def decode_text(data: bytes, name: str) -> str:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
     _refuse_binary(data, name)
-    text = _decode_utf8(data)
+    text = _decode_as(data, charset) if charset else None
+    if text is None:
+        text = _decode_utf8(data)
     if text is None:
         text = _decode_chinese(data)
     return _decode_latin(data, name) if text is None else text
+
+
+def _decode_as(data: bytes, charset: str) -> str | None:
+    try:
+        return data.decode(charset)
+    except (LookupError, ValueError):
+        return None
 
 
 def _refuse_binary(data: bytes, name: str) -> None:

@@ -8,48 +8,82 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from heliograph.documents.patterns import matches_any
+from heliograph.documents.registry import known_suffixes
 from heliograph.errors import IngestError
 
-__all__ = ["TEXT_SUFFIXES", "find_files"]
-
-TEXT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
+__all__ = ["FileFilter", "find_files"]
 
 _log = logging.getLogger(__name__)
 
 
-def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: frozenset[str] = TEXT_SUFFIXES) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class FileFilter:
+    """Which files are taken from a folder; files that are given themselves are always taken.
+
+    Attributes:
+        include: Patterns of files to take, whatever their ending; empty takes all whose ending is known.
+        exclude: Patterns of files and folders to leave out, over `include`.
+    """
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+    def takes(self, path: str) -> bool:
+        """Return whether a file is taken, given its path below the folder with `/` between its parts."""
+        if matches_any(path, self.exclude):
+            return False
+        return matches_any(path, self.include) if self.include else _suffix(path) in known_suffixes()
+
+    def enters(self, path: str) -> bool:
+        """Return whether a folder below the folder may hold files that are taken."""
+        return not matches_any(path, self.exclude) and not matches_any(f"{path}/", self.exclude)
+
+
+def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
     """Return the files that these paths lead to; a file reached twice is returned once.
 
     A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
 
     Args:
         paths: Files, taken whatever their ending, and folders.
-        suffixes: Endings, in lower case and with the dot, of the files taken from folders.
+        files: Which files are taken from folders; None takes all whose ending is known.
 
     Raises:
-        IngestError: A given path does not exist.
+        IngestError: A given path does not exist, or cannot be one.
     """
     found: dict[str, Path] = {}
     for given in paths:
+        # An empty path would be the working directory, and is mostly a variable that was never set.
+        if not os.fspath(given):
+            raise IngestError("a path is empty; give '.' for the working directory")
         path = Path(given)
-        if not path.exists():
-            raise IngestError(f"there is no file or folder {str(path)!r}; check the path")
-        for file in _walk(path, suffixes, set()) if path.is_dir() else (path,):
+        try:
+            path.stat()
+        except (OSError, ValueError) as error:
+            raise IngestError(f"there is no file or folder {str(path)!r} ({error}); check the path") from error
+        for file in _walk(path, files or FileFilter()) if path.is_dir() else (path,):
             found.setdefault(os.path.realpath(file), file)
     return list(found.values())
 
 
-def _walk(folder: Path, suffixes: frozenset[str], seen: set[str]) -> Iterator[Path]:
-    pending = [folder]
+def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
+    seen: set[str] = set()
+    pending = [(folder, "")]
     while pending:
-        path = pending.pop()
+        path, below = pending.pop()
         if path.is_dir():
-            # Children in reverse, as the last one pushed is taken first.
-            pending.extend(reversed(_children(path, seen)))
-        elif path.suffix.lower() in suffixes and path.is_file():
+            if not below or files.enters(below):
+                # Children in reverse, as the last one pushed is taken first.
+                pending.extend(
+                    (child, f"{below}/{child.name}" if below else child.name)
+                    for child in reversed(_children(path, seen))
+                )
+        elif files.takes(below) and path.is_file():
             yield path
 
 
@@ -63,3 +97,7 @@ def _children(folder: Path, seen: set[str]) -> list[Path]:
     except OSError as error:
         _log.warning("the folder %r is skipped: %s", str(folder), error.strerror)
         return []
+
+
+def _suffix(path: str) -> str:
+    return Path(path).suffix.lower()

@@ -49,6 +49,10 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
         self._keep(found)
         return Embeddings(np.stack([found[text] for text in texts]), usage)
 
+    def clear(self) -> None:
+        """Drop all that is kept, so that what comes next is paid for; for measuring."""
+        self._vectors.clear()
+
     def _keep(self, found: dict[str, NDArray[np.float32]]) -> None:
         for text, vector in found.items():
             if len(text) <= _MAX_TEXT_CHARACTERS:

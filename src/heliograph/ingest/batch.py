@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from heliograph.errors import InvalidRequestError
@@ -28,9 +29,14 @@ def new_documents(
     Raises:
         InvalidRequestError: A list has another length than `documents`, or a document is neither text nor ready.
     """
+    if not isinstance(documents, str | NewDocument | Iterable) or isinstance(documents, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequestError(
+            f"documents must be a text, a NewDocument or a list of them, got {type(documents).__name__}: "
+            f"{documents!r:.80}"
+        )
     items = [documents] if isinstance(documents, str | NewDocument) else list(documents)
     for name, values in (("sources", sources), ("ids", ids), ("metadata", metadata)):
-        if isinstance(values, str) or (values is not None and len(values) != len(items)):
+        if isinstance(values, str | Mapping) or (values is not None and len(values) != len(items)):
             raise InvalidRequestError(
                 f"{name} must be a list of {len(items)} values, one a document; got {values!r:.80}"
             )
@@ -43,7 +49,7 @@ def new_documents(
 def _new_document(item: object, source: Any, id_: Any, metadata: Any) -> NewDocument:
     if isinstance(item, NewDocument):
         merged = metadata if metadata is not None else item.metadata
-        return NewDocument(item.text, source or item.source, item.title, id_ or item.id, merged)
+        return replace(item, source=source or item.source, id=id_ or item.id, metadata=merged)
     if isinstance(item, str):
         return NewDocument(item, source or "", "", id_ or "", metadata)
     raise InvalidRequestError(f"a document must be a text or a NewDocument, got {type(item).__name__}: {item!r:.80}")

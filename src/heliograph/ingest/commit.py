@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from heliograph.errors import ConflictError, StaleChangesetError
-from heliograph.ingest.changes import DocumentChange, DraftMemo
+from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo
 from heliograph.ingest.drafting import Drafter
 from heliograph.models import Document, DocumentStatus, Usage
 from heliograph.stores.base import Store
@@ -46,7 +46,7 @@ class Committer:
         self._drafter = drafter
         self._applying = asyncio.Lock()
 
-    async def commit(self, change: DocumentChange) -> Commit:
+    async def commit(self, change: Change) -> Commit:
         """Draft a change and apply it in one transaction.
 
         Raises:
@@ -55,7 +55,7 @@ class Committer:
             ModelError: A model failed; nothing was applied.
             StoreError: The store failed; nothing was applied.
         """
-        memo = await self._drafter.begin(change)
+        memo = DraftMemo()
         try:
             return await self._try(change, memo, self._applying)
         except StaleChangesetError:
@@ -67,25 +67,29 @@ class Committer:
         async with self._applying:
             return await self._apply(changeset)
 
-    async def _commit_again(self, change: DocumentChange, memo: DraftMemo) -> Commit:
+    async def _commit_again(self, change: Change, memo: DraftMemo) -> Commit:
         for _ in range(_MAX_TRIES):
-            await self._check_basis(change)
+            if isinstance(change, DocumentChange):
+                await self._check_basis(change)
             try:
                 return await self._try(change, memo, nullcontext())
             except StaleChangesetError:
                 continue
+        what = (
+            f"{change.curations[0].kind.value} of {change.curations[0].names!r}"
+            if isinstance(change, CurationChange)
+            else f"the document {change.basis.id!r}"
+        )
         raise ConflictError(
-            f"the document {change.basis.id!r} could not be committed: other processes changed the same entities "
-            f"{_MAX_TRIES} times in a row; run resume when they have finished"
+            f"{what} could not be committed: other processes changed the same entities {_MAX_TRIES} times in a row; "
+            "try again when they have finished (documents: run resume)"
         )
 
-    async def _try(
-        self, change: DocumentChange, memo: DraftMemo, applying: AbstractAsyncContextManager[None]
-    ) -> Commit:
+    async def _try(self, change: Change, memo: DraftMemo, applying: AbstractAsyncContextManager[None]) -> Commit:
         draft = await self._drafter.draft(change, memo)
         # A removal does not hold the lock of ingests. Evidence was read before this check, so that a commit of the
         # same document is seen either here or by the versions.
-        if change.is_removal:
+        if isinstance(change, DocumentChange) and change.is_removal:
             await self._check_basis(change)
         async with applying:
             await self._apply(draft.changeset)
@@ -94,7 +98,7 @@ class Committer:
     async def _check_basis(self, change: DocumentChange) -> None:
         basis = change.basis
         stored = await self._store.records.get_documents([basis.id])
-        if [_state(item) for item in stored] != [_state(basis)]:
+        if [_state(item) for item in stored] != ([] if change.is_new else [_state(basis)]):
             raise ConflictError(
                 f"the document {basis.id!r} was {'changed' if stored else 'deleted'} by another process while it was "
                 "being worked on; what that process did stands"

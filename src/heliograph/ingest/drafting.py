@@ -1,15 +1,15 @@
 """From what one document changes to a `Changeset`, outside any lock.
 
-A `DocumentChange` comes in; evidence is read, the difference applied, entities and relations folded, descriptions
-summarised where a chat model is there, and everything whose text changed embedded in one call. What comes out names
-every version it was computed from, so that `Store.apply` refuses it when something has changed in between; then a
-second draft reads, folds and pays for only that. What folds to the same as is stored is not written again.
+A `Change` comes in; its mentions are resolved by the rules of names, evidence is read, the difference applied,
+entities and relations folded, descriptions summarised where a chat model is there, and everything whose text changed
+embedded in one call. What comes out names every version it was computed from, so that `Store.apply` refuses it when
+something has changed in between; then a second draft reads, folds and pays for only that. What folds to the same as is
+stored is not written again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -17,21 +17,24 @@ from typing import TypeVar
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import BadModelReply, ModelError
-from heliograph.ingest.changes import DocumentChange, DraftMemo, changeset
+from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
+from heliograph.ingest.changes import Change, CurationChange, DraftMemo, changeset
+from heliograph.ingest.curated import entity_overrides, relation_overrides
 from heliograph.ingest.folding import Folder, TouchedEntity, TouchedRelation
 from heliograph.ingest.mentions import mention_delta
+from heliograph.ingest.overrides import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES
+from heliograph.ingest.resolution import Resolution
+from heliograph.ingest.resolving import Resolver
 from heliograph.ingest.summary import FRAGMENT_SEPARATOR, DescriptionSummarizer, Summary, join_fragments
 from heliograph.ingest.tasks import gather_or_cancel
-from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence, Usage
+from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.text.mention_ids import end_ids
 
 __all__ = ["Draft", "Drafter"]
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
@@ -77,34 +80,69 @@ class Drafter:
             max_description_tokens: o200k_base tokens of a description that is joined, not summarised.
         """
         self._store = store
+        self._resolver = Resolver(store)
         self._embedding = embedding
         self._summarizer = summarizer
         self._folder = folder
         self._max_description_tokens = max_description_tokens
 
-    async def begin(self, change: DocumentChange) -> DraftMemo:
-        """Return the memo for drafts of a change."""
-        size = sum(len(item.entities) for item in (*change.replaced, *change.extractions))
-        return DraftMemo(await _compute(lambda: mention_delta(change.replaced, change.extractions), size))
-
-    async def draft(self, change: DocumentChange, memo: DraftMemo) -> Draft:
+    async def draft(self, change: Change, memo: DraftMemo) -> Draft:
         """Compute the changeset of a change from what is stored now.
 
         Raises:
+            ConflictError: Somebody else curated the same entities since the change was checked against them.
             ModelError: A model failed.
+            StaleChangesetError: What was read is of different moments; draft again.
             StoreError: Something could not be read.
         """
-        entity_ids, relation_ids = await self._find_stale(memo)
-        await self._touch(memo, entity_ids, relation_ids)
-        await self._summarize(memo, [*entity_ids, *relation_ids], may_fall_back=change.is_removal)
+        resolution = await self._resolve(change, memo)
+        entity_ids, relation_ids = await self._find_stale(memo, resolution)
+        try:
+            await self._touch(memo, resolution, entity_ids, relation_ids)
+        except StaleChangesetError:
+            raise
+        except StoreError as error:
+            # Mentions and evidence do not go together: something may have changed after the mentions were read.
+            if await self._is_outdated(resolution):
+                message = "what a name counts for has changed since it was read; draft again"
+                raise StaleChangesetError(message) from error
+            raise
+        only_kept = change.is_removal or not change.may_call_chat
+        await self._summarize(memo, [*entity_ids, *relation_ids], only_kept=only_kept)
         size = len(entity_ids) + len(relation_ids)
         await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
         vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
         return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
 
-    async def _find_stale(self, memo: DraftMemo) -> tuple[list[str], list[str]]:
+    async def _resolve(self, change: Change, memo: DraftMemo) -> Resolution:
+        """Resolve the change, unless that was done and no rule plays a part in it."""
+        known = memo.resolution
+        if known is not None and not len(known.book) and not await self._is_outdated(known):
+            return known
+        resolution = await self._resolver.resolve(change)
+        if isinstance(change, CurationChange):
+            _check_versions(change, resolution)
+        size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
+        memo.begin(resolution, await _compute(lambda: mention_delta(resolution.replaced, resolution.extractions), size))
+        return resolution
+
+    async def _is_outdated(self, resolution: Resolution) -> bool:
+        rules = await self._store.curations.get_rules(list(resolution.versions))
+        versions = {item.id: item.version for item in rules}
+        if any(versions.get(id_, 0) != version for id_, version in resolution.versions.items()):
+            return True
+        if resolution.data_version not in (None, await self._store.get_data_version()):
+            return True
+        if not resolution.watched:
+            return False
+        evidence, _ = await self._store.records.get_evidence(list(resolution.watched), [], 0)
+        versions = {item.id: item.version for item in evidence}
+        return any(versions.get(id_, 0) != version for id_, version in resolution.watched.items())
+
+    async def _find_stale(self, memo: DraftMemo, resolution: Resolution) -> tuple[list[str], list[str]]:
         """Return the ids that must be read: all at first, then those whose version is no longer what it was."""
-        entity_ids, relation_ids = memo.delta.entity_ids, memo.delta.relation_ids
+        entity_ids = list(dict.fromkeys((*memo.delta.entity_ids, *sorted(resolution.entities))))
+        relation_ids = list(dict.fromkeys((*memo.delta.relation_ids, *sorted(resolution.relations))))
         if not memo.entities and not memo.relations:
             return entity_ids, relation_ids
         entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, 0)
@@ -114,31 +152,46 @@ class Drafter:
             [id_ for id_ in relation_ids if memo.relations[id_].evidence.version != versions.get(id_, 0)],
         )
 
-    async def _touch(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+    async def _touch(
+        self, memo: DraftMemo, resolution: Resolution, entity_ids: Sequence[str], relation_ids: Sequence[str]
+    ) -> None:
         if not entity_ids and not relation_ids:
             return
-        stored = await self._read(entity_ids, relation_ids, self._folder.limits.leading + memo.delta.most_removed)
+        is_curated = len(resolution.book) > 0
+        leading = self._folder.limits.leading + memo.delta.most_removed
+        stored = await self._read(entity_ids, relation_ids, leading, reads_all=is_curated)
         delta, folder = memo.delta, self._folder
 
         def touch() -> None:
             for id_ in entity_ids:
                 change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
                 memo.entities[id_] = folder.touch_entity(
-                    id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)
+                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
+                    entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
+                    is_reshaped=id_ in resolution.entities,
                 )
             for id_ in relation_ids:
                 change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
+                ends = resolution.relations.get(id_)
                 memo.relations[id_] = folder.touch_relation(
-                    id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)
+                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
+                    relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
+                    if is_curated
+                    else NO_RELATION_OVERRIDES,
+                    is_reshaped=ends is not None,
+                    ends=ends,
                 )
 
         await _compute(touch, len(entity_ids) + len(relation_ids))
 
-    async def _read(self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int) -> _Stored:
+    async def _read(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int, *, reads_all: bool
+    ) -> _Stored:
         entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
         # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is refused.
-        folds = await self._store.graph.get_entities([item.id for item in entities])
-        joins = await self._store.graph.get_relations([item.id for item in relations])
+        # Without evidence there is none, unless people keep it.
+        folds = await self._store.graph.get_entities(entity_ids if reads_all else [item.id for item in entities])
+        joins = await self._store.graph.get_relations(relation_ids if reads_all else [item.id for item in relations])
         return _Stored(
             {item.id: item for item in entities},
             {item.id: item for item in relations},
@@ -146,28 +199,25 @@ class Drafter:
             {item.id: item for item in joins},
         )
 
-    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], *, may_fall_back: bool) -> None:
+    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], *, only_kept: bool) -> None:
         """Ask the chat model for the descriptions that need it and are not known yet."""
-        wanted: dict[tuple[str, tuple[str, ...]], None] = {}
+        wanted: dict[tuple[str, tuple[str, ...]], str] = {}
         for id_ in ids:
             item = memo.entities.get(id_) or memo.relations[id_]
             key = (item.label, item.fragments)
             if item.description is None and key not in memo.descriptions and self._summarizer.is_needed(item.fragments):
-                wanted[key] = None
-        summaries = await gather_or_cancel(self._summary(*key, may_fall_back) for key in wanted)
+                wanted[key] = id_
+        summaries = await gather_or_cancel(self._summary(id_, *key, only_kept) for key, id_ in wanted.items())
         for key, summary in zip(wanted, summaries, strict=True):
             memo.descriptions[key] = summary.text
             memo.usage += summary.usage
+            memo.reply_keys.update(summary.reply_keys)
 
-    async def _summary(self, label: str, found: tuple[str, ...], may_fall_back: bool) -> Summary:
-        try:
-            return await self._summarizer.summarize(label, found)
-        except ModelError as error:
-            if not may_fall_back:
-                raise
-            # A deletion must not wait for a model: what was said stands unsummarised.
-            _log.warning("the description of %r is joined, not summarised: %s", label, error)
-            return Summary(self._join(found), Usage())
+    async def _summary(self, id_: str, label: str, found: tuple[str, ...], only_kept: bool) -> Summary:
+        if not only_kept:
+            return await self._summarizer.summarize(label, found, subject_id=id_)
+        # A deletion calls no model: what was said before stands again, or stands unsummarised.
+        return await self._summarizer.recall(label, found, id_) or Summary(self._join(found))
 
     def _fold(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
         for id_ in entity_ids:
@@ -209,9 +259,15 @@ class Drafter:
         }
 
 
+def _check_versions(change: CurationChange, resolution: Resolution) -> None:
+    for name, id_ in zip(change.curations[0].names, change.curations[0].entity_ids, strict=True):
+        if resolution.versions.get(id_, 0) != change.versions.get(id_, resolution.versions.get(id_, 0)):
+            raise ConflictError(f"somebody else has just changed what {name!r} stands for; look at it and try again")
+
+
 async def _compute(work: Callable[[], T], size: int) -> T:
     return work() if size < _THREAD_FROM else await asyncio.to_thread(work)
 
 
 def _growth(touched: Mapping[str, TouchedEntity] | Mapping[str, TouchedRelation]) -> int:
-    return sum((item.evidence.version == 0) - item.is_gone for item in touched.values())
+    return sum(item.growth for item in touched.values())

@@ -1,86 +1,128 @@
-"""Taking in files: reading them a few megabytes ahead of the pipeline, under one batch.
+"""Taking in files and URLs: read a little ahead of the pipeline, in threads, under one batch.
 
-A file that cannot be read is reported as failed and stops no other. Memory holds one group of files at a time,
-however many there are.
+A source that cannot be read is reported as failed and stops no other. Memory holds two groups of documents at a time,
+however many there are: one that is taken in, and one that is read meanwhile. Fields of metadata that are known and that
+neither the source nor the caller states any more are kept.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from heliograph.documents.plain import load_text_file
-from heliograph.errors import IngestError
+from heliograph.documents.base import LoadedDocument
+from heliograph.documents.cleaning import clean_text
+from heliograph.errors import IngestError, MissingDependencyError
+from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument, Outcome
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.progress import Progress, ProgressCallback
 from heliograph.models import Usage
+from heliograph.stores.base import RecordsStore
 
-__all__ = ["insert_files"]
+__all__ = ["ReadSource", "insert_files"]
 
 _GROUP_CHARACTERS = 32_000_000
 _GROUP_FILES = 1_000
+# Slow formats come in smaller groups, so that the pipeline has something to do.
+_GROUP_SECONDS = 3.0
+
+# Gives what a path or URL says; raises IngestError or MissingDependencyError.
+ReadSource = Callable[[str], LoadedDocument]
+_Item = NewDocument | DocumentResult
 
 
 async def insert_files(
     pipeline: IngestPipeline,
-    paths: Sequence[Path],
-    max_characters: int,
+    records: RecordsStore,
+    sources: Sequence[str | Path],
+    read: ReadSource,
     progress: ProgressCallback | None = None,
     metadata: Mapping[str, Any] | None = None,
+    *,
+    track_id: str | None = None,
 ) -> IngestReport:
-    """Read files and take them in.
+    """Read files or URLs and take them in.
 
     Args:
         pipeline: Takes in what was read.
-        paths: The files; their sources are these paths as given.
-        max_characters: A longer file is refused.
+        records: Where known metadata is.
+        sources: Paths or URLs; the sources of the documents, as given.
+        read: Reads one of them; called in a thread.
         progress: Told how far the whole is, not only the group under way.
-        metadata: Kept with every document, over what the files themselves say.
+        metadata: Kept with every document, over what the sources themselves say.
+        track_id: Name of the batch; None makes one.
 
     Returns:
-        One result per path, in order; raises as `IngestPipeline.insert`.
+        One result per source, in order; raises as `IngestPipeline.insert`.
     """
-    batch = new_track_id("index")
+    batch = track_id or new_track_id("index")
     results: list[DocumentResult] = []
     usage = Usage()
-    reader = _read_groups(paths, max_characters, metadata or {})
-    while (group := await asyncio.to_thread(next, reader, None)) is not None:
-        read = [item for item in group if isinstance(item, NewDocument)]
-        watch = _whole(progress, len(results), len(paths), usage) if progress else None
-        report = await pipeline.insert(read, track_id=batch, progress=watch)
-        taken_in = iter(report.results)
-        results += [item if isinstance(item, DocumentResult) else next(taken_in) for item in group]
-        usage += report.usage
+    groups = _read_groups([str(source) for source in sources], read, metadata or {})
+    ahead = _read_ahead(groups)
+    try:
+        while (group := await ahead) is not None:
+            ahead = _read_ahead(groups)
+            documents = await _with_known_metadata(records, [item for item in group if isinstance(item, NewDocument)])
+            watch = _whole(progress, len(results), len(sources), usage) if progress else None
+            report = await pipeline.insert(documents, track_id=batch, progress=watch)
+            taken_in = iter(report.results)
+            results += [item if isinstance(item, DocumentResult) else next(taken_in) for item in group]
+            usage += report.usage
+    finally:
+        # A thread cannot be cancelled: what it reads is let go when it is done.
+        if not ahead.done():
+            ahead.cancel()
     return IngestReport(batch, tuple(results))
 
 
-def _read_groups(
-    paths: Sequence[Path], max_characters: int, metadata: Mapping[str, Any]
-) -> Iterator[list[NewDocument | DocumentResult]]:
-    group: list[NewDocument | DocumentResult] = []
-    characters = 0
-    for path in paths:
-        item = _read(path, max_characters, metadata)
+def _read_ahead(groups: Iterator[list[_Item]]) -> asyncio.Task[list[_Item] | None]:
+    return asyncio.create_task(asyncio.to_thread(next, groups, None))
+
+
+def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str, Any]) -> Iterator[list[_Item]]:
+    group: list[_Item] = []
+    characters, started = 0, time.monotonic()
+    for source in sources:
+        item = _read(source, read, metadata)
         group.append(item)
         characters += len(item.text) if isinstance(item, NewDocument) else 0
-        if characters >= _GROUP_CHARACTERS or len(group) >= _GROUP_FILES:
+        is_long = time.monotonic() - started > _GROUP_SECONDS
+        if is_long or characters >= _GROUP_CHARACTERS or len(group) >= _GROUP_FILES:
             yield group
-            group, characters = [], 0
+            group, characters, started = [], 0, time.monotonic()
     if group:
         yield group
 
 
-def _read(path: Path, max_characters: int, metadata: Mapping[str, Any]) -> NewDocument | DocumentResult:
+def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> _Item:
     try:
-        loaded = load_text_file(path, max_characters)
-    except IngestError as error:
-        return DocumentResult("", str(path), Outcome.FAILED, error)
-    return NewDocument(loaded.text, loaded.source, loaded.title, metadata={**loaded.metadata, **metadata} or None)
+        loaded = read(source)
+    except (IngestError, MissingDependencyError) as error:
+        return DocumentResult("", source, Outcome.FAILED, error)
+    return NewDocument(
+        loaded.text,
+        loaded.source,
+        loaded.title,
+        metadata={**loaded.metadata, **metadata} or None,
+        page_starts=loaded.page_starts,
+    )
+
+
+async def _with_known_metadata(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
+    """Return documents with the metadata that they are stored with, below what is stated now."""
+    ids = [document_id(clean_text(document.source)) for document in documents]
+    known = {document.id: document.metadata for document in await records.get_documents(ids)}
+    return [
+        replace(document, metadata={**known[id_], **(document.metadata or {})}) if known.get(id_) else document
+        for id_, document in zip(ids, documents, strict=True)
+    ]
 
 
 def _whole(progress: ProgressCallback, done: int, total: int, usage: Usage) -> ProgressCallback:

@@ -7,17 +7,50 @@ cut, since their embedding is the main cost of indexing.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from heliograph.embedding.base import EmbeddingInfo
 from heliograph.models import Chunk, Entity, Relation
+from heliograph.settings import IngestSettings
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import terms
 
-__all__ = ["chunk_index_text", "entity_index_text", "entity_terms", "relation_index_text"]
+__all__ = [
+    "LOCAL_INDEX_LIMITS",
+    "IndexLimits",
+    "chunk_index_text",
+    "entity_index_text",
+    "entity_terms",
+    "index_limits",
+    "relation_index_text",
+]
 
 _MAX_PREFIX_LENGTH = 300
 # Characters a token in running text: Latin letters, other alphabets, Chinese and its neighbours. Counting real tokens
 # would cost more than all else that is done to a folded entity.
 _LATIN_CHARACTERS_PER_TOKEN = 4
 _COSTS = ((0x0250, 1), (0x2E80, 2), (0x110000, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLimits:
+    """How much of the text of an entity and of a relation is embedded, in o200k_base tokens."""
+
+    entity_tokens: int
+    relation_tokens: int
+
+
+# Local extraction makes many of both, and embedding them is most of what indexing costs: a name and how the sentence
+# about it begins.
+LOCAL_INDEX_LIMITS = IndexLimits(12, 20)
+
+
+def index_limits(settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> IndexLimits:
+    """Return how much is embedded: all that fits where a chat model reads."""
+    window = embedding.max_input_tokens
+    if has_chat and settings.extractor in ("auto", "chat"):
+        return IndexLimits(window, window)
+    return IndexLimits(min(LOCAL_INDEX_LIMITS.entity_tokens, window), min(LOCAL_INDEX_LIMITS.relation_tokens, window))
 
 
 def chunk_index_text(title: str, chunk: Chunk) -> str:

@@ -7,19 +7,22 @@ failed if it has a name and hides no other; the rest go on.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Literal
 
-from heliograph.documents.cleaning import clean_text, replace_surrogates
+from heliograph.documents.cleaning import clean_text
 from heliograph.documents.markdown import find_title
 from heliograph.errors import HeliographError, IngestError, InvalidRequestError
 from heliograph.ids import content_hash, document_id
+from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Committer
+from heliograph.ingest.metadata import clean_metadata
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
+from heliograph.ingest.pages import clean_pages
 from heliograph.ingest.processing import Work
+from heliograph.ingest.twins import as_twin, find_heirs, find_originals, succeed
 from heliograph.models import Document, DocumentStatus, utc_now
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
@@ -77,45 +80,114 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
 class Intake:
     """Writes candidates as pending documents."""
 
-    def __init__(self, records: RecordsStore, committer: Committer) -> None:
+    def __init__(
+        self,
+        records: RecordsStore,
+        committer: Committer,
+        duplicates: Literal["cite", "report", "separate"],
+        texts: Claims,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            records: Read only.
+            committer: Writes.
+            duplicates: What becomes of a text that another document has already.
+            texts: Who works on documents with a text, by its hash.
+        """
         self._records = records
         self._committer = committer
+        self._duplicates = duplicates
+        self._texts = texts
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
         """Store what is new or changed; return per candidate, in order, what is to be done or what became of it.
 
         Raises:
+            ConflictError: Another process changed a document with the same text as one that changes here.
+            ModelError: A document takes the place of one with the same text, and cannot be embedded.
             StoreError: The store cannot be used; earlier batches are stored.
         """
         entries: list[Work | DocumentResult] = []
         for batch in _batches(candidates):
-            ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
-            known = {document.id: document for document in await self._records.get_documents(ids)}
-            rows: dict[str, Document] = {}
-            texts: dict[str, str] = {}
-            for candidate in batch:
-                stored = known.get(candidate.document.id)
-                row, entry = _decide(candidate, stored)
-                entries.append(entry)
-                if row is not None:
-                    rows[row.id] = row
-                if isinstance(entry, Work):
-                    texts[entry.document.id] = candidate.text
-            if rows:
-                await self._committer.apply(Changeset(documents=tuple(rows.values()), document_texts=texts))
+            known = await self._find_known(batch)
+            async with self._texts.claim({item.content_hash for item in known.values()}):
+                entries += await self._enqueue(batch)
         return entries
+
+    async def _enqueue(self, batch: Sequence[Candidate]) -> list[Work | DocumentResult]:
+        known = await self._find_known(batch)
+        originals = await self._find_originals(batch, known)
+        entries: list[Work | DocumentResult] = []
+        rows: dict[str, Document] = {}
+        texts: dict[str, str] = {}
+        for candidate in batch:
+            stored = known.get(candidate.document.id)
+            row, entry = self._decide(candidate, stored, originals)
+            if isinstance(entry, Work) and stored is not None and await find_heirs(self._records, stored):
+                # What waits from now on is no heir, and who inherits is no longer what was read of it.
+                await self._store_rows(rows, texts)
+                if heirs := await find_heirs(self._records, stored):
+                    row, entry = self._decide(candidate, as_twin(stored, heirs[0].id), originals)
+                    await succeed(self._records, self._committer, stored, heirs, row, text=candidate.text)
+                    row, known = None, await self._find_known(batch)
+            entries.append(entry)
+            if row is not None:
+                rows[row.id] = row
+                if isinstance(entry, Work):
+                    texts[row.id] = candidate.text
+        await self._store_rows(rows, texts)
+        return entries
+
+    async def _store_rows(self, rows: dict[str, Document], texts: dict[str, str]) -> None:
+        if rows:
+            await self._committer.apply(Changeset(documents=tuple(rows.values()), document_texts=dict(texts)))
+        rows.clear()
+        texts.clear()
+
+    async def _find_known(self, batch: Sequence[Candidate]) -> dict[str, Document]:
+        ids = list({candidate.document.id: None for candidate in batch if candidate.document.id})
+        return {document.id: document for document in await self._records.get_documents(ids)}
+
+    async def _find_originals(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> dict[str, Document]:
+        """Return, per content hash of what is new or changed, the document that has this text already."""
+        if self._duplicates == "separate":
+            return {}
+        changed = [
+            document.content_hash
+            for candidate in batch
+            if (document := candidate.document).content_hash
+            and ((stored := known.get(document.id)) is None or stored.content_hash != document.content_hash)
+        ]
+        return await find_originals(self._records, changed)
+
+    def _decide(
+        self, candidate: Candidate, stored: Document | None, originals: dict[str, Document]
+    ) -> tuple[Document | None, Work | DocumentResult]:
+        """Return as `_decide`, but for a text that another document has; note who has the text of this one."""
+        row, entry = _decide(candidate, stored)
+        if self._duplicates == "separate" or row is None or not isinstance(entry, Work):
+            return row, entry
+        original = originals.setdefault(row.content_hash, row)
+        if original.id == row.id:
+            return row, entry
+        if self._duplicates == "report" and stored is None:
+            detail = f"{original.source!r} ({original.id}) has the same text; it is not stored again"
+            return None, DocumentResult(row.id, row.source, Outcome.DUPLICATE, detail=detail)
+        row = replace(row, twin_of=original.id)
+        return row, replace(entry, document=row)
 
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
     """Check one document on its own."""
     try:
         name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
-        text = _text(new, max_characters)
+        text, page_starts = _text(new, max_characters)
     except HeliographError as error:
         return _refused(new, error, track_id)
     id_ = name or document_id(source or text)
     try:
-        metadata = _metadata(new.metadata, source or id_)
+        metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
     except HeliographError as error:
         return _refused(new, error, track_id)
     document = Document(
@@ -126,6 +198,7 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
         metadata=metadata or {},
         length=len(text),
         track_id=track_id,
+        page_starts=page_starts,
     )
     return Candidate(document, text, metadata, bool(source))
 
@@ -174,12 +247,15 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     document = _renewed(candidate, stored)
     is_same_title = stored.title == document.title
     is_committed = stored.status in _COMMITTED
-    if is_committed and is_same_title and stored.content_hash == document.content_hash:
+    is_same_text = (stored.content_hash, stored.page_starts) == (document.content_hash, document.page_starts)
+    if is_committed and is_same_title and is_same_text:
         result = DocumentResult(stored.id, document.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)
         if (stored.source, stored.metadata) == (document.source, document.metadata):
             return None, result
         return replace(stored, source=document.source, metadata=document.metadata, updated_at=utc_now()), result
-    return document, Work(document, candidate.text, keeps_readings=is_committed and is_same_title)
+    keeps_readings = is_committed and is_same_title
+    is_read = stored.status is DocumentStatus.PROCESSED
+    return document, Work(document, candidate.text, keeps_readings=keeps_readings, is_read=is_read)
 
 
 def _renewed(candidate: Candidate, stored: Document) -> Document:
@@ -205,7 +281,7 @@ def _name(name: str, what: str) -> str:
     return clean_text(name)
 
 
-def _text(new: NewDocument, max_characters: int) -> str:
+def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
     label = new.source or new.id or "without a name"
     if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
@@ -214,22 +290,10 @@ def _text(new: NewDocument, max_characters: int) -> str:
             f"the document {label!r} has {len(new.text):,} characters, more than {max_characters:,}; "
             "split it, or raise ingest.max_document_characters"
         )
-    text = clean_text(new.text)
+    text, page_starts = clean_pages(new.text, new.page_starts, label)
     if not text or text.isspace():
         raise IngestError(f"the document {label!r} is empty; give it a text")
-    return text
-
-
-def _metadata(metadata: Mapping[str, Any] | None, label: str) -> dict[str, Any] | None:
-    """Return metadata as JSON reads it back, so that it compares equal with what is stored."""
-    if metadata is None:
-        return None
-    try:
-        return json.loads(replace_surrogates(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidRequestError(
-            f"the metadata of the document {label!r} is not JSON ({error}); use strings, numbers, lists and objects"
-        ) from error
+    return text, page_starts
 
 
 def _title(title: str) -> str:

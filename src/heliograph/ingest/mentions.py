@@ -2,27 +2,30 @@
 
 Extractions come in from an extractor or from the store. `canonical_extraction` makes them safe to fold: mentions
 without repeats, in an order of their own, with both ends of every relation present. `mention_delta` compares what is
-taken away with what is added and groups the rest by the entity or relation it speaks of.
+taken away with what is added and groups the rest by the entity or relation it counts for.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from heliograph.documents.cleaning import clean_text
-from heliograph.ids import moved_rank
-from heliograph.models import EntityMention, Extraction, RelationMention
-from heliograph.text.names import clean_name, entity_key, name_to_entity_id, names_to_relation_id
+from heliograph.ids import is_subject_rank, mention_rank, moved_rank
+from heliograph.models import AliasMention, EntityMention, Extraction, RelationMention
+from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
+from heliograph.text.names import clean_name, entity_key
 
 __all__ = [
     "UNKNOWN_TYPE",
     "MentionDelta",
+    "canonical_aliases",
     "canonical_extraction",
     "entity_mention_order",
     "mention_delta",
     "moved_extraction",
+    "placed_extraction",
     "relation_mention_order",
 ]
 
@@ -95,7 +98,17 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
         error=extraction.error,
         reply_keys=extraction.reply_keys,
         usage=extraction.usage,
+        aliases=canonical_aliases(extraction.aliases),
     )
+
+
+def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ...]:
+    """Return alias mentions clean, distinct and sorted, without those whose two names are spellings of one."""
+    if not aliases:
+        return ()
+    clean = {AliasMention(m.chunk_id, clean_name(m.name), clean_name(m.alias)) for m in aliases}
+    kept = (m for m in clean if m.name and m.alias and entity_key(m.name) != entity_key(m.alias))
+    return tuple(sorted(kept, key=lambda m: (m.chunk_id, m.name, m.alias)))
 
 
 def moved_extraction(extraction: Extraction, position: int) -> Extraction:
@@ -104,18 +117,41 @@ def moved_extraction(extraction: Extraction, position: int) -> Extraction:
         chunk_id=extraction.chunk_id,
         extractor=extraction.extractor,
         entities=tuple(
-            EntityMention(m.chunk_id, m.name, m.type, m.description, moved_rank(m.rank, position))
+            EntityMention(m.chunk_id, m.name, m.type, m.description, moved_rank(m.rank, position), m.entity_id)
             for m in extraction.entities
         ),
         relations=tuple(
             RelationMention(
-                *(m.chunk_id, m.source, m.target, m.keywords, m.description, m.weight), moved_rank(m.rank, position)
+                *(m.chunk_id, m.source, m.target, m.keywords, m.description, m.weight),
+                *(moved_rank(m.rank, position), m.source_id, m.target_id),
             )
             for m in extraction.relations
         ),
         error=extraction.error,
         reply_keys=extraction.reply_keys,
         usage=extraction.usage,
+        aliases=extraction.aliases,
+    )
+
+
+def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, position: int) -> Extraction:
+    """Return an extraction as if it had been read in a chunk of this id, at this position of this document.
+
+    What its mentions count for is left open again: it follows from the rules where they are committed.
+    """
+    ranks = {flag: mention_rank(document_id, position, is_subject=flag) for flag in (True, False)}
+    return replace(
+        extraction,
+        chunk_id=chunk_id,
+        entities=tuple(
+            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], entity_id="")
+            for m in extraction.entities
+        ),
+        relations=tuple(
+            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], source_id="", target_id="")
+            for m in extraction.relations
+        ),
+        aliases=tuple(replace(m, chunk_id=chunk_id) for m in extraction.aliases),
     )
 
 
@@ -137,14 +173,17 @@ def mention_delta(removed: Sequence[Extraction], added: Sequence[Extraction]) ->
 def _by_entity(mentions: Iterable[EntityMention]) -> dict[str, list[EntityMention]]:
     grouped: dict[str, list[EntityMention]] = {}
     for mention in mentions:
-        grouped.setdefault(name_to_entity_id(mention.name), []).append(mention)
+        grouped.setdefault(mention_entity_id(mention), []).append(mention)
     return grouped
 
 
 def _by_relation(mentions: Iterable[RelationMention]) -> dict[str, list[RelationMention]]:
     grouped: dict[str, list[RelationMention]] = {}
     for mention in mentions:
-        grouped.setdefault(names_to_relation_id(mention.source, mention.target), []).append(mention)
+        id_ = mention_relation_id(mention)
+        # The two names of one entity are not related.
+        if id_ not in (mention.source_id, mention.target_id):
+            grouped.setdefault(id_, []).append(mention)
     return grouped
 
 

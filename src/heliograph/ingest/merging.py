@@ -4,6 +4,7 @@
 They are kept by differences (`apply_entity_delta`, `apply_relation_delta`), and whatever the order in which mentions
 came and went, equal mentions give equal evidence and `fold_entity` and `fold_relation` equal results. The counts must
 be of all mentions; the leading ones must be `FoldLimits.leading` plus as many as are taken away, or all there are.
+What people say goes over what mentions say (`heliograph.ingest.overrides`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,12 @@ from typing import Any, TypeVar
 
 from heliograph.errors import StoreError
 from heliograph.ingest.mentions import UNKNOWN_TYPE, entity_mention_order, relation_mention_order
+from heliograph.ingest.overrides import (
+    NO_ENTITY_OVERRIDES,
+    NO_RELATION_OVERRIDES,
+    EntityOverrides,
+    RelationOverrides,
+)
 from heliograph.models import (
     Entity,
     EntityEvidence,
@@ -25,6 +32,7 @@ from heliograph.models import (
     RelationEvidence,
     RelationMention,
 )
+from heliograph.text.mention_ids import end_ids
 from heliograph.text.names import entity_key, name_to_entity_id
 from heliograph.text.rows import entity_row, relation_row
 from heliograph.text.tokens import count_tokens
@@ -41,6 +49,7 @@ __all__ = [
     "fold_relation",
     "fragments",
     "split_keywords",
+    "unmentioned_relation_evidence",
 ]
 
 _MILLION = 1_000_000
@@ -76,8 +85,13 @@ def empty_entity_evidence(id_: str) -> EntityEvidence:
 
 def empty_relation_evidence(id_: str, mention: RelationMention) -> RelationEvidence:
     """Return the evidence of a relation before its first mention; the mention only tells its two ends."""
-    first, second = sorted((mention.source, mention.target), key=entity_key)
-    return RelationEvidence(id_, name_to_entity_id(first), name_to_entity_id(second), {}, 0, 0, ())
+    return unmentioned_relation_evidence(id_, end_ids(mention))
+
+
+def unmentioned_relation_evidence(id_: str, ends: tuple[str, str]) -> RelationEvidence:
+    """Return the evidence of a relation that nothing mentions, between these two entity ids."""
+    first, second = sorted(ends)
+    return RelationEvidence(id_, first, second, {}, 0, 0, ())
 
 
 def apply_entity_delta(
@@ -123,22 +137,37 @@ def apply_relation_delta(
     )
 
 
-def entity_name(evidence: EntityEvidence) -> str:
-    """Return the commonest spelling of an entity's name, of equals the first in the order of characters."""
-    return _most_frequent(evidence.names)
+def entity_name(evidence: EntityEvidence, overrides: EntityOverrides = NO_ENTITY_OVERRIDES) -> str:
+    """Return an entity's name: the one that people gave it, else its commonest spelling.
+
+    Spellings of the name that its id stands for go before other names of it; of equals the first in the order of
+    characters is taken.
+    """
+    if overrides.name:
+        return overrides.name
+    counts = evidence.names or dict.fromkeys(overrides.aliases, 1)
+    return _spelling(counts, evidence.id, overrides.merged_name)
 
 
-def end_names(evidence: RelationEvidence) -> tuple[str, str]:
-    """Return the commonest spelling of each end among the leading mentions, the end whose key sorts first in front."""
+def end_names(
+    evidence: RelationEvidence, overrides: RelationOverrides = NO_RELATION_OVERRIDES
+) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Return name and entity id of both ends, the one whose key sorts first in front.
+
+    An end is named as people name it, else by its commonest spelling among the leading mentions, as `entity_name`.
+    """
     first: dict[str, int] = {}
     second: dict[str, int] = {}
     for mention in evidence.leading:
         name, other = mention.source, mention.target
-        if entity_key(name) > entity_key(other):
+        if (mention.source_id or name_to_entity_id(name)) != evidence.source_id:
             name, other = other, name
         first[name] = first.get(name, 0) + 1
         second[other] = second.get(other, 0) + 1
-    return _most_frequent(first), _most_frequent(second)
+    source = overrides.source or _spelling(first, evidence.source_id, overrides.other_names[0])
+    target = overrides.target or _spelling(second, evidence.target_id, overrides.other_names[1])
+    ends = (source, evidence.source_id), (target, evidence.target_id)
+    return ends if entity_key(source) <= entity_key(target) else (ends[1], ends[0])
 
 
 def fragments(leading: Sequence[EntityMention] | Sequence[RelationMention], max_fragments: int) -> tuple[str, ...]:
@@ -146,16 +175,24 @@ def fragments(leading: Sequence[EntityMention] | Sequence[RelationMention], max_
     return tuple(dict.fromkeys(mention.description for mention in leading[:max_fragments] if mention.description))
 
 
-def fold_entity(evidence: EntityEvidence, description: str, limits: FoldLimits, stored: Entity | None = None) -> Entity:
+def fold_entity(
+    evidence: EntityEvidence,
+    description: str,
+    limits: FoldLimits,
+    stored: Entity | None = None,
+    overrides: EntityOverrides = NO_ENTITY_OVERRIDES,
+) -> Entity:
     """Return the entity that the evidence adds up to.
 
     Args:
-        evidence: At least one mention.
-        description: Made from its `fragments`.
+        evidence: At least one mention, unless people keep the entity.
+        description: Made from its `fragments`, or what people put in their place.
         limits: The limits under which the evidence was kept.
         stored: An earlier fold; its token count is taken over where the counted line is the same.
+        overrides: What people say of it.
     """
-    name, type_ = entity_name(evidence), _type(evidence.types)
+    name, type_ = entity_name(evidence, overrides), overrides.type or _type(evidence.types)
+    names = {*evidence.names, *overrides.aliases} if overrides.aliases else evidence.names
     if stored is not None and (stored.name, stored.type, stored.description) == (name, type_, description):
         token_count = stored.token_count
     else:
@@ -165,20 +202,26 @@ def fold_entity(evidence: EntityEvidence, description: str, limits: FoldLimits, 
         name=name,
         type=type_,
         description=description,
-        aliases=tuple(sorted(alias for alias in evidence.names if alias != name)),
+        aliases=tuple(sorted(alias for alias in names if alias != name)),
         chunk_ids=_chunk_ids(evidence.leading, limits.max_sources),
         token_count=token_count,
     )
 
 
 def fold_relation(
-    evidence: RelationEvidence, description: str, limits: FoldLimits, stored: Relation | None = None
+    evidence: RelationEvidence,
+    description: str,
+    limits: FoldLimits,
+    stored: Relation | None = None,
+    overrides: RelationOverrides = NO_RELATION_OVERRIDES,
 ) -> Relation:
     """Return the relation that the evidence adds up to; as `fold_entity`.
 
-    Its ends are named as most of its leading mentions spell them, so that it depends on its own mentions alone.
+    Its ends are named by people or as most of its leading mentions spell them, so that it depends on its own mentions
+    alone.
     """
-    source, target = end_names(evidence)
+    (source, source_id), (target, target_id) = end_names(evidence, overrides)
+    weight = evidence.weight_millionths / _MILLION + overrides.more_weight
     if stored is not None and (stored.source, stored.target, stored.description) == (source, target, description):
         token_count = stored.token_count
     else:
@@ -187,11 +230,11 @@ def fold_relation(
         id=evidence.id,
         source=source,
         target=target,
-        source_id=evidence.source_id,
-        target_id=evidence.target_id,
-        keywords=_shown_keywords(evidence.keywords),
+        source_id=source_id,
+        target_id=target_id,
+        keywords=_relation_keywords(evidence, overrides),
         description=description,
-        weight=evidence.weight_millionths / _MILLION,
+        weight=weight if overrides.weight is None else overrides.weight,
         chunk_ids=_chunk_ids(evidence.leading, limits.max_sources),
         token_count=token_count,
     )
@@ -244,6 +287,21 @@ def _most_frequent(counts: Mapping[str, int]) -> str:
     if len(counts) == 1:
         return next(iter(counts))
     return min(counts, key=lambda key: (-counts[key], key))
+
+
+def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
+    """Return the commonest name of those whose id this is, else `other_name`, else the commonest of all."""
+    if len(counts) > 1 or other_name:
+        own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
+        counts = own or ({other_name: 1} if other_name else counts)
+    return _most_frequent(counts)
+
+
+def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:
+    if overrides.keywords is not None:
+        return split_keywords(overrides.keywords)
+    shown = _shown_keywords(evidence.keywords)
+    return tuple(sorted({*shown, *split_keywords(overrides.more_keywords)})) if overrides.more_keywords else shown
 
 
 def _type(counts: Mapping[str, int]) -> str:

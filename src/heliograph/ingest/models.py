@@ -24,6 +24,7 @@ class NewDocument:
         id: Empty means one that follows from the source, or from the text where there is no source. A known id
             replaces that document.
         metadata: Free JSON; None keeps that of a known document.
+        page_starts: Offsets in `text` at which pages 1, 2, ... start, never going down; empty where it has none.
     """
 
     text: str
@@ -31,6 +32,7 @@ class NewDocument:
     title: str = ""
     id: str = ""
     metadata: Mapping[str, Any] | None = None
+    page_starts: tuple[int, ...] = ()
 
 
 class Outcome(StrEnum):
@@ -40,6 +42,7 @@ class Outcome(StrEnum):
     PARTIAL = "partial"
     UNCHANGED = "unchanged"
     FAILED = "failed"
+    DUPLICATE = "duplicate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class DocumentResult:
         source: As given.
         outcome: What became of it.
         error: Why it failed; None otherwise.
-        detail: Which chunks failed, if it is partial.
+        detail: Which chunks failed, if it is partial; which document has the same text, if one has.
         chunk_count: Chunks it has now.
         usage: Tokens that chat models spent on it in this run.
     """

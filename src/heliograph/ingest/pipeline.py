@@ -9,8 +9,9 @@ in `processing`, how it is committed in `commit`; here is only who goes when.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
@@ -18,19 +19,23 @@ from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
 from heliograph.ingest.claims import Claims
-from heliograph.ingest.commit import Committer
+from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.drafting import Drafter
 from heliograph.ingest.entry import SharedEntry
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.folding import Folder
+from heliograph.ingest.index_texts import IndexLimits
+from heliograph.ingest.index_texts import index_limits as find_index_limits
 from heliograph.ingest.intake import Candidate, Intake, prepare
 from heliograph.ingest.merging import FoldLimits
-from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument
+from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome
+from heliograph.ingest.planning import plan_chunks
 from heliograph.ingest.processing import DocumentProcessor, Work, read_stored_chunks
 from heliograph.ingest.progress import ProgressCallback, ProgressReporter
 from heliograph.ingest.run import Run
 from heliograph.ingest.summary import DescriptionSummarizer
-from heliograph.models import Document, DocumentStatus
+from heliograph.ingest.twins import as_twin, find_heirs, succeed
+from heliograph.models import Chunk, Document, DocumentStatus, Extraction
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 
@@ -42,8 +47,6 @@ _PAGE = 10_000
 # Checking less than this takes well below a millisecond and is not worth a thread.
 _THREAD_FROM_DOCUMENTS = 16
 _THREAD_FROM_CHARACTERS = 50_000
-# Tokens of an entity's or relation's text that are embedded where local extraction makes many of them.
-_LOCAL_INDEX_TOKENS = 20
 
 
 class IngestPipeline:
@@ -58,7 +61,7 @@ class IngestPipeline:
         settings: IngestSettings,
         *,
         chunker: Chunker | None = None,
-        max_index_tokens: int | None = None,
+        index_limits: IndexLimits | None = None,
         exclusive: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         """Put the parts together.
@@ -70,33 +73,46 @@ class IngestPipeline:
             chat: Summarises descriptions; None joins them.
             settings: Sizes and limits.
             chunker: Cuts texts; None makes the one that the settings ask for.
-            max_index_tokens: Tokens of an entity's or relation's text that are embedded; None means 20 without a
-                chat model that extracts, else what the embedding takes.
+            index_limits: How much of entities and relations is embedded; None means what suits the extractor.
             exclusive: Opens what one ingest at a time may be in; None means the store's own lock.
 
         Raises:
             SettingsError: The sizes of chunks do not go together.
         """
         extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
-        whole_window = embedding.info.max_input_tokens
-        limit = max_index_tokens or (whole_window if extracts_by_chat else min(_LOCAL_INDEX_TOKENS, whole_window))
+        limit = index_limits or find_index_limits(settings, embedding.info, has_chat=chat is not None)
         folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), limit)
         summarizer = DescriptionSummarizer(chat, settings)
         drafter = Drafter(store, embedding, summarizer, folder, settings.summary_tokens)
         self._store = store
         self._settings = settings
         self._committer = Committer(store, drafter)
-        self._intake = Intake(store.records, self._committer)
+        self._texts = Claims()
+        self._intake = Intake(store.records, self._committer, settings.duplicates, self._texts)
         self._processor = DocumentProcessor(
             store.records,
             chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat),
             extractor,
             self._committer,
             settings.max_parallel_documents,
+            self._texts,
+            shares_texts=settings.duplicates != "separate",
         )
         self._claims = Claims()
         self._entry = SharedEntry(exclusive or store.ingest_lock)
         self._runs: set[Run] = set()
+        self._after_insert: Callable[[Sequence[str]], Awaitable[object]] | None = None
+        self._gate = asyncio.Event()
+        self._gate.set()
+
+    def call_after_insert(self, work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
+        """Have something done after every `insert`, given the ids of the documents that were taken in."""
+        self._after_insert = work
+
+    @property
+    def committer(self) -> Committer:
+        """What commits its changes; whoever else changes the graph in this process commits through it, too."""
+        return self._committer
 
     async def insert(
         self,
@@ -129,7 +145,63 @@ class IngestPipeline:
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
             async with self._entry.enter() if works else nullcontext():
                 results.update(zip(works, await run.process(list(works.values()), claim.release), strict=True))
+        taken_in = [result.id for result in results.values() if result.outcome in (Outcome.PROCESSED, Outcome.PARTIAL)]
+        if self._after_insert is not None and taken_in:
+            await self._after_insert(taken_in)
         return IngestReport(batch, tuple(results[index] for index in range(len(entries))))
+
+    async def insert_whole(
+        self,
+        document: Document,
+        text: str | None,
+        chunks: Sequence[Chunk],
+        extractions: Sequence[Extraction],
+        *,
+        may_call_chat: bool = True,
+    ) -> DocumentResult:
+        """Store a document of which all is given, in one commit; it is never pending unless it is given so.
+
+        Args:
+            document: As it shall be stored; a stored one of the same id is replaced.
+            text: Its text; None if it has none of its own.
+            chunks: All its chunks, in order.
+            extractions: What they say, one per chunk, canonical.
+            may_call_chat: Whether a chat model may be asked to summarise descriptions that grow long.
+
+        Raises:
+            ConflictError: Another process changed the document meanwhile.
+            ModelError: It cannot be embedded; nothing was written.
+            StoreError: The store cannot be used; nothing was written.
+        """
+        async with self._claims.claim([document.id]):
+            known = await self._documents([document.id])
+            if known and known[0].content_hash != document.content_hash:
+                async with self._texts.claim([known[0].content_hash]):
+                    known = await self._documents([document.id])
+                    if heirs := await find_heirs(self._store.records, known[0]):
+                        left = as_twin(known[0], heirs[0].id)
+                        await succeed(self._store.records, self._committer, known[0], heirs, left)
+                        known = [left]
+            stored = await read_stored_chunks(self._store.records, document.id)
+            plan = plan_chunks(document.title, chunks, stored, keeps_readings=False)
+            change = DocumentChange(
+                basis=known[0] if known else replace(document, content_hash="", chunk_count=0),
+                document=document,
+                chunks=plan.written,
+                removed_chunks=plan.removed,
+                replaced=plan.replaced,
+                extractions=tuple(extractions),
+                passages=plan.passages,
+                terms=plan.terms,
+                text=text,
+                dropped_texts=() if text is not None else (document.id,),
+                is_new=not known,
+                may_call_chat=may_call_chat,
+            )
+            commit = await self._committer.commit(change)
+        return DocumentResult(
+            document.id, document.source, Outcome.PROCESSED, chunk_count=len(chunks), usage=commit.usage
+        )
 
     async def resume(self, progress: ProgressCallback | None = None) -> IngestReport:
         """Process what a crash, a cancel or an outage left pending; raises as `insert`."""
@@ -142,6 +214,19 @@ class IngestPipeline:
         """
         return await self._process_stored(new_track_id("retry"), _RETRIED, progress)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether `pause` was called and nothing has gone on since."""
+        return not self._gate.is_set()
+
+    def pause(self) -> None:
+        """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
+        self._gate.clear()
+
+    def unpause(self) -> None:
+        """Go on after a pause."""
+        self._gate.set()
+
     def cancel(self) -> None:
         """End all runs of this pipeline; each raises `CancelledIngestError` to its caller.
 
@@ -153,8 +238,8 @@ class IngestPipeline:
     async def delete(self, document_ids: Iterable[str]) -> DeleteReport:
         """Delete documents and all that only they said, each in one transaction.
 
-        Entities and relations that others mention too are folded again from what is left. A chat model is asked only
-        for summaries of descriptions that change, and not waited for if it fails.
+        Entities and relations that others mention too are folded again from what is left. No chat model is called: a
+        long description is what it was before the document came, if that is still kept, else its fragments joined.
 
         Raises:
             ConflictError: Another process replaced a document meanwhile; those before it are deleted.
@@ -165,20 +250,31 @@ class IngestPipeline:
         deleted: list[str] = []
         chunks = entities = relations = 0
         async with self._claims.claim(wanted):
-            for document in await self._documents(wanted):
-                stored = await read_stored_chunks(self._store.records, document.id)
-                change = DocumentChange(
-                    basis=document,
-                    removed_chunks=tuple(stored.chunks),
-                    replaced=tuple(stored.extractions.values()),
-                )
-                commit = await self._committer.commit(change)
+            # Twins first, so that none is made an original only to go as well.
+            for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
+                async with self._texts.claim([document.content_hash]):
+                    removed, commit = await self._delete_document(document.id)
                 deleted.append(document.id)
-                chunks += len(stored.chunks)
+                chunks += removed
                 entities -= commit.added_entities
                 relations -= commit.added_relations
         missing = tuple(id_ for id_ in wanted if id_ not in set(deleted))
         return DeleteReport(tuple(deleted), missing, chunks, entities, relations)
+
+    async def _delete_document(self, id_: str) -> tuple[int, Commit]:
+        """Delete one document, or give its chunks to another one with the same text; return how many chunks went."""
+        (document,) = await self._documents([id_])
+        if heirs := await find_heirs(self._store.records, document):
+            return 0, await succeed(self._store.records, self._committer, document, heirs, None)
+        stored = await read_stored_chunks(self._store.records, id_)
+        change = DocumentChange(
+            basis=document, removed_chunks=tuple(stored.chunks), replaced=tuple(stored.extractions.values())
+        )
+        return len(stored.chunks), await self._committer.commit(change)
+
+    async def delete_matching(self, query: DocumentQuery) -> DeleteReport:
+        """Delete all documents that a query finds, whatever its limits; raises as `delete`."""
+        return await self.delete(await self._find(query))
 
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters
@@ -190,7 +286,7 @@ class IngestPipeline:
         self, batch: str, statuses: tuple[DocumentStatus, ...], progress: ProgressCallback | None
     ) -> IngestReport:
         async with self._run(batch, progress) as run, self._entry.enter():
-            found = [id_ for id_ in await self._find(statuses) if not self._claims.is_claimed(id_)]
+            found = [id_ for id_ in await self._find(DocumentQuery(statuses)) if not self._claims.is_claimed(id_)]
             async with self._claims.claim(found) as claim:
                 # What another task finished since it was found is left alone.
                 works = [
@@ -200,10 +296,10 @@ class IngestPipeline:
                 ]
                 return IngestReport(batch, tuple(await run.process(works, claim.release)))
 
-    async def _find(self, statuses: tuple[DocumentStatus, ...]) -> list[str]:
+    async def _find(self, query: DocumentQuery) -> list[str]:
         ids: list[str] = []
         while True:
-            page = await self._store.records.find_documents(DocumentQuery(statuses, offset=len(ids), limit=_PAGE))
+            page = await self._store.records.find_documents(replace(query, offset=len(ids), limit=_PAGE))
             ids += [document.id for document in page.documents]
             if len(page.documents) < _PAGE:
                 return ids
@@ -221,6 +317,7 @@ class IngestPipeline:
             self._processor,
             ProgressReporter(batch, progress),
             2 * self._settings.max_parallel_documents,
+            self._gate,
         )
         self._runs.add(run)
         try:

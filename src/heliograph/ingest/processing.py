@@ -22,14 +22,17 @@ from heliograph.errors import (
     StaleChangesetError,
     StoreError,
 )
+from heliograph.ingest.aliases import with_introduced_aliases
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker
+from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.mentions import canonical_extraction
 from heliograph.ingest.models import DocumentResult, Outcome
-from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks
+from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks, replaced_chunks
 from heliograph.ingest.progress import DocumentProgress
+from heliograph.ingest.twins import as_twin, find_heirs, find_original, succeed, twin_change
 from heliograph.models import Chunk, Document, DocumentStatus, Extraction, Usage, utc_now
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
@@ -56,19 +59,29 @@ class Work:
         text: Its text; None if it must be read from the store.
         keeps_readings: Whether chunks that stay keep what was read in them; False if the title may have changed.
         keeps_chunks: Whether only chunks that could not be read are read again, and the text is left as it was cut.
+        is_read: Whether all its stored chunks are known to have been read.
     """
 
     document: Document
     text: str | None = None
     keeps_readings: bool = False
     keeps_chunks: bool = False
+    is_read: bool = False
 
 
 class DocumentProcessor:
     """Processes documents of one store; safe to call from many tasks at once."""
 
     def __init__(
-        self, records: RecordsStore, chunker: Chunker, extractor: Extractor, committer: Committer, max_parallel: int
+        self,
+        records: RecordsStore,
+        chunker: Chunker,
+        extractor: Extractor,
+        committer: Committer,
+        max_parallel: int,
+        texts: Claims,
+        *,
+        shares_texts: bool,
     ) -> None:
         """Keep the parts.
 
@@ -78,12 +91,16 @@ class DocumentProcessor:
             extractor: Reads chunks.
             committer: Writes.
             max_parallel: Documents read at once; more may be waiting to be committed.
+            texts: Who works on documents with a text, by its hash.
+            shares_texts: Whether the chunks of a text that several documents have are stored once.
         """
         self._records = records
         self._chunker = chunker
         self._extractor = extractor
         self._committer = committer
         self._reading = asyncio.Semaphore(max_parallel)
+        self._texts = texts
+        self._shares_texts = shares_texts
 
     async def process(self, work: Work, progress: DocumentProgress) -> DocumentResult:
         """Take one document in.
@@ -111,6 +128,18 @@ class DocumentProcessor:
         return result
 
     async def _process(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
+        async with self._texts.claim([work.document.content_hash]):
+            if work.keeps_chunks:
+                (stored,) = await self._records.get_documents([work.document.id]) or [work.document]
+                if stored.twin_of:
+                    # Another document of this text came meanwhile and has taken the chunks.
+                    result = DocumentResult(stored.id, stored.source, Outcome.PROCESSED)
+                    return result, Commit(0, 0, Usage())
+            elif self._shares_texts and (original := await find_original(self._records, work.document)) is not None:
+                return await self._commit_twin(work.document, original)
+            return await self._read(replace(work, document=replace(work.document, twin_of="")), progress)
+
+    async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         async with self._reading:
             plan = await self._plan(work)
             progress.begin_chunks(len(plan.unread))
@@ -127,40 +156,74 @@ class DocumentProcessor:
         )
         return result, commit
 
+    async def _commit_twin(self, document: Document, original: Document) -> tuple[DocumentResult, Commit]:
+        stored = await read_stored_chunks(self._records, document.id)
+        if document.id < original.id:
+            heirs = [document, *await find_heirs(self._records, original)]
+            left = as_twin(original, document.id)
+            commit = await succeed(self._records, self._committer, original, heirs, left, known=stored)
+        else:
+            commit = await self._committer.commit(twin_change(document, original, stored.chunks, stored.extractions))
+        detail = f"the same text as {original.source!r}; both are cited"
+        return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
+
     async def _plan(self, work: Work) -> ChunkPlan:
         document = work.document
-        stored = StoredChunks()
-        if document.chunk_count:
-            stored = await read_stored_chunks(self._records, document.id)
         if work.keeps_chunks:
+            stored = await read_stored_chunks(self._records, document.id)
             return plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
         text = work.text if work.text is not None else await self._records.get_document_text(document.id)
         if text is None:
             # It was refused when it was handed over, and nothing has changed since.
             raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
-
-        def plan() -> ChunkPlan:
-            chunks = self._chunker.chunk(document.id, text)
-            return plan_chunks(document.title, chunks, stored, keeps_readings=work.keeps_readings)
-
-        found = await _compute(plan, len(text))
-        if not found.chunk_count:
+        chunks = await _compute(lambda: self._cut(document, text), len(text))
+        if not chunks:
             raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
-        return found
+        stored = await self._read_stored(work, chunks)
+        size = len(text) if not stored.chunks else 0
+        return await _compute(
+            lambda: plan_chunks(document.title, chunks, stored, keeps_readings=work.keeps_readings), size
+        )
+
+    def _cut(self, document: Document, text: str) -> list[Chunk]:
+        chunks = self._chunker.chunk(document.id, text, document.page_starts)
+        contexts = self._extractor.contexts(document, chunks)
+        return [
+            replace(chunk, context=context) if context else chunk
+            for chunk, context in zip(chunks, contexts, strict=True)
+        ]
+
+    async def _read_stored(self, work: Work, chunks: Sequence[Chunk]) -> StoredChunks:
+        """Read what there is of a document: of chunks that stay where they are, not what was read in them."""
+        document = work.document
+        if not document.chunk_count:
+            return StoredChunks()
+        if not (work.keeps_readings and work.is_read):
+            return await read_stored_chunks(self._records, document.id)
+        known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
+        stored = StoredChunks(known, all_read=True)
+        extractions = await self._records.get_extractions(replaced_chunks(chunks, stored))
+        return replace(stored, extractions={item.chunk_id: item for item in extractions})
 
     async def _extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None]
     ) -> list[Extraction]:
         if not chunks:
             return []
-        extractions = await self._extractor.extract(document, chunks, on_chunk)
+        contexts = [chunk.context for chunk in chunks]
+        extractions = await self._extractor.extract_in_context(document, chunks, contexts, on_chunk)
         if [item.chunk_id for item in extractions] != [chunk.id for chunk in chunks]:
             raise IngestError(
                 f"the extractor {self._extractor.name!r} did not return one extraction per chunk of "
                 f"{document.source!r}; report this to its author"
             )
         characters = sum(len(chunk.text) for chunk in chunks)
-        return await _compute(lambda: [canonical_extraction(item) for item in extractions], characters // 10)
+
+        def finish() -> list[Extraction]:
+            found = [canonical_extraction(item) for item in extractions]
+            return [with_introduced_aliases(item, chunk) for item, chunk in zip(found, chunks, strict=True)]
+
+        return await _compute(finish, characters // 10)
 
     async def _record_failure(self, document: Document, error: HeliographError) -> None:
         failed = replace(

@@ -21,21 +21,27 @@ __all__ = ["Run"]
 class Run:
     """Processes documents once."""
 
-    def __init__(self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int) -> None:
+    def __init__(
+        self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int, gate: asyncio.Event
+    ) -> None:
         """Keep the parts.
 
         Args:
             processor: Does the work.
             reporter: Is told how far it has come.
             max_tasks: Documents under way at once.
+            gate: While it is not set, no further document is begun.
         """
         self._processor = processor
         self._reporter = reporter
         self._max_tasks = max_tasks
+        self._gate = gate
         self._tasks: list[asyncio.Task[None]] = []
         self._results: dict[int, DocumentResult] = {}
         self._outage: HeliographError | None = None
         self._is_cancelled = False
+        self._originals_left = 0
+        self._originals_done = asyncio.Event()
 
     def cancel(self) -> None:
         """Begin no further document and end those under way; `process` raises `CancelledIngestError`."""
@@ -69,7 +75,10 @@ class Run:
         """
         self.check_cancelled(len(works))
         self._reporter.expect(len(works), sum(work.document.length for work in works))
-        queue = iter(enumerate(works))
+        # A twin waits until what may hold its chunks is done.
+        queue = iter(sorted(enumerate(works), key=lambda item: bool(item[1].document.twin_of)))
+        self._originals_left = sum(not work.document.twin_of for work in works)
+        self._release_twins()
         count = min(self._max_tasks, len(works))
         self._tasks = [asyncio.ensure_future(self._work(queue, on_finished)) for _ in range(count)]
         try:
@@ -83,6 +92,9 @@ class Run:
 
     async def _work(self, queue: Iterator[tuple[int, Work]], on_finished: Callable[[str], None]) -> None:
         for index, work in queue:
+            await self._gate.wait()
+            if work.document.twin_of:
+                await self._originals_done.wait()
             if self._is_cancelled or self._outage:
                 return
             try:
@@ -92,6 +104,12 @@ class Run:
                 self._outage = self._outage or error
             finally:
                 on_finished(work.document.id)
+                self._originals_left -= not work.document.twin_of
+                self._release_twins()
+
+    def _release_twins(self) -> None:
+        if self._originals_left <= 0 or self._outage:
+            self._originals_done.set()
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:

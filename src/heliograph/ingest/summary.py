@@ -15,12 +15,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from string import Template
 
-from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
 from heliograph.ids import content_hash
 from heliograph.ingest.tasks import gather_or_cancel
@@ -45,10 +45,17 @@ _WORDS_PER_TOKEN = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A description and the tokens that chat models spent on it now."""
+    """A description, and what it was made with.
+
+    Attributes:
+        text: The description.
+        usage: Tokens that chat models spent on it now.
+        reply_keys: Keys of the kept replies that it was made from.
+    """
 
     text: str
-    usage: Usage
+    usage: Usage = field(default_factory=Usage)
+    reply_keys: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=16_384)
@@ -94,15 +101,21 @@ class DescriptionSummarizer:
 
         One fragment is never summarised; several are from `summary_fragments` or from `summary_tokens` on.
         """
+        return self._chat is not None and self.is_long(fragments)
+
+    def is_long(self, fragments: Sequence[str]) -> bool:
+        """Whether these fragments are to be summarised where there is a chat model."""
         distinct = _distinct(fragments)
-        if self._chat is None or len(distinct) < 2:
+        if len(distinct) < 2:
             return False
         if len(distinct) >= self._settings.summary_fragments:
             return True
         limit = self._settings.summary_tokens
         return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
-    async def summarize(self, name: str, fragments: Sequence[str], language: str = "") -> Summary:
+    async def summarize(
+        self, name: str, fragments: Sequence[str], language: str = "", *, subject_id: str = ""
+    ) -> Summary:
         """Return one description of `name`.
 
         Fragments that need no summary are joined. So are those of which the model makes nothing usable, with a
@@ -112,6 +125,7 @@ class DescriptionSummarizer:
             name: What the fragments speak of, as the description shall call it.
             fragments: What is said of it, in canonical order.
             language: Language to write in where the settings name none; empty means that of the fragments.
+            subject_id: Id of the entity or relation; cached replies are dropped with what was said of it.
 
         Raises:
             ModelError: The model could not be asked (it is down, too slow, or refuses for now).
@@ -119,20 +133,47 @@ class DescriptionSummarizer:
         chat = self._chat
         if chat is None or not self.is_needed(fragments):
             return Summary(join_fragments(fragments, self._settings.summary_tokens), Usage())
-        run = _Run(chat, self._settings, name, language)
+        run = _Run(chat, self._settings, name, language, subject_id)
         try:
             text = await run.reduce(_distinct(fragments))
         except (BadModelReply, ContextTooLong) as error:
             _log.warning("the description of %r is joined, not summarised: %s", name, error)
             text = join_fragments(fragments, self._settings.summary_tokens)
-        return Summary(text, run.usage)
+        return Summary(text, run.usage, tuple(run.reply_keys))
+
+    async def recall(self, name: str, fragments: Sequence[str], subject_id: str = "") -> Summary | None:
+        """Return what `summarize` would, if that takes no call to a model; else None."""
+        if self._chat is None or not self.is_needed(fragments):
+            return Summary(join_fragments(fragments, self._settings.summary_tokens))
+        run = _Run(self._chat, self._settings, name, "", subject_id, only_kept=True)
+        try:
+            text = await run.reduce(_distinct(fragments))
+        except (BadModelReply, _NotKeptError):
+            return None
+        return Summary(text, Usage(), tuple(run.reply_keys))
+
+
+class _NotKeptError(Exception):
+    """A description needs a call that was not made yet."""
 
 
 class _Run:
     """The calls that make one description."""
 
-    def __init__(self, chat: ChatModel, settings: IngestSettings, name: str, language: str) -> None:
+    def __init__(
+        self,
+        chat: ChatModel,
+        settings: IngestSettings,
+        name: str,
+        language: str,
+        subject_id: str,
+        *,
+        only_kept: bool = False,
+    ) -> None:
         self.usage = Usage()
+        self.reply_keys: list[str] = []
+        self._subject_id = subject_id
+        self._only_kept = only_kept
         self._chat = chat
         self._settings = settings
         self._name = name
@@ -151,13 +192,23 @@ class _Run:
     async def _summarize(self, group: list[str]) -> str:
         if len(group) == 1:
             return group[0]
-        reply = await self._chat.complete(self._request(group))
+        reply = await self._ask(self._request(group))
         if not reply.from_cache:
             self.usage += reply.usage
+        if reply.cache_key:
+            self.reply_keys.append(reply.cache_key)
         text = " ".join(reply.text.replace(FRAGMENT_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
+
+    async def _ask(self, request: ChatRequest) -> ChatReply:
+        if not self._only_kept:
+            return await self._chat.complete(request)
+        kept = await self._chat.recall(request)
+        if kept is None:
+            raise _NotKeptError
+        return kept
 
     def _request(self, group: list[str]) -> ChatRequest:
         lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)
@@ -168,7 +219,7 @@ class _Run:
             language=self._language,
             words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
         )
-        return ChatRequest((ChatMessage("user", text),), Purpose.SUMMARY)
+        return ChatRequest((ChatMessage("user", text),), Purpose.SUMMARY, subject_id=self._subject_id)
 
 
 def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:

@@ -2,21 +2,22 @@
 
 What needs no model comes from `answer_offline`: the context or prompt that was asked for in place of an answer, the
 statement that nothing was found, and, where no chat model is configured, quoted sentences. A model that fails raises;
-its failure never turns into an answer.
+its failure never turns into an answer. What a model writes passes through a `WrittenAnswer`, which keeps its citations
+true to the context.
 """
 
 from __future__ import annotations
 
-import asyncio
-
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
-from heliograph.query.extractive import extractive_answer, nothing_found
+from heliograph.query.extractive import nothing_found, quote_answer
 from heliograph.query.models import Answer, AnswerKind
 from heliograph.query.plan import Plan
 from heliograph.query.prompt import drops_user_prompt, show_prompt, system_prompt
 from heliograph.query.retrieved import Retrieval
+from heliograph.query.written import WrittenAnswer
+from heliograph.stores.base import RecordsStore
 
 __all__ = ["answer_offline", "answer_request", "answer_with", "answering_model", "finished_answer"]
 
@@ -37,8 +38,12 @@ def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) ->
     return chat
 
 
-async def answer_offline(plan: Plan, retrieval: Retrieval) -> Answer:
-    """Return the answer for which no chat model is needed, or none is there."""
+async def answer_offline(plan: Plan, retrieval: Retrieval, records: RecordsStore) -> Answer:
+    """Return the answer for which no chat model is needed, or none is there.
+
+    Raises:
+        StoreError: The documents that are quoted cannot be read.
+    """
     if retrieval.failure is not None:
         is_answer = not (plan.param.only_need_context or plan.param.only_need_prompt)
         return _answer(plan, retrieval, nothing_found(retrieval) if is_answer else "", AnswerKind.NOTHING_FOUND)
@@ -46,20 +51,31 @@ async def answer_offline(plan: Plan, retrieval: Retrieval) -> Answer:
         return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
     if plan.param.only_need_context:
         return _answer(plan, retrieval, retrieval.context.text, AnswerKind.CONTEXT)
-    text = await asyncio.to_thread(extractive_answer, plan.question, retrieval.context)
-    if not text:
+    quoted = await quote_answer(plan.question, retrieval.context, records)
+    if not quoted.text:
         return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
-    return _answer(plan, retrieval, text, AnswerKind.EXTRACTIVE)
+    return Answer(
+        quoted.text,
+        AnswerKind.EXTRACTIVE,
+        retrieval,
+        warnings=retrieval.warnings,
+        usage=retrieval.usage,
+        citations=quoted.citations,
+    )
 
 
-async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval) -> Answer:
+async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval, records: RecordsStore) -> Answer:
     """Return the answer that a chat model writes.
 
     Raises:
         ModelError: It failed.
+        StoreError: The documents that are cited cannot be read.
     """
     reply = await chat.complete(answer_request(plan, retrieval))
-    return finished_answer(plan, retrieval, reply.text, reply)
+    written = WrittenAnswer(plan, retrieval)
+    written.feed(reply.text)
+    written.finish()
+    return await finished_answer(plan, retrieval, written, reply, records)
 
 
 def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
@@ -69,20 +85,27 @@ def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
     return ChatRequest((*system, *plan.history, ChatMessage("user", plan.question)), Purpose.ANSWER)
 
 
-def finished_answer(plan: Plan, retrieval: Retrieval, text: str, reply: ChatReply | None) -> Answer:
+async def finished_answer(
+    plan: Plan, retrieval: Retrieval, written: WrittenAnswer, reply: ChatReply | None, records: RecordsStore
+) -> Answer:
     """Return what a chat model wrote as an answer; `reply` is None when a stream did not tell how it ended."""
-    answer = _answer(plan, retrieval, text, AnswerKind.GENERATED)
-    if reply is None:
-        return answer
-    warnings = answer.warnings if reply.is_complete else (*answer.warnings, "the answer was cut at a length limit")
+    grounding = await written.ground(records)
+    answer = _answer(plan, retrieval, written.text, AnswerKind.GENERATED)
+    is_complete = reply is None or reply.is_complete
+    cut = () if is_complete else ("the answer was cut at a length limit",)
+    spent = Usage() if reply is None or reply.from_cache else reply.usage
     return Answer(
-        text,
+        written.text,
         AnswerKind.GENERATED,
         retrieval,
-        is_complete=reply.is_complete,
-        from_cache=reply.from_cache,
-        warnings=warnings,
-        usage=retrieval.usage + (Usage() if reply.from_cache else reply.usage),
+        is_complete=is_complete,
+        from_cache=reply is not None and reply.from_cache,
+        warnings=(*answer.warnings, *written.warnings(grounding), *cut),
+        usage=retrieval.usage + spent,
+        citations=grounding.citations,
+        unsupported_references=written.dropped,
+        unsupported_sentences=grounding.unsupported,
+        is_unanswered=written.is_unanswered,
     )
 
 
@@ -90,7 +113,8 @@ def _answer(plan: Plan, retrieval: Retrieval, text: str, kind: AnswerKind) -> An
     warnings = retrieval.warnings
     if drops_user_prompt(plan) and kind in (AnswerKind.GENERATED, AnswerKind.PROMPT):
         warnings = (*warnings, "system_prompt has no {user_prompt}, so user_prompt is not used")
-    return Answer(text, kind, retrieval, warnings=warnings, usage=retrieval.usage)
+    is_unanswered = kind is AnswerKind.NOTHING_FOUND
+    return Answer(text, kind, retrieval, warnings=warnings, usage=retrieval.usage, is_unanswered=is_unanswered)
 
 
 def _prompt(plan: Plan, retrieval: Retrieval) -> str:

@@ -47,7 +47,8 @@ def answer_key(plan: Plan, models: Mapping[str, str], data_version: int) -> str:
     """
     parts = {field.name: _plain(getattr(plan, field.name)) for field in fields(plan) if field.name != "param"}
     parts |= {f"param.{field.name}": _plain(getattr(plan.param, field.name)) for field in fields(plan.param)}
-    parts |= {"prompts": [builtin_prompt(plan), load_prompt("keywords")], "models": dict(models), "data": data_version}
+    prompts = [builtin_prompt(plan), load_prompt("keywords"), load_prompt("understanding")]
+    parts |= {"prompts": prompts, "models": dict(models), "data": data_version}
     text = json.dumps(parts, sort_keys=True)
     return f"{plan.mode}:query:{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
@@ -93,5 +94,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        return [_plain(getattr(value, field.name)) for field in fields(value)]
+        # The name too: conditions of different kinds have the same fields.
+        return [type(value).__name__, *(_plain(getattr(value, field.name)) for field in fields(value))]
     return value if isinstance(value, str | int | float) else None

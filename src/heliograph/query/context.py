@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from heliograph.models import Chunk
+from heliograph.models import Chunk, GraphPath
 from heliograph.query.context_format import ContextFormat, ContextRows
 from heliograph.query.merging import MergedChunks
+from heliograph.query.ordering import evidence_order
+from heliograph.query.paths import path_row
 from heliograph.query.plan import Plan
 from heliograph.query.references import MAX_SOURCES, first_reference, number_sources, sources_of
 from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation
@@ -31,12 +33,14 @@ class KeptChunks:
         bodies: Per chunk what `ContextFormat.chunk_body` gave.
         sources: Source per chunk id, also for the chunks of entities and relations.
         warnings: Why there are fewer than one would expect.
+        other_sources: Per source those of documents with the same text.
     """
 
     chunks: Sequence[tuple[Chunk, float | None]]
     bodies: Sequence[str]
     sources: Mapping[str, str]
     warnings: tuple[str, ...] = ()
+    other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
@@ -50,10 +54,15 @@ def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
 
 
 def build_context(
-    plan: Plan, form: ContextFormat, selection: Selection, merged: MergedChunks, kept: KeptChunks
+    plan: Plan,
+    form: ContextFormat,
+    selection: Selection,
+    merged: MergedChunks,
+    kept: KeptChunks,
+    paths: tuple[GraphPath, ...] | None = None,
 ) -> Context:
     """Return the context; without entities, relations and chunks an empty one."""
-    references = number_sources(kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks)
+    references = number_sources((kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks), kept.other_sources)
     numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
     chunks = _retrieved_chunks(merged, kept, numbers)
     if not (selection.entities or selection.relations or chunks):
@@ -62,7 +71,12 @@ def build_context(
     named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
     named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
     return Context(
-        text=form.render(_rows(plan, form, selection, chunks, kept.bodies, references)),
+        text=form.render(
+            replace(
+                _rows(plan, form, selection, *_for_reading(plan, chunks, kept.bodies, merged), references),
+                paths=[path_row(path) for path in paths or ()],
+            )
+        ),
         entities=tuple(
             RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
         ),
@@ -72,6 +86,7 @@ def build_context(
         ),
         chunks=chunks,
         references=references,
+        paths=paths,
     )
 
 
@@ -81,8 +96,18 @@ def _retrieved_chunks(merged: MergedChunks, kept: KeptChunks, numbers: Mapping[s
     for (chunk, score), marks in zip(kept.chunks, all_marks, strict=True):
         source = kept.sources.get(chunk.id, "")
         reference_id = str(numbers[source]) if source else ""
-        found.append(RetrievedChunk(chunk, source, reference_id, marks, score))
+        found.append(RetrievedChunk(chunk, source, reference_id, marks, score, merged.scores.get(chunk.id, {})))
     return tuple(found)
+
+
+def _for_reading(
+    plan: Plan, chunks: Sequence[RetrievedChunk], bodies: Sequence[str], merged: MergedChunks
+) -> tuple[Sequence[RetrievedChunk], Sequence[str]]:
+    """Return chunks and bodies in the order in which they are written; only fused ones are moved."""
+    if not plan.is_fused or plan.added_channels:
+        return chunks, bodies
+    order = evidence_order([item.chunk for item in chunks], merged.paths)
+    return [chunks[place] for place in order], [bodies[place] for place in order]
 
 
 def _rows(

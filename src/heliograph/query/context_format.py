@@ -23,12 +23,13 @@ from heliograph.query.retrieved import Reference
 from heliograph.text.rows import entity_row, relation_row
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["ContextFormat", "ContextRows", "context_format", "shown_source"]
+__all__ = ["ContextFormat", "ContextRows", "context_format", "shown_source", "shown_sources"]
 
 _BACKTICKS = re.compile(r"`{3,}")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _LONGEST_RUN = 64
 _HEADING_SEPARATOR = " > "
+_PATHS_HEADING = "Shortest paths between entities of the question, over entities that share a relation:"
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 # Wrapping a chunk in a row adds less than this per added character, whatever the tokenizer joins or splits.
 _TOKENS_PER_ADDED_CHARACTER = 3
@@ -43,6 +44,7 @@ class ContextRows:
     relations: Sequence[str] = ()
     chunks: Sequence[str] = ()
     references: Sequence[Reference] = ()
+    paths: Sequence[str] = ()
 
 
 class ContextFormat(ABC):
@@ -87,12 +89,20 @@ class ContextFormat(ABC):
         """Return the tokens of a context without any row."""
         return self._frames[has_graph]
 
+    def paths_tokens(self, paths: Sequence[str]) -> int:
+        """Return the tokens of the section of paths; without any there is none."""
+        if not paths:
+            return 0
+        return count_tokens(f"{_PATHS_HEADING}\n\n{_fenced(chr(10).join(paths), '')}\n")
+
     def render(self, rows: ContextRows) -> str:
         """Return the whole context."""
         sections: list[str] = []
         if rows.has_graph:
             sections.append(self._section("entities", rows.entities))
             sections.append(self._section("relations", rows.relations))
+        if rows.paths:
+            sections.append(f"{_PATHS_HEADING}\n\n{_fenced(chr(10).join(rows.paths), '')}")
         sections.append(self._section("chunks", rows.chunks))
         sections.append(_references(rows.references))
         return "\n".join(sections)
@@ -201,8 +211,13 @@ def shown_source(source: str) -> str:
     return _BREAKS.sub(" ", source)
 
 
+def shown_sources(reference: Reference) -> str:
+    """Return the sources of a reference on one line."""
+    return "; ".join(map(shown_source, (reference.source, *reference.other_sources)))
+
+
 def _references(references: Iterable[Reference]) -> str:
-    lines = (f"[{reference.reference_id}] {shown_source(reference.source)}" for reference in references)
+    lines = (f"[{reference.reference_id}] {shown_sources(reference)}" for reference in references)
     return f"List of the documents, by number:\n\n{_fenced(chr(10).join(lines), '')}"
 
 

@@ -2,7 +2,8 @@
 
 A superset of what the seeds and LightRAG 1.5.7 give. Where they differ, the plain field follows the seed and the
 other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and relations
-carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma.
+carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma. The metadata's `timings`
+(seconds a stage) and `understanding` (mode `auto`) are ours.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from heliograph.models import GraphPath
+from heliograph.query.citations import Citation
 from heliograph.query.retrieved import (
     Context,
     Failure,
@@ -20,8 +23,9 @@ from heliograph.query.retrieved import (
     RetrievedEntity,
     RetrievedRelation,
 )
+from heliograph.query.understanding.models import Understanding
 
-__all__ = ["SEPARATOR", "context_data", "query_data", "reference_data", "retrieval_metadata"]
+__all__ = ["SEPARATOR", "citation_data", "context_data", "query_data", "reference_data", "retrieval_metadata"]
 
 SEPARATOR = "<SEP>"
 
@@ -46,13 +50,16 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
 
 
 def context_data(context: Context, include_chunk_content: bool = False) -> dict[str, Any]:
-    """Return the four lists of a context: entities, relationships, chunks and references."""
-    return {
+    """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
+    data: dict[str, Any] = {
         "entities": [_entity(item) for item in context.entities],
         "relationships": [_relation(item) for item in context.relations],
         "chunks": [_chunk(item) for item in context.chunks],
         "references": reference_data(context, include_chunk_content),
     }
+    if context.paths is not None:
+        data["paths"] = [_path(path) for path in context.paths]
+    return data
 
 
 def reference_data(context: Context, include_chunk_content: bool = False) -> list[dict[str, Any]]:
@@ -65,6 +72,23 @@ def reference_data(context: Context, include_chunk_content: bool = False) -> lis
     return [
         _reference(reference) | {"content": texts.get(reference.reference_id, [])} for reference in context.references
     ]
+
+
+def citation_data(citation: Citation) -> dict[str, Any]:
+    """Return a citation: the quote's place in its document, and the place in the answer that rests on it."""
+    return {
+        "reference_id": citation.reference_id,
+        "file_path": citation.source,
+        "document_id": citation.document_id,
+        "chunk_id": citation.chunk_id,
+        "start": citation.start,
+        "end": citation.end,
+        "quote": citation.quote,
+        "page": citation.page,
+        "headings": list(citation.headings),
+        "answer_start": citation.answer_start,
+        "answer_end": citation.answer_end,
+    }
 
 
 def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
@@ -82,7 +106,23 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
         metadata["processing_info"] = _processing_info(retrieval)
     if retrieval.warnings:
         metadata["warnings"] = list(retrieval.warnings)
+    if retrieval.understanding:
+        metadata["understanding"] = _understanding(retrieval.understanding)
+    if retrieval.timings:
+        metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
     return metadata
+
+
+def _understanding(found: Understanding) -> dict[str, Any]:
+    return {
+        "kind": found.kind.value,
+        "entities": list(found.entities),
+        "expansions": list(found.expansions),
+        "language": found.language,
+        "parts": list(found.parts),
+        "sides": list(found.sides),
+        "by_model": found.by_model,
+    }
 
 
 def _processing_info(retrieval: Retrieval) -> dict[str, int]:
@@ -131,7 +171,8 @@ def _relation(item: RetrievedRelation) -> dict[str, Any]:
 
 def _chunk(item: RetrievedChunk) -> dict[str, Any]:
     chunk = item.chunk
-    return {
+    scores = {"scores": {name: round(score, 6) for name, score in item.scores.items()}} if item.scores else {}
+    return scores | {
         "reference_id": item.reference_id,
         "content": chunk.text,
         "file_path": item.source,
@@ -146,8 +187,20 @@ def _chunk(item: RetrievedChunk) -> dict[str, Any]:
     }
 
 
+def _path(path: GraphPath) -> dict[str, Any]:
+    return {
+        "entities": [entity.name for entity in path.entities],
+        "relations": [relation.description for relation in path.relations],
+    }
+
+
 def _reference(reference: Reference) -> dict[str, Any]:
-    return {"reference_id": reference.reference_id, "file_path": reference.source, "count": reference.count}
+    row: dict[str, Any] = {
+        "reference_id": reference.reference_id,
+        "file_path": reference.source,
+        "count": reference.count,
+    }
+    return row | {"other_file_paths": list(reference.other_sources)} if reference.other_sources else row
 
 
 def _iso(seconds: int) -> str:

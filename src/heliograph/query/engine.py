@@ -6,10 +6,13 @@ engine owns nothing and closes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.filters import Filter, parse_filter
+from heliograph.ingest.evidence_fold import EvidenceFold
 from heliograph.query.answer import answer_offline, answer_with, answering_model
 from heliograph.query.cache import AnswerCache, answer_key
 from heliograph.query.data import query_data
@@ -18,8 +21,8 @@ from heliograph.query.plan import Plan, make_plan
 from heliograph.query.retrieval import Progress, Retriever
 from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
-from heliograph.settings import QuerySettings, RerankSettings
-from heliograph.stores.base import Store
+from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
+from heliograph.stores.base import Fold, Store, StoreView
 
 __all__ = ["Progress", "QueryEngine"]
 
@@ -39,6 +42,7 @@ class QueryEngine:
         reranker: Orders chunks; None leaves them as found.
         settings: Defaults of questions.
         rerank_settings: Threshold and time of the reranker.
+        fold: How entities and relations are folded under a filter; None folds with the default limits.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class QueryEngine:
         reranker: Reranker | None,
         settings: QuerySettings,
         rerank_settings: RerankSettings,
+        fold: Fold | None = None,
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -56,7 +61,8 @@ class QueryEngine:
         self._reranker = reranker
         self._settings = settings
         self._rerank_settings = rerank_settings
-        self._retriever = Retriever(store, embedding, reranker, rerank_settings)
+        self._fold = fold or EvidenceFold.of(IngestSettings())  # pyright: ignore[reportCallIssue]
+        self._retriever = self._make_retriever(store)
         self._cache = AnswerCache(store.replies)
 
     async def query(self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None) -> Answer:
@@ -77,12 +83,12 @@ class QueryEngine:
         key = await self._cache_key(plan, chat)
         if key and (known := await self._cache.get(key)):
             return known
-        retrieval = await self._retriever.retrieve(plan, chat, progress or _silent)
+        retrieval = await self._retriever_for(plan).retrieve(plan, chat, progress or _silent)
         model = answering_model(plan, retrieval, chat)
         if model is None:
-            return await answer_offline(plan, retrieval)
+            return await answer_offline(plan, retrieval, self._view_of(plan).records)
         (progress or _silent)("generating_response")
-        answer = await answer_with(model, plan, retrieval)
+        answer = await answer_with(model, plan, retrieval, self._view_of(plan).records)
         if key and answer.is_complete:
             await self._cache.put(key, answer, model.name)
         return answer
@@ -119,19 +125,38 @@ class QueryEngine:
     ) -> Retrieval:
         """Return what was found for a question, typed; raises as `query_data` does."""
         plan = make_plan(question, param, self._settings)
-        return await self._retriever.retrieve(plan, self._chat_of(plan), progress or _silent)
+        return await self._retriever_for(plan).retrieve(plan, self._chat_of(plan), progress or _silent)
+
+    def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
+        """Return the workspace as a question under this filter sees it.
+
+        Raises:
+            InvalidRequestError: The filter cannot be served.
+        """
+        return self._store.view(parse_filter(filter_), self._fold)
+
+    def _make_retriever(self, view: StoreView) -> Retriever:
+        return Retriever(view, self._embedding, self._reranker, self._rerank_settings)
+
+    def _retriever_for(self, plan: Plan) -> Retriever:
+        """Return what retrieves: under a filter, from a view in which nothing else exists."""
+        return self._retriever if plan.filter is None else self._make_retriever(self._view_of(plan))
+
+    def _view_of(self, plan: Plan) -> StoreView:
+        return self._store if plan.filter is None else self._store.view(plan.filter, self._fold)
 
     def _chat_of(self, plan: Plan) -> ChatModel | None:
         return self._chat if plan.chat_model is None else plan.chat_model
 
     async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
         chat = self._chat_of(plan)
-        retrieval = await self._retriever.retrieve(plan, chat, progress or _silent)
+        retrieval = await self._retriever_for(plan).retrieve(plan, chat, progress or _silent)
         model = answering_model(plan, retrieval, chat)
+        records = self._view_of(plan).records
         if model is None:
-            return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval))
+            return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records), records)
         (progress or _silent)("generating_response")
-        return AnswerStream(plan, retrieval, model)
+        return AnswerStream(plan, retrieval, model, records)
 
     async def _cache_key(self, plan: Plan, chat: ChatModel | None) -> str:
         """Return the key of an answer that may be kept, or an empty string."""

@@ -1,40 +1,44 @@
 """Answers without a chat model: the sentences of the retrieved chunks that say most about the question.
 
-A sentence scores by the question's terms that it holds, each weighted by how rare it is among the retrieved chunks,
-less if it is in another script than the question, a little less the longer it is, and a little more the better its
-chunk ranked. The best are quoted as they stand, each with the number of its document, under a line that says that
-nobody wrote this answer.
+The sentences are chosen by `heliograph.query.sentence_ranking` and quoted as they stand, each with the number of its
+document, under a line that says that nobody wrote this answer. Each quote is a `Citation` too: its exact characters in
+the document, its page and headings. Where no sentence says anything of the question, there is no answer.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.query.context_format import shown_source
-from heliograph.query.retrieved import Context, Failure, Retrieval, RetrievedChunk
-from heliograph.text.analysis import detect_language, terms
-from heliograph.text.language import is_chinese
-from heliograph.text.sentences import sentence_spans
+from heliograph.models import Document
+from heliograph.query.citations import Citation, page_of
+from heliograph.query.context_format import shown_sources
+from heliograph.query.quotable import (
+    Quotable,
+    begins_in_code,
+    completed_span,
+    has_open_fence,
+    quotable_sentences,
+    shown_text,
+)
+from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
+from heliograph.query.sentence_ranking import best_sentences
+from heliograph.stores.base import RecordsStore
+from heliograph.text.analysis import detect_language
 
-__all__ = ["extractive_answer", "nothing_found"]
+__all__ = ["ExtractiveAnswer", "cited_references", "extractive_answer", "nothing_found", "quote_answer"]
 
 _MAX_SENTENCES = 5
 _MAX_QUOTE_CHARACTERS = 600
-_RANK_WEIGHT = 0.5
-_LENGTH_WEIGHT = 0.15
-_OTHER_SCRIPT_WEIGHT = 0.6
-# Headings and fences name things; they say nothing.
-_NO_STATEMENTS = ("#", "```", "~~~")
-_BULLET = re.compile(r"^(?:[-*+•>]\s+)+")
 
 _LABELS = {
     "en": "Sentences quoted from the documents; no chat model is configured to write an answer:",
     "zh": "以下内容摘自文档原文（未配置对话模型，未生成回答）：",
+}
+_NOT_SAID = {
+    "en": "The documents that were found say nothing that answers this question.",
+    "zh": "找到的文档中没有可以回答这个问题的内容。",
 }
 _FAILURES = {
     Failure.NO_RESULTS: {
@@ -54,64 +58,130 @@ _FAILURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
-    text: str
-    reference_id: str
-    score: float
+class ExtractiveAnswer:
+    """Quoted sentences and where each stands; both empty when nothing relevant is there."""
+
+    text: str = ""
+    citations: tuple[Citation, ...] = ()
 
 
 def nothing_found(retrieval: Retrieval) -> str:
     """Return the statement that there is nothing to answer from, and why, in English or Chinese."""
-    return _in_language(_FAILURES[retrieval.failure or Failure.NO_RESULTS], retrieval.question)
+    if retrieval.failure is None:
+        return _in_language(_NOT_SAID, retrieval.question)
+    return _in_language(_FAILURES[retrieval.failure], retrieval.question)
 
 
-def extractive_answer(question: str, context: Context) -> str:
-    """Return up to five quoted sentences with citations and the list of documents cited; empty without chunks.
+async def quote_answer(question: str, context: Context, records: RecordsStore) -> ExtractiveAnswer:
+    """Return up to five quoted sentences with citations and the list of documents cited.
 
-    Takes milliseconds for a full context, so it belongs into a thread.
+    Documents are read for titles and pages; the text of one only where a chunk's edge cuts a quoted sentence or a block
+    of code. Empty if no sentence says anything of the question.
+
+    Raises:
+        StoreError: The store failed.
     """
-    best = _best_sentences(question, context.chunks)
-    if not best:
-        return ""
-    quotes = [f"- {sentence.text} [{sentence.reference_id}]" for sentence in best]
-    cited = {sentence.reference_id for sentence in best}
+    ids = list(dict.fromkeys(item.chunk.document_id for item in context.chunks))
+    documents = {document.id: document for document in await records.get_documents(ids)}
+    unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_open_fence(item.chunk.text)]
+    texts = await _texts(records, {chunk.document_id for chunk in unclear})
+    in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
+    best = await asyncio.to_thread(_best, question, context, documents, in_code)
+    cut = {item.item.chunk.document_id for item in best if item.is_cut}
+    texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
+    return _written(question, context, best, documents, texts)
+
+
+def extractive_answer(question: str, context: Context) -> ExtractiveAnswer:
+    """Return the same from the context alone: sentences that a chunk cuts stay cut."""
+    return _written(question, context, _best(question, context, {}, ()), {}, {})
+
+
+def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
+    """Return the list of the documents that an answer cites, in the order of their numbers, under its heading."""
     documents = [
-        f"- [{reference.reference_id}] {shown_source(reference.source)}"
-        for reference in context.references
+        f"- [{reference.reference_id}] {shown_sources(reference)}"
+        for reference in references
         if reference.reference_id in cited
     ]
-    return "\n".join([_in_language(_LABELS, question), "", *quotes, "", "### References", "", *documents])
+    return "\n".join(["### References", "", *documents])
 
 
-def _best_sentences(question: str, chunks: Sequence[RetrievedChunk]) -> list[_Sentence]:
-    weights = _rarity(set(terms(question)), [set(terms(item.chunk.text)) for item in chunks])
-    chinese = is_chinese(question)
-    best: dict[str, _Sentence] = {}
-    for rank, item in enumerate(chunks):
-        for sentence in _scored(item, rank, weights, chinese):
-            # Chunks overlap, so the same sentence may come twice.
-            known = best.get(sentence.text)
-            if known is None or sentence.score > known.score:
-                best[sentence.text] = sentence
-    return heapq.nlargest(_MAX_SENTENCES, best.values(), key=lambda sentence: sentence.score)
+async def _texts(records: RecordsStore, document_ids: Collection[str]) -> dict[str, str]:
+    texts = {id_: await records.get_document_text(id_) for id_ in document_ids}
+    return {id_: text for id_, text in texts.items() if text is not None}
 
 
-def _rarity(wanted: Iterable[str], documents: Sequence[set[str]]) -> dict[str, float]:
-    frequencies = Counter(term for document in documents for term in document)
-    return {term: math.log1p(len(documents) / frequencies[term]) for term in wanted if frequencies[term]}
+def _has_more_text(document_id: str, documents: Mapping[str, Document], context: Context) -> bool:
+    """Return whether a document is longer than what the context holds of it in one chunk."""
+    document = documents.get(document_id)
+    chunks = [item.chunk for item in context.chunks if item.chunk.document_id == document_id]
+    return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
-def _scored(item: RetrievedChunk, rank: int, weights: dict[str, float], chinese: bool) -> Iterable[_Sentence]:
-    text = item.chunk.text
-    for start, end in sentence_spans(text):
-        sentence = _BULLET.sub("", " ".join(text[start:end].split()))
-        found = set(terms(sentence)).intersection(weights)
-        if sentence.startswith(_NO_STATEMENTS) or (weights and not found):
+def _best(
+    question: str, context: Context, documents: Mapping[str, Document], in_code: Collection[str]
+) -> Sequence[Quotable]:
+    sentences = quotable_sentences(context.chunks, in_code)
+    titles = {document.id: document.title for document in documents.values()}
+    return best_sentences(question, sentences, titles, _MAX_SENTENCES) if sentences else []
+
+
+def _written(
+    question: str,
+    context: Context,
+    best: Sequence[Quotable],
+    documents: Mapping[str, Document],
+    texts: Mapping[str, str],
+) -> ExtractiveAnswer:
+    if not best:
+        return ExtractiveAnswer()
+    text = _in_language(_LABELS, question) + "\n"
+    citations: dict[tuple[str, int, int], Citation] = {}
+    for sentence in best:
+        start, end, quote = _exact(sentence, texts)
+        place = (sentence.item.chunk.document_id, start, end)
+        if place in citations:
             continue
-        score = sum(weights[term] for term in found)
-        score *= 1.0 if is_chinese(sentence) == chinese else _OTHER_SCRIPT_WEIGHT
-        score += _RANK_WEIGHT / (1 + rank) - _LENGTH_WEIGHT * math.log1p(len(sentence) / 100)
-        yield _Sentence(_shortened(sentence), item.reference_id, score)
+        answer_start = len(text) + len("\n- ")
+        shown = _shortened(shown_text(quote))
+        text += f"\n- {shown} [{sentence.item.reference_id}]"
+        document = documents.get(sentence.item.chunk.document_id)
+        citations[place] = _citation(sentence, start, quote, document, (answer_start, answer_start + len(shown)))
+    found = tuple(citations.values())
+    cited = {citation.reference_id for citation in found}
+    return ExtractiveAnswer(f"{text}\n\n{cited_references(context.references, cited)}", found)
+
+
+def _exact(sentence: Quotable, texts: Mapping[str, str]) -> tuple[int, int, str]:
+    """Return a sentence's place in its document, and its characters there."""
+    chunk = sentence.item.chunk
+    start, end = chunk.start + sentence.start, chunk.start + sentence.end
+    text = texts.get(chunk.document_id) if sentence.is_cut else None
+    # A document that has changed since the chunk was read tells nothing of it.
+    if text is None or text[start:end] != chunk.text[sentence.start : sentence.end]:
+        return start, end, chunk.text[sentence.start : sentence.end]
+    start, end = completed_span(text, start, end)
+    return start, end, text[start:end]
+
+
+def _citation(
+    sentence: Quotable, start: int, quote: str, document: Document | None, place: tuple[int, int]
+) -> Citation:
+    item = sentence.item
+    page = page_of(document, start, item.chunk.page)
+    return Citation(
+        item.reference_id,
+        item.source,
+        item.chunk.document_id,
+        item.chunk.id,
+        start,
+        start + len(quote),
+        quote,
+        page,
+        item.chunk.headings,
+        *place,
+    )
 
 
 def _shortened(sentence: str) -> str:
@@ -120,5 +190,5 @@ def _shortened(sentence: str) -> str:
     return sentence[:_MAX_QUOTE_CHARACTERS].rstrip() + " …"
 
 
-def _in_language(texts: dict[str, str], question: str) -> str:
+def _in_language(texts: Mapping[str, str], question: str) -> str:
     return texts["zh" if detect_language(question) == "zh" else "en"]

@@ -9,21 +9,18 @@ LightRAG. A model that is out of reach is an error, never a reason to guess.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from string import Template
 from typing import Any
-
-import json_repair
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
+from heliograph.query.json_replies import objects_in
 from heliograph.query.modes import Channel
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Keywords
@@ -37,13 +34,7 @@ logger = logging.getLogger(__name__)
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512
 _SHORT_QUESTION = 50
-# Repair takes quadratic time; keywords that come later are the loops of a small model.
-_MOST_REPAIRED = 4_000
 
-_THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
-_UNOPENED_THINKING = re.compile(r"\A.*</think>", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"```[a-zA-Z]*\s*(.*?)(?:```|\Z)", re.DOTALL)
-_TYPOGRAPHY = str.maketrans({"“": '"', "”": '"', "：": ":"})
 _SEPARATORS = re.compile(r"[,;，；、\n]")
 _HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
 _LOW_KEY = re.compile(r"(?:^|[^a-z])low|^ll(?![a-z])|低", re.IGNORECASE)
@@ -119,34 +110,11 @@ def parse_keywords(reply: str) -> Keywords:
     Raises:
         BadModelReply: There is no JSON object with either list in it.
     """
-    candidates = list(_candidates(reply))
+    candidates = list(objects_in(reply))
     high, low = _find(candidates, _HIGH_KEY), _find(candidates, _LOW_KEY)
     if high is not None or low is not None:
         return Keywords(_words(high), _words(low))
     raise BadModelReply(f"the reply holds no keywords: {reply!r:.200}; try a more capable chat model")
-
-
-def _candidates(reply: str) -> Iterator[Mapping[str, Any]]:
-    text = _UNOPENED_THINKING.sub("", _THINKING.sub("", reply))
-    parts = [match[1] for match in _FENCE.finditer(text)] or [text]
-    for part in parts:
-        value = _load(part)
-        found: list[Any] = value if isinstance(value, list) else [value]
-        for item in found:
-            if isinstance(item, Mapping):
-                yield item
-                yield from (inner for inner in item.values() if isinstance(inner, Mapping))
-
-
-def _load(text: str) -> Any:
-    start, end = text.find("{"), text.rfind("}")
-    body = text[start : end + 1] if 0 <= start < end else text
-    with suppress(ValueError, RecursionError):
-        return json.loads(body)
-    try:
-        return json_repair.loads(text[max(start, 0) :][:_MOST_REPAIRED].translate(_TYPOGRAPHY))
-    except (ValueError, RecursionError):
-        return None
 
 
 def _find(candidates: list[Mapping[str, Any]], key: re.Pattern[str]) -> Any:

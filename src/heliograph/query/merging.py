@@ -28,10 +28,16 @@ class ChunkPicks:
 
 @dataclass(frozen=True, slots=True)
 class MergedChunks:
-    """Chunk ids in merged order, and the lists that they were merged from."""
+    """Chunk ids in merged order, the lists that they were merged from, and, of fused ones, scores by channel.
+
+    `leaders` are the ids that must outlive every cut; `paths` say, per chunk that was reached over others, over which.
+    """
 
     ids: Sequence[str]
     picks: Sequence[ChunkPicks]
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
+    leaders: Sequence[str] = ()
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def marks(self, chunk_ids: Sequence[str]) -> list[tuple[SourceMark, ...]]:
         """Return how each of these chunks was found: `C`, `E`, `R`, those that apply."""

@@ -12,8 +12,10 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from heliograph.chat.base import ChatMessage, ChatModel
+from heliograph.filters import Filter
 from heliograph.models import Usage
-from heliograph.query.data import context_data, retrieval_metadata
+from heliograph.query.citations import Citation
+from heliograph.query.data import citation_data, context_data, retrieval_metadata
 from heliograph.query.retrieved import (
     Context,
     Failure,
@@ -31,6 +33,7 @@ from heliograph.query.retrieved import (
 __all__ = [
     "Answer",
     "AnswerKind",
+    "Citation",
     "Context",
     "Failure",
     "Keywords",
@@ -76,9 +79,14 @@ class QueryParam:
         history_turns: Turns (a user's message and what follows it) used of the history; 0 uses all.
         chunk_picking: How chunks of entities and relations are picked.
         context_format: JSON lines, or CSV tables.
+        channels: Channels to search beside the mode's own: `vector`, `keyword`, `bridge`, `graph`. Where the mode has
+            none of the last three itself, what they find is joined with the mode's chunks by reciprocal rank.
+        fusion: How chunks of several channels are fused: by weighted `score` or by reciprocal `rank`.
         chat_model: The chat model for this question, for keywords and answer.
         system_prompt: In place of the built-in prompt; `{context_data}`, `{response_type}` and `{user_prompt}`, or
             the same names after a `$`, are filled in.
+        filter: Only documents that match it exist for this question: a condition of `heliograph.filters`, or the dict
+            that `heliograph.filters.parse_filter` reads; None leaves out none.
     """
 
     mode: Mode | str = Mode.MIX
@@ -104,8 +112,11 @@ class QueryParam:
     history_turns: int = 0
     chunk_picking: Literal["vector", "weight", "shared_relations"] | None = None
     context_format: Literal["json", "csv"] | None = None
+    channels: Sequence[str] = ()
+    fusion: Literal["score", "rank"] | None = None
     chat_model: ChatModel | None = None
     system_prompt: str | None = None
+    filter: Filter | Mapping[str, Any] | None = None
 
 
 class AnswerKind(StrEnum):
@@ -130,6 +141,10 @@ class Answer:
         from_cache: Whether it was given before and cost nothing now.
         warnings: What did not go as one would expect, in words; those of the retrieval included.
         usage: Tokens that chat models spent on it, keywords included; none if it comes from the cache.
+        citations: What its sentences rest on, to the character, in the order of the text.
+        unsupported_references: Citations left out because they named no document of the context.
+        unsupported_sentences: Sentences that a chat model wrote without a document that supports them.
+        is_unanswered: Whether it says that the documents hold no answer.
     """
 
     text: str
@@ -139,6 +154,10 @@ class Answer:
     from_cache: bool = False
     warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    citations: tuple[Citation, ...] = ()
+    unsupported_references: int = 0
+    unsupported_sentences: int = 0
+    is_unanswered: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -193,5 +212,9 @@ class Answer:
             "is_complete": self.is_complete,
             "from_cache": self.from_cache,
             "warnings": list(self.warnings),
+            "citations": [citation_data(citation) for citation in self.citations],
+            "unsupported_references": self.unsupported_references,
+            "unsupported_sentences": self.unsupported_sentences,
+            "is_unanswered": self.is_unanswered,
             "usage": {"input_tokens": self.usage.input_tokens, "output_tokens": self.usage.output_tokens},
         }

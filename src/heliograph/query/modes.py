@@ -1,17 +1,19 @@
 """The modes of a question: rows of one table, each naming the channels that it searches.
 
 The rules of every mode are those of its channels; nothing else in the query room asks which mode it is in, save
-what is printed. Results of several channels are merged round robin in the order of the row.
+what is printed. Results of LightRAG's channels (entity, relation, vector) are merged round robin in the order of the
+row; as soon as a row has a channel beyond those, its chunks are ranked by one fused search
+(`heliograph.query.fusion.search`), and entities and relations serve the context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from heliograph.query.retrieved import Mode
 
-__all__ = ["Channel", "channels_of"]
+__all__ = ["FUSED_CHANNELS", "Channel", "channels_of", "is_fused", "is_understood"]
 
 
 class Channel(StrEnum):
@@ -20,7 +22,12 @@ class Channel(StrEnum):
     ENTITY = "entity"
     RELATION = "relation"
     VECTOR = "vector"
+    KEYWORD = "keyword"
+    BRIDGE = "bridge"
+    GRAPH = "graph"
 
+
+FUSED_CHANNELS = (Channel.VECTOR, Channel.KEYWORD, Channel.BRIDGE, Channel.GRAPH)
 
 _MODES: Mapping[Mode, tuple[Channel, ...]] = {
     Mode.LOCAL: (Channel.ENTITY,),
@@ -28,6 +35,8 @@ _MODES: Mapping[Mode, tuple[Channel, ...]] = {
     Mode.HYBRID: (Channel.ENTITY, Channel.RELATION),
     Mode.MIX: (Channel.ENTITY, Channel.RELATION, Channel.VECTOR),
     Mode.NAIVE: (Channel.VECTOR,),
+    Mode.FUSION: (Channel.ENTITY, Channel.RELATION, *FUSED_CHANNELS),
+    Mode.AUTO: (Channel.ENTITY, Channel.RELATION, *FUSED_CHANNELS),
     Mode.BYPASS: (),
 }
 
@@ -35,3 +44,13 @@ _MODES: Mapping[Mode, tuple[Channel, ...]] = {
 def channels_of(mode: Mode) -> tuple[Channel, ...]:
     """Return what a mode searches, in the order of merging."""
     return _MODES[mode]
+
+
+def is_fused(channels: Iterable[Channel]) -> bool:
+    """Return whether chunks found through these channels are ranked by one fused search."""
+    return any(channel in FUSED_CHANNELS and channel is not Channel.VECTOR for channel in channels)
+
+
+def is_understood(mode: Mode) -> bool:
+    """Return whether a mode asks first what kind of question it is, and searches accordingly."""
+    return mode is Mode.AUTO

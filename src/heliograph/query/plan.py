@@ -13,8 +13,9 @@ from typing import Any, get_args
 
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.errors import InvalidRequestError
+from heliograph.filters import Filter, parse_filter
 from heliograph.query.models import Keywords, Mode, QueryParam
-from heliograph.query.modes import Channel, channels_of
+from heliograph.query.modes import FUSED_CHANNELS, Channel, channels_of, is_fused
 from heliograph.settings import QuerySettings
 
 __all__ = ["MAX_TOP_K", "Plan", "make_plan"]
@@ -38,6 +39,7 @@ class Plan:
         question: Stripped; lone surrogates replaced by U+FFFD.
         mode: The mode.
         channels: What is searched, in the order of merging.
+        added_channels: Those of them that were asked for beyond the mode's own.
         param: The parameters as given.
         keywords: Given keywords, or None to find them.
         history: Messages that come before the question.
@@ -54,14 +56,17 @@ class Plan:
         related_chunks: Chunks picked per entity or relation.
         chunk_picking: `vector`, `weight` or `shared_relations`.
         context_format: `json` or `csv`.
+        fusion: `score` or `rank`.
         enable_rerank: Whether a reranker is used if there is one.
         min_score: Least cosine of a hit; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.
+        filter: Which documents there are; None for all.
     """
 
     question: str
     mode: Mode
     channels: tuple[Channel, ...]
+    added_channels: tuple[Channel, ...]
     param: QueryParam
     keywords: Keywords | None
     history: tuple[ChatMessage, ...]
@@ -78,14 +83,21 @@ class Plan:
     related_chunks: int
     chunk_picking: str
     context_format: str
+    fusion: str
     enable_rerank: bool
     min_score: float | None
     keyword_language: str
+    filter: Filter | None = None
 
     @property
     def uses_graph(self) -> bool:
         """Whether entities or relations are searched, and so keywords are needed."""
         return Channel.ENTITY in self.channels or Channel.RELATION in self.channels
+
+    @property
+    def is_fused(self) -> bool:
+        """Whether chunks are ranked by one fused search."""
+        return is_fused(self.channels)
 
 
 def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan:
@@ -96,10 +108,12 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
     """
     _check_type("param", param, QueryParam)
     mode = _checked_mode(param.mode)
+    added = _added_channels(param, mode)
     return Plan(
         question=_checked_question(question, mode, settings.max_question_characters),
         mode=mode,
-        channels=channels_of(mode),
+        channels=(*channels_of(mode), *added),
+        added_channels=added,
         param=param,
         keywords=_given_keywords(param),
         history=_checked_history(param),
@@ -116,9 +130,11 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
         related_chunks=settings.related_chunks,
         chunk_picking=_choice("chunk_picking", param.chunk_picking, settings.chunk_picking),
         context_format=_choice("context_format", param.context_format, settings.context_format),
+        fusion=_choice("fusion", param.fusion, settings.fusion),
         enable_rerank=settings.enable_rerank if param.enable_rerank is None else param.enable_rerank,
         min_score=settings.min_score,
         keyword_language=settings.keyword_language,
+        filter=None if param.filter is None else parse_filter(param.filter),
     )
 
 
@@ -127,6 +143,18 @@ def _checked_mode(mode: Mode | str) -> Mode:
         return Mode(mode)
     except ValueError:
         raise InvalidRequestError(f"mode is {mode!r}; use one of {', '.join(Mode)}") from None
+
+
+def _added_channels(param: QueryParam, mode: Mode) -> tuple[Channel, ...]:
+    names = _items("channels", param.channels or (), "names")
+    allowed = [channel.value for channel in FUSED_CHANNELS]
+    unknown = [name for name in names if name not in allowed]
+    if unknown:
+        raise InvalidRequestError(f"channels holds {unknown[0]!r:.200}; use any of {', '.join(allowed)}")
+    own = channels_of(mode)
+    if names and not own:
+        raise InvalidRequestError(f"mode {mode.value!r} searches nothing; leave channels empty, or use another mode")
+    return tuple(channel for channel in FUSED_CHANNELS if channel.value in names and channel not in own)
 
 
 def _checked_question(question: str, mode: Mode, max_characters: int) -> str:

@@ -15,11 +15,21 @@ __all__ = ["MAX_SOURCES", "first_reference", "number_sources", "sources_of"]
 MAX_SOURCES = 75
 
 
-def number_sources(sources: Iterable[str]) -> tuple[Reference, ...]:
-    """Return one reference per source, given the source of every chunk in order; an empty source gets none."""
+def number_sources(
+    sources: Iterable[str], others: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[Reference, ...]:
+    """Return one reference per source, given the source of every chunk in order; an empty source gets none.
+
+    Args:
+        sources: One per chunk.
+        others: Per source those of documents with the same text.
+    """
     # A counter keeps first-met order and its `most_common` is stable.
     counts = Counter(source for source in sources if source).most_common()
-    return tuple(Reference(str(number), source, count) for number, (source, count) in enumerate(counts, start=1))
+    return tuple(
+        Reference(str(number), source, count, (others or {}).get(source, ()))
+        for number, (source, count) in enumerate(counts, start=1)
+    )
 
 
 def sources_of(chunk_ids: Sequence[str], sources: Mapping[str, str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from heliograph.query.chunk_picking import (
 from heliograph.query.merging import ChunkPicks
 from heliograph.query.plan import Plan
 from heliograph.query.selection import Selection
-from heliograph.stores.base import GraphStore, Store
+from heliograph.stores.base import GraphStore, StoreView
 from heliograph.stores.changeset import Collection
 
 __all__ = ["MAX_COUNTED_RELATIONS", "find_related_chunks"]
@@ -37,7 +37,7 @@ MAX_COUNTED_RELATIONS = 5000
 
 
 async def find_related_chunks(
-    store: Store, plan: Plan, selection: Selection, question: Vector | None
+    store: StoreView, plan: Plan, selection: Selection, question: Vector | None
 ) -> tuple[ChunkPicks, ChunkPicks]:
     """Return the chunks of the entities and those of the relations; the latter leave out the former.
 
@@ -75,7 +75,7 @@ def _pick(plan: Plan, owned: OwnedChunks, vectors: Mapping[str, Vector], questio
 
 
 async def _read_vectors(
-    store: Store, plan: Plan, owned: OwnedChunks, of_relations: Sequence[Sequence[str]]
+    store: StoreView, plan: Plan, owned: OwnedChunks, of_relations: Sequence[Sequence[str]]
 ) -> Mapping[str, Vector]:
     if plan.chunk_picking != "vector":
         return {}

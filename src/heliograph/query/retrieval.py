@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.models import Chunk
+from heliograph.models import Chunk, GraphPath
+from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.budget import fit_rows
 from heliograph.query.channels.base import Findings
 from heliograph.query.channels.entity import search_entities
@@ -24,18 +25,27 @@ from heliograph.query.channels.vector import search_chunks
 from heliograph.query.concurrency import run_together
 from heliograph.query.context import KeptChunks, build_context, chunks_to_name
 from heliograph.query.context_format import ContextFormat, context_format
+from heliograph.query.fusion.combine import fuse_lists, ordered
+from heliograph.query.fusion.models import FusedHits, SearchLimits
+from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.keywords import find_keywords
+from heliograph.query.leaders import with_leaders
 from heliograph.query.merging import ChunkPicks, MergedChunks, merge_chunks, round_robin
-from heliograph.query.modes import Channel
+from heliograph.query.modes import FUSED_CHANNELS, Channel, is_understood
+from heliograph.query.ordering import needed_chunks
+from heliograph.query.paths import find_paths, path_row
 from heliograph.query.plan import Plan
 from heliograph.query.prompt import count_prompt_tokens
 from heliograph.query.related_chunks import find_related_chunks
 from heliograph.query.reranking import rerank_chunks
 from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
 from heliograph.query.selection import Selection, select
+from heliograph.query.timings import StageClock
+from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding.understand import find_understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
-from heliograph.stores.base import Store
+from heliograph.stores.base import StoreView
 from heliograph.text.tokens import count_tokens
 
 __all__ = ["Progress", "Retriever"]
@@ -57,6 +67,10 @@ _SEARCHES = {
 }
 
 
+# Fused hits per chunk kept, so that a reranker has something to choose from.
+_HITS_PER_CHUNK = 3
+
+
 class Retriever:
     """Finds what bears on a question.
 
@@ -68,7 +82,7 @@ class Retriever:
     """
 
     def __init__(
-        self, store: Store, embedding: EmbeddingModel, reranker: Reranker | None, rerank_settings: RerankSettings
+        self, store: StoreView, embedding: EmbeddingModel, reranker: Reranker | None, rerank_settings: RerankSettings
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -82,29 +96,50 @@ class Retriever:
             ModelError: A model that is needed failed. A failing reranker is only a warning.
             StoreError: The store failed.
         """
-        retrieval = Retrieval(plan.question, plan.mode)
+        retrieval, clock = Retrieval(plan.question, plan.mode), StageClock()
+        if is_understood(plan.mode):
+            progress("understanding_question")
+            with clock.measure("understanding"):
+                understood = await find_understanding(plan.question, chat, plan.keyword_language)
+            plan = adapt_plan(plan, understood.understanding)
+            retrieval = replace(
+                retrieval,
+                understanding=understood.understanding,
+                warnings=understood.warnings,
+                usage=understood.usage,
+            )
         if plan.uses_graph:
             progress("extracting_keywords")
-            found = await find_keywords(plan, chat)
+            with clock.measure("keywords"):
+                found = await find_keywords(plan, chat)
             retrieval = replace(
                 retrieval,
                 keywords=found.keywords or Keywords(),
-                failure=Failure.NO_KEYWORDS if found.keywords is None else None,
-                warnings=found.warnings,
-                usage=found.usage,
+                failure=Failure.NO_KEYWORDS if found.keywords is None and not plan.is_fused else None,
+                warnings=(*retrieval.warnings, *found.warnings),
+                usage=retrieval.usage + found.usage,
             )
         if plan.channels and retrieval.failure is None:
-            retrieval = await self._search_and_build(plan, retrieval, progress)
+            retrieval = await self._search_and_build(plan, retrieval, progress, clock)
         for warning in retrieval.warnings:
             logger.warning("%s", warning)
-        return retrieval
+        return replace(retrieval, timings=clock.read() if plan.channels else {})
 
-    async def _search_and_build(self, plan: Plan, retrieval: Retrieval, progress: Progress) -> Retrieval:
-        vectors = await self._embed(plan, retrieval.keywords)
-        findings = await self._search(plan, vectors, progress)
+    async def _search_and_build(
+        self, plan: Plan, retrieval: Retrieval, progress: Progress, clock: StageClock
+    ) -> Retrieval:
+        with clock.measure("embed"):
+            vectors = await self._embed(plan, retrieval.keywords)
+        with clock.measure("search"):
+            findings, fused = await run_together(
+                self._search(plan, vectors, progress),
+                self._search_fused(plan, vectors, progress, retrieval.understanding),
+            )
+            paths = await self._find_paths(plan, fused)
         form = context_format(plan.context_format)
-        selection = await select(self._store.graph, findings, form, plan)
-        merged = await self._merge_chunks(plan, findings, selection, vectors.get(Channel.VECTOR))
+        with clock.measure("select"):
+            selection = await select(self._store.graph, findings, form, plan)
+            merged = await self._merge_chunks(plan, findings, selection, vectors.get(Channel.VECTOR), fused)
         info = ProcessingInfo(
             total_entities_found=selection.entities_found,
             total_relations_found=selection.relations_found,
@@ -115,8 +150,9 @@ class Retriever:
         retrieval = replace(retrieval, info=info)
         if not (selection.entities_found or selection.relations_found or merged.ids):
             return replace(retrieval, failure=Failure.NO_RESULTS)
-        kept = await self._keep_chunks(plan, form, selection, merged, progress)
-        context = build_context(plan, form, selection, merged, kept)
+        with clock.measure("chunks"):
+            kept = await self._keep_chunks(plan, form, selection, merged, paths or (), progress, clock)
+        context = build_context(plan, form, selection, merged, kept, paths)
         return replace(
             retrieval,
             context=context,
@@ -128,20 +164,25 @@ class Retriever:
     async def _embed(self, plan: Plan, keywords: Keywords) -> dict[Channel, Vector]:
         """Embed what the channels search with, in one call; the question also where chunks are picked by vector."""
         texts: dict[Channel, str] = {}
-        if Channel.VECTOR in plan.channels or plan.chunk_picking == "vector":
+        if Channel.VECTOR in plan.channels or plan.is_fused or plan.chunk_picking == "vector":
             texts[Channel.VECTOR] = plan.question
         if Channel.ENTITY in plan.channels and keywords.low_level:
             texts[Channel.ENTITY] = ", ".join(keywords.low_level)
         if Channel.RELATION in plan.channels and keywords.high_level:
             texts[Channel.RELATION] = ", ".join(keywords.high_level)
-        if not any(channel in texts for channel in plan.channels):
+        if not (plan.is_fused or any(channel in texts for channel in plan.channels)):
             return {}
         embeddings = await self._embedding.embed(list(texts.values()), "query")
         return dict(zip(texts, embeddings.vectors, strict=True))
 
     async def _search(self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress) -> tuple[Findings, ...]:
         min_score = self._embedding.info.min_score if plan.min_score is None else plan.min_score
-        searched = [channel for channel in plan.channels if channel in vectors]
+        ranked_by_fusion = plan.is_fused and not plan.added_channels
+        searched = [
+            channel
+            for channel in plan.channels
+            if channel in vectors and channel in _SEARCHES and not (channel is Channel.VECTOR and ranked_by_fusion)
+        ]
         for channel in searched:
             progress(_STAGES[channel])
         limits = {Channel.VECTOR: plan.chunk_top_k}
@@ -152,7 +193,49 @@ class Retriever:
             )
         )
 
+    async def _search_fused(
+        self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress, understanding: Understanding | None
+    ) -> FusedHits:
+        if not plan.is_fused:
+            return FusedHits()
+        progress(_STAGES[Channel.VECTOR])
+        limits = SearchLimits(
+            hits=_HITS_PER_CHUNK * plan.chunk_top_k,
+            channels=_fused_channels(plan),
+            by_rank=plan.fusion == "rank",
+            min_score=self._embedding.info.min_score if plan.min_score is None else plan.min_score,
+        )
+        search = FusedSearch(self._store, self._embedding)
+        if understanding is not None:
+            auto = AutoSearch(self._store, self._embedding, search)
+            return await auto.search(plan.question, vectors[Channel.VECTOR], limits, understanding)
+        return await search.search(plan.question, vectors[Channel.VECTOR], limits)
+
+    async def _find_paths(self, plan: Plan, fused: FusedHits) -> tuple[GraphPath, ...] | None:
+        """Return paths between the entities that the question names; None where the plan does not look for any."""
+        if Channel.GRAPH not in plan.channels:
+            return None
+        return await find_paths(self._store.graph, [entity.id for entity in fused.linked])
+
     async def _merge_chunks(
+        self,
+        plan: Plan,
+        findings: Sequence[Findings],
+        selection: Selection,
+        question: Vector | None,
+        fused: FusedHits,
+    ) -> MergedChunks:
+        scores = {hit.chunk_id: hit.scores for hit in fused.hits}
+        if plan.is_fused and not plan.added_channels:
+            paths = {hit.chunk_id: hit.path for hit in fused.hits if hit.path}
+            return MergedChunks(fused.chunk_ids, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
+        merged = await self._merge_round_robin(plan, findings, selection, question)
+        if not plan.added_channels:
+            return merged
+        ids = ordered(fuse_lists([merged.ids, fused.chunk_ids]))
+        return replace(merged, ids=ids, picks=_with_picks(merged.picks, fused.chunk_ids), scores=scores)
+
+    async def _merge_round_robin(
         self, plan: Plan, findings: Sequence[Findings], selection: Selection, question: Vector | None
     ) -> MergedChunks:
         by_vector = ChunkPicks("C", round_robin([found.chunk_ids for found in findings], key=str))
@@ -161,7 +244,14 @@ class Retriever:
         return merge_chunks([by_vector, *await find_related_chunks(self._store, plan, selection, question)])
 
     async def _keep_chunks(
-        self, plan: Plan, form: ContextFormat, selection: Selection, merged: MergedChunks, progress: Progress
+        self,
+        plan: Plan,
+        form: ContextFormat,
+        selection: Selection,
+        merged: MergedChunks,
+        paths: Sequence[GraphPath],
+        progress: Progress,
+        clock: StageClock,
     ) -> KeptChunks:
         """Read, rerank and cut the chunks."""
         is_reranked = plan.enable_rerank and self._reranker is not None and bool(merged.ids)
@@ -173,24 +263,61 @@ class Retriever:
         warnings: list[str] = []
         if is_reranked and self._reranker is not None:
             progress("reranking")
-            result = await rerank_chunks(self._reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
-            ranked = result.chunks
+            with clock.measure("rerank"):
+                result = await rerank_chunks(
+                    self._reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k
+                )
+            ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
             warnings += [result.warning] if result.warning else []
         bodies = [form.chunk_body(chunk) for chunk, _ in ranked]
-        count = await _fit_chunks(plan, form, selection, [chunk for chunk, _ in ranked], bodies)
+        spent = selection.tokens + form.paths_tokens([path_row(path) for path in paths])
+        count = await _fit_chunks(plan, form, spent, [chunk for chunk, _ in ranked], bodies)
+        needed = {*merged.leaders, *needed_chunks([chunk.id for chunk, _ in ranked], merged.paths)}
+        if any(chunk.id in needed for chunk, _ in ranked[count:]):
+            ranked = sorted(ranked, key=lambda item: item[0].id not in needed)
+            bodies = [form.chunk_body(chunk) for chunk, _ in ranked]
+            count = await _fit_chunks(plan, form, spent, [chunk for chunk, _ in ranked], bodies)
         if ranked and not count:
             warnings.append(
                 f"no passage fits max_total_tokens={plan.max_total_tokens:,} beside the prompt, the question, the "
                 "entities and the relations; raise it, or lower max_entity_tokens and max_relation_tokens"
             )
-        return KeptChunks(ranked[:count], bodies[:count], sources, tuple(warnings))
+        twins = await self._store.records.get_twin_sources([chunk.id for chunk, _ in ranked[:count]])
+        others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
+        return KeptChunks(ranked[:count], bodies[:count], sources, tuple(warnings), others)
+
+
+def _fused_channels(plan: Plan) -> frozenset[Channel]:
+    """Return the fused channels of a plan, and the vector channel where the others would have nothing to start from."""
+    wanted = frozenset(FUSED_CHANNELS).intersection(plan.channels)
+    return wanted if wanted & {Channel.VECTOR, Channel.KEYWORD} else wanted | {Channel.VECTOR}
+
+
+def _keep_leaders(
+    ranked: Sequence[tuple[Chunk, float | None]], chunks: Sequence[Chunk], leaders: Sequence[str]
+) -> Sequence[tuple[Chunk, float | None]]:
+    """Return reranked chunks with the leaders among them that the reranker, which knows one question only, left out."""
+    if not leaders or not ranked:
+        return ranked
+    scores = {chunk.id: score for chunk, score in ranked}
+    known = {chunk.id: chunk for chunk in chunks}
+    order = with_leaders(list(scores), [leader for leader in leaders if leader in known], len(ranked))
+    return [(known[chunk_id], scores.get(chunk_id)) for chunk_id in order[: len(ranked)]]
+
+
+def _with_picks(picks: Sequence[ChunkPicks], fused: Sequence[str]) -> list[ChunkPicks]:
+    """Return the lists of a merge with the fused one in place of, or after, that of the chunks' own vectors."""
+    vectors = [pick for pick in picks if pick.channel == "C"]
+    own = dict.fromkeys(chunk_id for pick in vectors for chunk_id in pick.ids)
+    found = list(dict.fromkeys([*own, *fused]))
+    return [ChunkPicks("C", found), *(pick for pick in picks if pick.channel != "C")]
 
 
 async def _fit_chunks(
-    plan: Plan, form: ContextFormat, selection: Selection, chunks: Sequence[Chunk], bodies: Sequence[str]
+    plan: Plan, form: ContextFormat, spent: int, chunks: Sequence[Chunk], bodies: Sequence[str]
 ) -> int:
-    """Return how many chunks fit into what prompt, question, entities, relations and buffer leave."""
-    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + selection.tokens
+    """Return how many chunks fit into what prompt, question, buffer and the tokens `spent` on other rows leave."""
+    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + spent
     limit = plan.max_total_tokens - (fixed + count_tokens(plan.question) + plan.buffer_tokens)
     # References are numbered after this cut; no number will have more digits than this one.
     widest = str(len(chunks))

@@ -7,11 +7,13 @@ plain dicts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from heliograph.models import Chunk, Entity, Relation, Usage
+from heliograph.models import Chunk, Entity, GraphPath, Relation, Usage
+from heliograph.query.understanding.models import Understanding
 
 __all__ = [
     "Context",
@@ -35,6 +37,8 @@ class Mode(StrEnum):
     GLOBAL = "global"
     HYBRID = "hybrid"
     MIX = "mix"
+    FUSION = "fusion"
+    AUTO = "auto"
     NAIVE = "naive"
     BYPASS = "bypass"
 
@@ -120,6 +124,8 @@ class RetrievedChunk:
         reference_id: Number of that source in the list of references.
         marks: How it was found: `C`, `E`, `R`, those that apply.
         rerank_score: What the reranker gave it; None without one.
+        scores: What each channel adds to its score, where channels are fused: `vector`, `keyword`, `entity`, `bridge`,
+            `graph`, those that apply; empty in the modes that merge round robin.
     """
 
     chunk: Chunk
@@ -127,6 +133,7 @@ class RetrievedChunk:
     reference_id: str
     marks: tuple[SourceMark, ...]
     rerank_score: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +144,13 @@ class Reference:
         reference_id: `"1"`, `"2"`, ...: most quoted first.
         source: The document's source.
         count: Chunks of it in the context.
+        other_sources: Sources of documents with the same text.
     """
 
     reference_id: str
     source: str
     count: int
+    other_sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +163,7 @@ class Context:
         relations: Relations, best first.
         chunks: Chunks, best first.
         references: Sources of the chunks.
+        paths: Shortest paths between entities that the question names; None where they are not looked for.
     """
 
     text: str = ""
@@ -161,6 +171,7 @@ class Context:
     relations: tuple[RetrievedRelation, ...] = ()
     chunks: tuple[RetrievedChunk, ...] = ()
     references: tuple[Reference, ...] = ()
+    paths: tuple[GraphPath, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +199,9 @@ class Retrieval:
         failure: Why there is no context; None when there is one, and in mode bypass.
         warnings: What did not go as one would expect, in words.
         usage: Tokens that a chat model spent on keywords.
+        understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
+        timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
+            `rerank`, and `total`; only those that ran.
     """
 
     question: str
@@ -198,6 +212,13 @@ class Retrieval:
     failure: Failure | None = None
     warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    understanding: Understanding | None = None
+    timings: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+
+    @property
+    def rerank_latency(self) -> float | None:
+        """Seconds that the reranker took; None if none was asked."""
+        return self.timings.get("rerank")
 
     @property
     def status(self) -> Literal["success", "failure"]:

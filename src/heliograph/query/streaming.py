@@ -15,6 +15,8 @@ from heliograph.query.answer import answer_request, finished_answer
 from heliograph.query.models import Answer, Context, Reference
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
+from heliograph.query.written import WrittenAnswer
+from heliograph.stores.base import RecordsStore
 
 __all__ = ["AnswerStream"]
 
@@ -35,12 +37,13 @@ class AnswerStream:
         answer: The whole answer, once the last piece was read; None before.
     """
 
-    def __init__(self, plan: Plan, retrieval: Retrieval, source: ChatModel | Answer) -> None:
+    def __init__(self, plan: Plan, retrieval: Retrieval, source: ChatModel | Answer, records: RecordsStore) -> None:
         """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted."""
         self.retrieval = retrieval
         self.answer: Answer | None = None
         self._plan = plan
         self._source = source
+        self._records = records
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
 
     @property
@@ -81,16 +84,19 @@ class AnswerStream:
         self.answer = answer
 
     async def _written(self, chat: ChatModel) -> AsyncGenerator[str]:
-        texts: list[str] = []
+        written = WrittenAnswer(self._plan, self.retrieval)
         replies: list[ChatReply] = []
         pieces = chat.stream(replace(answer_request(self._plan, self.retrieval), on_finish=replies.append))
         async with AsyncExitStack() as stack:
             if isinstance(pieces, AsyncGenerator):
                 stack.push_async_callback(pieces.aclose)
             async for piece in pieces:
-                texts.append(piece)
-                yield piece
-        self.answer = finished_answer(self._plan, self.retrieval, "".join(texts), replies[0] if replies else None)
+                if shown := written.feed(piece):
+                    yield shown
+        if rest := written.finish():
+            yield rest
+        reply = replies[0] if replies else None
+        self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
 
     async def aclose(self) -> None:
         """Stop reading and end the call; closing twice does nothing."""

@@ -1,4 +1,5 @@
 """Rerankers behind one contract: question and passages in, passages by relevance out.
 
-Wrappers for limit, retries and timeout come with it, so that a provider is nothing but its one call.
+Services over HTTP and a local cross-encoder are providers, each nothing but its one call. Pieces of long documents,
+batches, limit, retries and timeout are wrappers around them.
 """

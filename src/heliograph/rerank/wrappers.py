@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from heliograph.calls.limit import PriorityLimiter
 from heliograph.calls.retry import RetryPolicy, call_with_retry
-from heliograph.errors import ModelTimeout
+from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.rerank.base import Reranker, RerankHit
 
 __all__ = ["LimitedReranker", "RetryingReranker", "TimedReranker", "WrapperReranker", "wrap_reranker"]
@@ -66,6 +66,9 @@ class LimitedReranker(WrapperReranker):
 class RetryingReranker(WrapperReranker):
     """Tries again by a policy after a failure that may pass.
 
+    Someone waits for the answer, and the search has an order of its own, so a service that asks to wait longer than
+    the policy allows is not waited for at all.
+
     Args:
         inner: The reranker to call.
         policy: How often and how long to wait.
@@ -81,9 +84,15 @@ class RetryingReranker(WrapperReranker):
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         """Return the hits of the first call that succeeds."""
-        return await call_with_retry(
-            lambda: self.inner.rerank(query, documents, top_n), self._policy, sleep=self._sleep
-        )
+        return await call_with_retry(lambda: self._try(query, documents, top_n), self._policy, sleep=self._sleep)
+
+    async def _try(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
+        try:
+            return await self.inner.rerank(query, documents, top_n)
+        except RateLimited as error:
+            if (error.retry_after_seconds or 0) > self._policy.max_retry_after_seconds:
+                raise ModelUnavailable(f"{error} (it asks to wait {error.retry_after_seconds:.0f} seconds)") from error
+            raise
 
 
 class TimedReranker(WrapperReranker):

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from heliograph.models import (
     Chunk,
+    Curation,
     Document,
     Entity,
     EntityEvidence,
     Extraction,
+    NameRules,
     Relation,
     RelationEvidence,
 )
@@ -63,6 +65,7 @@ class Changeset:
     Attributes:
         documents: Documents to upsert (all fields but `created_at` of one already stored).
         document_texts: Text per document id, where it is new or changed.
+        removed_texts: Ids of documents that keep no text of their own, being twins.
         removed_documents: Ids; their chunks and extractions must be in `removed_chunks`.
         chunks: Chunks to upsert.
         removed_chunks: Ids; their mentions, vectors, full text and cached replies go with them.
@@ -75,12 +78,19 @@ class Changeset:
         removed_relations: Ids; vectors go with them.
         vectors: Vectors to upsert per collection.
         texts: Full text to upsert per collection.
+        curations: Curations to add, or to upsert where one was undone; new ones (sequence 0) get the next sequences.
+        name_rules: Rules of names that change: their counts of aliases are stored, their `curations` and `version`
+            are not read. Ids that a curation names are among them.
+        kept_replies: Keys of cached replies that stay, though they are about something that loses a mention.
         expected: Evidence version per entity or relation id that must still hold (0: must be absent).
+        expected_rules: Version of the rules per id of a name that must still hold (0: there are none).
+        expected_version: Data version that must still be the last; None where anything may have changed meanwhile.
         expected_documents: Content hash per document id that must still be stored (empty: must be absent).
     """
 
     documents: tuple[Document, ...] = ()
     document_texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    removed_texts: tuple[str, ...] = ()
     removed_documents: tuple[str, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     removed_chunks: tuple[str, ...] = ()
@@ -93,5 +103,18 @@ class Changeset:
     removed_relations: tuple[str, ...] = ()
     vectors: Mapping[Collection, VectorBatch] = field(default_factory=dict[Collection, VectorBatch])
     texts: Mapping[Collection, tuple[TextEntry, ...]] = field(default_factory=dict[Collection, tuple[TextEntry, ...]])
+    curations: tuple[Curation, ...] = ()
+    name_rules: tuple[NameRules, ...] = ()
+    kept_replies: tuple[str, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict[str, int])
+    expected_rules: Mapping[str, int] = field(default_factory=dict[str, int])
+    expected_version: int | None = None
     expected_documents: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def removed_subjects(self) -> tuple[str, ...]:
+        """Return what cached replies must no longer speak of: chunks that go, and what they may have spoken of."""
+        if not self.removed_chunks:
+            return ()
+        touched = (item.id for item in (*self.entity_evidence, *self.relation_evidence))
+        return (*self.removed_chunks, *touched)

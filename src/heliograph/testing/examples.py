@@ -57,7 +57,7 @@ def example_changeset(
     """
     text = text or f"This is {source}: {', '.join(entities)}."
     document = document_id(source)
-    chunk = Chunk(chunk_id(document, text, 0), document, 0, text, 9, 0, len(text), ("Top", source), 1)
+    chunk = Chunk(chunk_id(document, text, 0), document, 0, text, 9, 0, len(text), ("Top", source), 1, "first")
     rank = mention_rank(document, 0, is_subject=False)
     mentions = [EntityMention(chunk.id, name, "thing", f"{name} in {source}", rank) for name in entities]
     pairs = [_relation_mention(chunk.id, source, relation, rank) for relation in relations]
@@ -71,6 +71,7 @@ def example_changeset(
                 length=len(text),
                 chunk_count=1,
                 track_id=track,
+                page_starts=(0, 2, len(text)),
             ),
         ),
         document_texts={document: text},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
@@ -48,6 +48,13 @@ class MemoryGraphStore(GraphStore):
             self._incident[relation.source_id][relation.id] = relation.target_id
             self._incident[relation.target_id][relation.id] = relation.source_id
 
+    def date(self, moments: Mapping[str, int]) -> None:
+        """Set when things first appeared, in Unix seconds by id."""
+        for id_, entity in self.entities.items():
+            self.entities[id_] = replace(entity, created_at=moments[id_])
+        for id_, relation in self.relations.items():
+            self.relations[id_] = replace(relation, created_at=moments[id_])
+
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:  # noqa: D102 (an override, here and below)
         return [self._entity(id_) for id_ in ids if id_ in self.entities]
 
@@ -80,7 +87,12 @@ class MemoryGraphStore(GraphStore):
         return Subgraph(tuple(found.values()), kept, is_truncated)
 
     async def find_shortest_paths(  # noqa: D102
-        self, source_id: str, target_id: str, max_length: int, limit: int
+        self,
+        source_id: str,
+        target_id: str,
+        max_length: int,
+        limit: int,
+        most_visited: int = 200_000,  # noqa: ARG002
     ) -> list[GraphPath]:
         if source_id not in self.entities or target_id not in self.entities or max_length < 0:
             return []

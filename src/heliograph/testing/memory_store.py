@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import StaleChangesetError, StoreUnavailable
+from heliograph.errors import InvalidRequestError, StaleChangesetError, StoreUnavailable
+from heliograph.filters import Filter, filter_key, matches
 from heliograph.models import (
     Chunk,
     Document,
@@ -35,16 +37,23 @@ from heliograph.stores.base import (
     CachedReply,
     DocumentPage,
     DocumentQuery,
+    Fold,
     Hit,
     RecordsStore,
     ReplyCache,
     Store,
+    StoreView,
     TextStore,
     VectorStore,
 )
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
+from heliograph.stores.inspection import ScanKind
+from heliograph.testing.memory_curations import MemoryCurationStore
 from heliograph.testing.memory_graph import MemoryGraphStore
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.testing.memory_inspection import MemoryInspection
+from heliograph.testing.memory_reembedding import MemoryReembedding
+from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
+from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 
 __all__ = ["MemoryStore"]
 
@@ -59,6 +68,12 @@ class _Records:
     extractions: dict[str, Extraction] = field(default_factory=dict[str, Extraction])
     entity_evidence: dict[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
     relation_evidence: dict[str, RelationEvidence] = field(default_factory=dict[str, RelationEvidence])
+
+    def clear(self) -> None:
+        for held in (self.documents, self.texts, self.chunks, self.extractions):
+            held.clear()
+        self.entity_evidence.clear()
+        self.relation_evidence.clear()
 
     def version_of(self, id_: str) -> int:
         evidence = self.entity_evidence.get(id_) or self.relation_evidence.get(id_)
@@ -79,7 +94,9 @@ class _MemoryRecordsStore(RecordsStore):
         return DocumentPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
 
     async def get_document_text(self, document_id: str) -> str | None:
-        return self._records.texts.get(document_id)
+        document = self._records.documents.get(document_id)
+        original = document.twin_of if document else ""
+        return self._records.texts.get(document_id) or self._records.texts.get(original)
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         return [self._records.chunks[id_] for id_ in ids if id_ in self._records.chunks]
@@ -92,6 +109,14 @@ class _MemoryRecordsStore(RecordsStore):
         documents = self._records.documents
         chunks = await self.get_chunks(chunk_ids)
         return {chunk.id: documents[chunk.document_id].source for chunk in chunks if chunk.document_id in documents}
+
+    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        twins: dict[str, list[str]] = {}
+        for document in sorted(self._records.documents.values(), key=lambda document: document.id):
+            if document.twin_of and document.status in (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL):
+                twins.setdefault(document.twin_of, []).append(document.source)
+        chunks = await self.get_chunks(chunk_ids)
+        return {chunk.id: tuple(twins[chunk.document_id]) for chunk in chunks if chunk.document_id in twins}
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         return [self._records.extractions[id_] for id_ in chunk_ids if id_ in self._records.extractions]
@@ -110,12 +135,12 @@ class _MemoryRecordsStore(RecordsStore):
 
     def _entity_mentions(self, id_: str) -> tuple[EntityMention, ...]:
         mentions = (mention for item in self._records.extractions.values() for mention in item.entities)
-        found = [mention for mention in mentions if name_to_entity_id(mention.name) == id_]
+        found = [mention for mention in mentions if mention_entity_id(mention) == id_]
         return tuple(sorted(found, key=lambda mention: (mention.rank, mention.chunk_id)))
 
     def _relation_mentions(self, id_: str) -> tuple[RelationMention, ...]:
         mentions = (mention for item in self._records.extractions.values() for mention in item.relations)
-        found = [mention for mention in mentions if names_to_relation_id(mention.source, mention.target) == id_]
+        found = [mention for mention in mentions if mention_relation_id(mention) == id_]
         return tuple(sorted(found, key=lambda mention: (mention.rank, mention.chunk_id)))
 
 
@@ -124,6 +149,9 @@ def _fits(document: Document, query: DocumentQuery) -> bool:
         (not query.statuses or document.status in query.statuses)
         and (query.track_id is None or document.track_id == query.track_id)
         and (query.source_prefix is None or document.source.startswith(query.source_prefix))
+        and (query.filter is None or matches(query.filter, document))
+        and (not query.content_hashes or document.content_hash in query.content_hashes)
+        and (query.twin_of is None or document.twin_of == query.twin_of)
     )
 
 
@@ -147,6 +175,12 @@ class _MemoryVectorStore(VectorStore):
         vectors = self._vectors[collection]
         return {id_: vectors[id_] for id_ in ids if id_ in vectors}
 
+    def ids(self, collection: Collection) -> list[str]:
+        return list(self._vectors[collection])
+
+    def all_vectors(self, collection: Collection) -> Mapping[str, NDArray[np.float32]]:
+        return self._vectors[collection]
+
     def remove(self, collection: Collection, ids: Sequence[str]) -> None:
         for id_ in ids:
             self._vectors[collection].pop(id_, None)
@@ -168,6 +202,7 @@ class _MemoryVectorStore(VectorStore):
 class _MemoryTextStore(TextStore):
     def __init__(self) -> None:
         self._entries: dict[Collection, dict[str, Counter[str]]] = {item: {} for item in Collection}
+        self._ordered: dict[Collection, dict[str, tuple[str, ...]]] = {item: {} for item in Collection}
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         entries = self._entries[collection]
@@ -181,12 +216,29 @@ class _MemoryTextStore(TextStore):
                 scores[id_] += rarity * count * (_K1 + 1) / (count + norm)  # pyright: ignore[reportArgumentType]
         return [Hit(id_, float(score)) for id_, score in sorted(scores.items(), key=_best_first)[:limit]]
 
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        entries = self._ordered[collection]
+        found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
+        return [ids[: max(0, limit)] for ids in found]
+
+    def terms(self, collection: Collection) -> dict[str, list[str]]:
+        return {id_: list(held) for id_, held in self._ordered[collection].items()}
+
     def remove(self, collection: Collection, ids: Sequence[str]) -> None:
         for id_ in ids:
             self._entries[collection].pop(id_, None)
+            self._ordered[collection].pop(id_, None)
 
     def upsert(self, collection: Collection, entries: Sequence[TextEntry]) -> None:
         self._entries[collection].update((entry.id, Counter(entry.terms)) for entry in entries)
+        self._ordered[collection].update((entry.id, tuple(entry.terms)) for entry in entries)
+
+
+def _holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
+    places = range(len(held) - len(phrase) + 1)
+    return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
 
 
 def _best_first(scored: tuple[str, float]) -> tuple[float, str]:
@@ -209,8 +261,13 @@ class _MemoryReplyCache(ReplyCache):
             del self.replies[key]
         return len(dropped)
 
-    def remove_of_chunks(self, chunk_ids: Sequence[str]) -> None:
-        dropped = {key for key, reply in self.replies.items() if reply.chunk_id in set(chunk_ids)}
+    def drop_answers(self) -> None:
+        for key in [key for key in self.replies if key.split(":")[1] == "query"]:
+            del self.replies[key]
+
+    def remove_about(self, subject_ids: Sequence[str], kept: Sequence[str]) -> None:
+        subjects = set(subject_ids)
+        dropped = {key for key, reply in self.replies.items() if reply.subject_id in subjects} - set(kept)
         for key in dropped:
             del self.replies[key]
 
@@ -235,7 +292,13 @@ class MemoryStore(Store):
         self.graph = self._graph
         self.vectors = self._vectors
         self.text = self._text
+        self._curations = MemoryCurationStore(self._data.chunks, self._data.extractions)
+        self.curations = self._curations
         self.replies = self._replies
+        self.inspection = MemoryInspection(self._ids, self._data.documents, self._data.extractions, self._text.terms)
+        self._reembedding = MemoryReembedding(self._vectors.ids, self._vectors.upsert, self._raise_version)
+        self.reembedding = self._reembedding
+        self._views: dict[tuple[str, Fold], tuple[int, MemoryStore]] = {}
         self.applied: list[Changeset] = []
 
     async def apply(self, changeset: Changeset) -> int:  # noqa: D102 (an override, here and below)
@@ -246,6 +309,7 @@ class MemoryStore(Store):
         self._remove(changeset)
         self._upsert_truth(changeset)
         self._upsert_projections(changeset)
+        self._curations.apply(changeset, self._version)
         await self._replies.delete_replies("query")
         self.applied.append(changeset)
         return self._version
@@ -254,6 +318,9 @@ class MemoryStore(Store):
     async def ingest_lock(self) -> AsyncGenerator[None]:  # noqa: D102
         async with self._lock:
             yield
+
+    def view(self, filter_: Filter, fold: Fold) -> StoreView:  # noqa: D102
+        return MemoryView(lambda: self._filtered(filter_, fold))
 
     async def get_data_version(self) -> int:  # noqa: D102
         return self._version
@@ -270,16 +337,77 @@ class MemoryStore(Store):
             bytes_on_disk=0,
         )
 
+    async def clear(self) -> int:  # noqa: D102
+        self._data.clear()
+        self._curations.clear()
+        self._graph.remove(list(self._graph.entities), list(self._graph.relations))
+        for collection in Collection:
+            self._vectors.remove(collection, self._vectors.ids(collection))
+            self._text.remove(collection, list(self._text.terms(collection)))
+        self._replies.replies.clear()
+        self._version += 1
+        return self._version
+
+    async def vacuum(self) -> None:  # noqa: D102
+        return
+
+    async def backup(self, path: Path) -> None:  # noqa: D102
+        raise InvalidRequestError(f"a store in memory has no backup to write to {str(path)!r}; export it")
+
     async def close(self) -> None:  # noqa: D102
         self._is_closed = True
 
     def describe(self) -> Mapping[str, str]:  # noqa: D102
         return {"store": "memory"}
 
+    def _ids(self) -> Mapping[ScanKind, Iterable[str]]:
+        return {
+            ScanKind.DOCUMENTS: self._data.documents,
+            ScanKind.CHUNKS: self._data.chunks,
+            ScanKind.EXTRACTIONS: self._data.extractions,
+            ScanKind.ENTITY_EVIDENCE: self._data.entity_evidence,
+            ScanKind.RELATION_EVIDENCE: self._data.relation_evidence,
+            ScanKind.ENTITIES: self._graph.entities,
+            ScanKind.RELATIONS: self._graph.relations,
+            ScanKind.CHUNK_VECTORS: self._vectors.ids(Collection.CHUNKS),
+            ScanKind.ENTITY_VECTORS: self._vectors.ids(Collection.ENTITIES),
+            ScanKind.RELATION_VECTORS: self._vectors.ids(Collection.RELATIONS),
+        }
+
+    def _raise_version(self) -> int:
+        self._version += 1
+        self._replies.drop_answers()
+        return self._version
+
+    def _filtered(self, filter_: Filter, fold: Fold) -> MemoryStore:
+        """Return a store that holds what a filter leaves and nothing else."""
+        name = filter_key(filter_), fold
+        version, known = self._views.get(name, (-1, self))
+        if version != self._version:
+            known = self._copy(filter_, fold)
+            self._views[name] = self._version, known
+        return known
+
+    def _copy(self, filter_: Filter, fold: Fold) -> MemoryStore:
+        data, chunks, entities = self._data, Collection.CHUNKS, self._graph.entities
+        vectors = {item: self._vectors.all_vectors(item) for item in Collection}
+        terms = self._text.terms(chunks)
+        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self._graph.relations)
+        changeset = filtered_contents(MemoryContents(*held, vectors, terms), filter_, fold)
+        left = MemoryStore()
+        left._version = self._version
+        left._upsert_truth(changeset)
+        left._upsert_projections(changeset)
+        left._graph.date(creation_moments(changeset))
+        return left
+
     def _check(self, changeset: Changeset) -> None:
         for id_, version in changeset.expected.items():
             if self._data.version_of(id_) != version:
                 raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
+        self._curations.check(changeset.expected_rules)
+        if changeset.expected_version not in (None, self._version):
+            raise StaleChangesetError("something was committed since this was computed; compute it again")
         for id_, content_hash in changeset.expected_documents.items():
             document = self._data.documents.get(id_)
             if (document.content_hash if document else "") != content_hash:
@@ -292,7 +420,7 @@ class MemoryStore(Store):
         for id_ in changeset.removed_chunks:
             self._data.chunks.pop(id_, None)
             self._data.extractions.pop(id_, None)
-        self._replies.remove_of_chunks(changeset.removed_chunks)
+        self._replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
         self._graph.remove(changeset.removed_entities, changeset.removed_relations)
         removed = {
             Collection.CHUNKS: changeset.removed_chunks,
@@ -309,6 +437,8 @@ class MemoryStore(Store):
             known = data.documents.get(document.id, document)
             data.documents[document.id] = replace(document, created_at=known.created_at)
         data.texts.update(changeset.document_texts)
+        for id_ in changeset.removed_texts:
+            data.texts.pop(id_, None)
         data.chunks.update((chunk.id, chunk) for chunk in changeset.chunks)
         data.extractions.update((extraction.chunk_id, extraction) for extraction in changeset.extractions)
         for evidence in changeset.entity_evidence:
@@ -322,6 +452,7 @@ class MemoryStore(Store):
 
     def _upsert_projections(self, changeset: Changeset) -> None:
         self._graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()))
+        self._reembedding.note(changeset)
         for collection, batch in changeset.vectors.items():
             self._vectors.upsert(collection, batch.ids, batch.vectors)
         for collection, entries in changeset.texts.items():

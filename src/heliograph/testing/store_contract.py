@@ -22,7 +22,10 @@ from heliograph.ids import document_id
 from heliograph.models import DocumentStatus, Usage
 from heliograph.stores.base import CachedReply, DocumentQuery, Store
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.testing.curation_contract import CurationContract
 from heliograph.testing.examples import example_changeset, unit_vector
+from heliograph.testing.inspection_contract import InspectionContract
+from heliograph.testing.view_contract import ViewContract
 from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
 
@@ -46,6 +49,7 @@ class _Records:
         first = example_changeset("a.md").documents[0]
         await store.apply(Changeset(documents=(first,)))
         later = replace(first, created_at=_MOMENT, updated_at=_MOMENT, status=DocumentStatus.FAILED, error="why")
+        later = replace(later, page_starts=(0, 7, 7))
         await store.apply(Changeset(documents=(later,)))
         assert await store.records.get_documents([first.id]) == [replace(later, created_at=first.created_at)]
 
@@ -227,6 +231,22 @@ class _Search:
         assert [hit.id for hit in await store.text.search(Collection.CHUNKS, ["你好"], 3)] == [rare]
         assert await store.text.search(Collection.CHUNKS, ["esp32", 'quo"ted', "a*", "AND"], 3) == []
 
+    async def test_phrases_are_terms_one_after_the_other(self, store: Store) -> None:
+        texts = ("new york city", "york new city", "in new york")
+        ids: list[str] = []
+        for number, text in enumerate(texts):
+            changeset = example_changeset(f"{number}.md", text=text)
+            ids.append(changeset.chunks[0].id)
+            await store.apply(changeset)
+        phrases = [("new", "york"), ("city",), ("york", "city", "new"), (), ("new", '"')]
+        found = await store.text.find_phrases(Collection.CHUNKS, phrases, 10)
+        assert [sorted(found_ids) for found_ids in found] == [
+            sorted((ids[0], ids[2])), sorted(ids[:2]), [], [], [],
+        ]  # fmt: skip
+        (few,) = await store.text.find_phrases(Collection.CHUNKS, [("new",)], 2)
+        assert len(few) == 2
+        assert await store.text.find_phrases(Collection.CHUNKS, [("new",)], 2) == [few]
+
     async def test_full_text_forgets_what_is_removed(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["Only Here"])
         await store.apply(changeset)
@@ -243,7 +263,7 @@ class _Replies:
         reply = CachedReply("default:extract:1", "text", "model", Usage(1, 2), _MOMENT, "chunk-1")
         await store.replies.put_reply(reply)
         await store.replies.put_reply(replace(reply, text="newer"))
-        await store.replies.put_reply(replace(reply, key="mix:keywords:2", chunk_id=""))
+        await store.replies.put_reply(replace(reply, key="mix:keywords:2", subject_id=""))
         assert await store.replies.get_reply(reply.key) == replace(reply, text="newer")
         assert await store.replies.delete_replies("extract") == 1
         assert await store.replies.get_reply(reply.key) is None
@@ -265,7 +285,7 @@ class _Replies:
         assert await store.replies.get_reply("mix:keywords:1") is not None
 
 
-class StoreContract(_Records, _Graph, _Search, _Replies):
+class StoreContract(_Records, _Graph, _Search, _Replies, InspectionContract, CurationContract, ViewContract):
     """What every store must do."""
 
     async def test_every_commit_raises_the_data_version(self, store: Store) -> None:

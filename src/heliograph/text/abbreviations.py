@@ -1,8 +1,10 @@
 """Abbreviations that a text introduces: "Message Queuing Telemetry Transport (MQTT)", "MQTT（消息队列遥测传输）".
 
-In Latin letters the long form is found by matching the letters of the short one backwards through the words before it
-(Schwartz and Hearst, "A simple algorithm for identifying abbreviation definitions in biomedical text", 2003). Chinese
-has no initials to match, so there the long form is the name or noun phrase that touches the bracket.
+In Latin letters the initials of all words of the long form but small ones must stand in the short form in order, and
+nothing else may, but for letters from inside these words. That is stricter than matching letters backwards (Schwartz
+and Hearst, "A simple algorithm for identifying abbreviation definitions in biomedical text", 2003), which takes
+"Management and Budget" for OMB. Chinese has no initials to match, so there the long form is the name or noun phrase
+that touches the bracket.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 
 from heliograph.text.language import HAN
 from heliograph.text.phrases import NameSpan, Phrase, SentenceReading
+from heliograph.text.word_lists import word_list
 
 __all__ = ["Abbreviation", "find_abbreviations"]
 
@@ -20,6 +23,10 @@ _SHORT = r"[A-Z][A-Za-z0-9&/.-]{1,11}"
 _SHORT_IN_BRACKETS = re.compile(rf"[ ]?[(（]({_SHORT})(?:s)?[)）]")
 _LONG_IN_BRACKETS = re.compile(rf"(?<![\w-])({_SHORT})[ ]?[(（]([^()（）\n]{{4,80}})[)）]")
 _WORD = re.compile(r"[^\s]+")
+_PART = re.compile(r"[^\W_]+")
+# No name goes on across these: other brackets, ends of clauses, addresses.
+_NOT_IN_NAMES = re.compile(r"[()\[\]{}|;:=<>\n\"“”]|[,.!?](?=\s)|https?|\S*/\S*/\S*")
+_SMALL = word_list("small_words")
 _HAN_NAME = re.compile(rf"[{HAN}][{HAN}\w]{{1,19}}")
 _LOOK_BACK = 160
 _MOST_WORDS = 10
@@ -53,7 +60,8 @@ def _in_sentence(text: str, sentence: SentenceReading) -> Iterator[Abbreviation]
     for match in _SHORT_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
         start = _long_form_start(text, sentence.start, match, parts)
         if start >= 0 and _is_short_form(match.group(1)):
-            yield Abbreviation(match.span(1), (start, match.start()))
+            is_possessive = text.endswith(("'s", "’s"), start, match.start())
+            yield Abbreviation(match.span(1), (start, match.start() - 2 * is_possessive))
     for match in _LONG_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
         long = match.group(2)
         is_long = _HAN_NAME.fullmatch(long) or _matched_start(match.group(1), long) == 0
@@ -101,21 +109,54 @@ def _chinese_form_start(parts: Mapping[int, _Part], end: int) -> int:
 
 
 def _matched_start(short: str, long: str) -> int:
-    """Return where in `long` the words begin whose letters spell `short`, or -1.
+    """Return where in `long` the words begin that `short` stands for, or -1.
 
-    Read backwards, every letter of the short form must occur in order, the first one at the start of a word.
+    They are the fewest words at its end whose initials spell the short form; failing that, the fewest whose initials
+    all stand in it in order, with letters from inside the words between them ("CARICOM", "TWh").
     """
-    place = len(long)
-    letters = [character.lower() for character in short if character.isalnum()]
-    lower = long.lower()
-    for index in range(len(letters) - 1, -1, -1):
-        place = lower.rfind(letters[index], 0, place)
-        while index == 0 and place > 0 and lower[place - 1].isalnum():
-            place = lower.rfind(letters[index], 0, place)
-        if place < 0:
-            return -1
-    is_longer = len(long) - place > len(short) and short.lower() not in lower[place:].split()
-    return place if is_longer and _has_enough_words(long[place:]) else -1
+    blank = max((match.end() for match in _NOT_IN_NAMES.finditer(long)), default=0)
+    long = " " * blank + long[blank:]
+    letters = "".join(character.lower() for character in short if character.isalnum())
+    words = [(match.start(), match.group().lower()) for match in _PART.finditer(long)]
+    if not letters or short.lower() in {word for _, word in words}:
+        return -1
+    for inner in (False, True):
+        for first in range(len(words) - 1, -1, -1):
+            start, word = words[first]
+            is_whole = start == 0 or not (long[start - 1].isalnum() or long[start - 1] in "-'’")
+            is_start = is_whole and word[0] == letters[0] and (word not in _SMALL or first == 0)
+            if is_start and _spells(letters, [word for _, word in words[first:]], inner=inner):
+                is_longer = len(long) - start > len(short)
+                return start if is_longer and _has_enough_words(long[start:]) else -1
+    return -1
+
+
+def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
+    """Return whether the words' initials make up the letters; small words may be passed over.
+
+    Args:
+        letters: What is to be spelled, in lower case.
+        words: At most about ten words, in lower case.
+        inner: Whether letters from inside a word may follow its initial.
+    """
+    reached = {0}
+    for word in words:
+        after = {end for place in reached if place < len(letters) for end in _ends(letters, place, word, inner=inner)}
+        reached = after | reached if word in _SMALL else after
+        if not reached:
+            return False
+    return len(letters) in reached
+
+
+def _ends(letters: str, place: int, word: str, *, inner: bool) -> list[int]:
+    """Return up to where the letters from `place` on can be taken from the word, its initial first."""
+    if letters[place] != word[0]:
+        return []
+    ends = [place + 1]
+    at = 1
+    while inner and ends[-1] < len(letters) and (at := word.find(letters[ends[-1]], at) + 1):
+        ends.append(ends[-1] + 1)
+    return ends
 
 
 def _has_enough_words(long: str) -> bool:

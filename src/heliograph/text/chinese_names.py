@@ -131,7 +131,8 @@ def _last_part(run: list[TaggedWord], first: int) -> int:
         if run[index].tag in {"PER", "nw"} or length > _LONGEST_NAME:
             break
         is_same_place = tag == "LOC" and run[index].tag == "LOC" and last == index - 1
-        closes = _closing_type(run[index].text)
+        # "伊朗 东南部" is a part of a place, not a body.
+        closes = "" if run[index].tag == "f" else _closing_type(run[index].text)
         # "MQTT 协议" is known as "MQTT".
         is_product = closes == "artifact" and not _HAN.search(run[first].text)
         if is_same_place or (closes and not is_product and not _is_general(run, first, index)):

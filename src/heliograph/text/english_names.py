@@ -3,14 +3,16 @@
 A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_words`) grow into longer ones across
 particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3"). Titles
 and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister" are no
-names. Limits: in German, which gives every noun a capital, nouns come out as names.
+names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
 """
 
 from __future__ import annotations
 
 import re
 
+from heliograph.text.german_names import is_german_noun
 from heliograph.text.language import function_words, stop_words
+from heliograph.text.lines import is_own_line
 from heliograph.text.name_cues import (
     CALENDAR,
     COMMON_WORDS,
@@ -19,6 +21,7 @@ from heliograph.text.name_cues import (
     GIVEN_NAMES,
     INNER_PARTICLES,
     JOINED_AFTER_POSSESSIVE,
+    LOCATION_WORDS,
     OF_WORDS,
     ORGANIZATION_WORDS,
     PLACES,
@@ -45,8 +48,13 @@ _PEOPLES = PLACES | DEMONYMS
 _JOINED_BY_AND = frozenset(
     {"department", "ministry", "institute", "office", "bureau", "committee", "faculty", "school"}
 )
+_BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | {"expedition", "church", "act"}
+_AGREEMENTS = frozenset({"convention", "treaty", "agreement", "protocol", "declaration", "accord", "pact", "summit"})
+_BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
+_INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
 _NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
+_MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
 _MOST_WORDS = 8
 _MOST_TOKENS = 24
 _LONGEST_NAME = 100
@@ -61,8 +69,9 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
         if not tokens[index].is_name:
             index += 1
             continue
-        last = _grow(tokens, index)
-        if name := _named(text, tokens, index, last, evidence):
+        last = _grow(text, tokens, index)
+        is_noun = evidence.language == "de" and is_german_noun([token.text for token in tokens], index, last)
+        if not is_noun and (name := _named(text, tokens, index, last, evidence)):
             names.append(name)
         index = last + 1
     return names
@@ -72,10 +81,13 @@ def _continues(tokens: list[NameToken], index: int) -> bool:
     return index < len(tokens) and tokens[index].is_name
 
 
-def _grow(tokens: list[NameToken], first: int) -> int:
+def _grow(text: str, tokens: list[NameToken], first: int) -> int:
     """Return the index of the last token of the name that begins at `first`."""
     last = first
     while last - first < _MOST_TOKENS and (following := _next_part(tokens, first, last)) > last:
+        line_end = text.find("\n", tokens[last].end, tokens[following].start)
+        if line_end >= 0 and is_own_line(text, line_end):
+            break
         last = following
     return last
 
@@ -101,7 +113,7 @@ def _across_mark(tokens: list[NameToken], last: int) -> int:
     if mark in _QUOTES:
         return last + 4 if _is_nickname_end(tokens, last + 3) else 0
     belongs = (
-        mark == "&"
+        (mark == "&" and tokens[last + 2].lower not in GIVEN_NAMES)
         or (mark == "." and (word in _ABBREVIATED or _DOTTED.fullmatch(word) is not None))
         or (mark == "," and tokens[last + 2].lower in _SUFFIXES)
     )
@@ -117,22 +129,36 @@ def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
     """Return the index of the word after a particle that belongs to the name, or 0."""
     particle = tokens[last + 1].text
     following = last + 2
-    if particle in {"of", "de", "von", "van"} and following < len(tokens):
-        following += tokens[following].text in {"the", "la", "las", "los", "der", "den"}
+    if particle in _BEFORE_ARTICLES and following < len(tokens):
+        following += tokens[following].text in _INNER_ARTICLES
     if not _continues(tokens, following):
         return 0
     if particle in INNER_PARTICLES:
         return following
+    if is_identifier(tokens[last].text):
+        return 0
+    if particle == "and" and last == first and _is_one_body(tokens, first, following):
+        return following
     return following if _joins(particle, [token.lower for token in tokens[first : last + 1]]) else 0
 
 
+def _is_one_body(tokens: list[NameToken], first: int, second: int) -> bool:
+    """Return whether "and" joins two words to one name: "the Lewis and Clark Expedition"."""
+    if first == 0 or tokens[first - 1].lower != "the" or tokens[first].lower in _BODIES or tokens[first].text.isupper():
+        return False
+    last = second
+    while _continues(tokens, last + 1) and last - second < _MOST_WORDS:
+        last += 1
+    return last > second and tokens[last].lower in _BODIES
+
+
 def _joins(particle: str, words: list[str]) -> bool:
-    """Return whether a name of these words goes on across "of", "for" or "and"."""
+    """Return whether a name of these words goes on across "of", "for", "on" or "and"."""
     if particle == "of":
         is_plain_word = len(words) == 1 and words[0] not in _PEOPLES and words[0] not in GIVEN_NAMES
-        return is_plain_word or words[-1] in OF_WORDS
-    if particle == "for":
-        return words[-1] in ORGANIZATION_WORDS
+        return is_plain_word or words[-1] in OF_WORDS or words[-1] in _MONARCH_NUMBERS
+    if particle in {"for", "on"}:
+        return words[-1] in ORGANIZATION_WORDS or words[-1] in _AGREEMENTS
     return particle == "and" and not _JOINED_BY_AND.isdisjoint(words) and ("of" in words or "for" in words)
 
 
@@ -186,12 +212,17 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
     start, are_roles = first, True
     for index in range(first, last):
         word, following = tokens[index].lower, tokens[index + 1]
-        are_roles = are_roles and word in _BEFORE_GIVEN_NAME
+        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
         if word in STRIPPED_TITLES and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start
+
+
+def _is_profession(word: str) -> bool:
+    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
+    return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
 
 
 def _with_year(tokens: list[NameToken], first: int, last: int) -> int:

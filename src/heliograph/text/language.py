@@ -10,6 +10,7 @@ Russian, and Persian from Arabic, only by letters that the larger language does 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 
 from heliograph.text.word_lists import word_list
@@ -94,8 +95,10 @@ def _by_telling_letters(language: str, sample: str, letters: int) -> str:
 
 
 def _latin_language(sample: str) -> str:
-    words = [word.casefold() for word in _WORD.findall(sample)]
-    counts = {language: sum(word in stop_words(language) for word in words) for language in LATIN_LANGUAGES}
+    words = Counter(word.casefold() for word in _WORD.findall(sample))
+    counts = {
+        language: sum(words[word] for word in words.keys() & stop_words(language)) for language in LATIN_LANGUAGES
+    }
     best = max(counts, key=lambda code: counts[code])
     is_clear = counts[best] >= _LEAST_FUNCTION_WORDS and counts[best] > _LEAD_OVER_ENGLISH * counts["en"]
     return best if is_clear else "en"

@@ -69,8 +69,10 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
     words = [word.strip(".,") or word for word in name.lower().split()]
     if not words:
         return "unknown"
-    if is_titled or words[0] in KEPT_TITLES:
+    if is_titled:
         return "person"
+    if words[0] in KEPT_TITLES:
+        return _by_head(words) or "person"
     by_words = _by_head(words) or _place_or_person(words, name) or _by_inner_word(words)
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"

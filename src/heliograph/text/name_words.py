@@ -8,15 +8,20 @@ no common word is known that looks like it. Months and days that stand for a dat
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from heliograph.text.case_prior import is_usually_lower
 from heliograph.text.language import HAN, detect_language, stop_words
 from heliograph.text.name_cues import (
     CALENDAR,
+    CHINESE_FAMILY_NAMES,
     COMMON_WORDS,
     FILE_SUFFIXES,
     GIVEN_NAMES,
+    KEPT_TITLES,
+    LOCATION_WORDS,
+    ORGANIZATION_WORDS,
     PLACES,
     SHOUTED_WORDS,
     STRIPPED_TITLES,
@@ -35,17 +40,18 @@ _TOKEN = re.compile(
 _WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
 _INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
 _MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
-_QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
+_QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 _OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
+_PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
+_BODIES = LOCATION_WORDS | ORGANIZATION_WORDS
 _SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
 _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
-_SAMPLED_TEXTS = 16
 _SAMPLE_LENGTH = 1000
 
 
@@ -56,23 +62,27 @@ class CaseEvidence:
     Attributes:
         lower: Words seen in lower case.
         capitalised: Words seen with a capital after another word.
-        function_words: Stop words of English and of the texts' own language.
+        function_words: Stop words of English and of the text's own language.
+        language: The text's main language.
     """
 
     lower: frozenset[str]
     capitalised: frozenset[str]
     function_words: frozenset[str]
+    language: str = "en"
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> CaseEvidence:
-        """Gather the evidence of texts that belong together, such as the chunks of one document."""
-        lower: set[str] = set()
-        capitalised: set[str] = set()
-        for text in texts:
-            lower.update(word for word in _WORDS.findall(text) if word.islower())
-            capitalised.update(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        language = detect_language("\n".join(text[:_SAMPLE_LENGTH] for text in texts[:_SAMPLED_TEXTS]))
-        return cls(frozenset(lower), frozenset(capitalised), stop_words("en") | stop_words(language))
+    def of(cls, text: str) -> CaseEvidence:
+        """Gather the evidence of a text."""
+        lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
+        capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
+        language = detect_language(text[:_SAMPLE_LENGTH])
+        return cls(lower, capitalised, _grammar(language), language)
+
+
+@cache
+def _grammar(language: str) -> frozenset[str]:
+    return stop_words("en") | stop_words(language)
 
 
 @dataclass(slots=True)
@@ -101,7 +111,7 @@ def name_tokens(text: str, start: int, end: int, evidence: CaseEvidence) -> list
 
 def is_identifier(word: str) -> bool:
     """Return whether a word is made like a name of code or a product: `ESP32-S3`, `mqtt_connect`, `iPhone`, `a.py`."""
-    if len(word) < 2 or _QUANTITY.fullmatch(word):
+    if len(word) < 2 or (word.isalpha() and word[1:].islower()) or _QUANTITY.fullmatch(word):
         return False
     if "_" in word.strip("_") or _CAMEL.fullmatch(word) or word.endswith(("++", "#")):
         return True
@@ -144,16 +154,27 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
     """Judge a capital at the start of a sentence, where it proves nothing by itself."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
-    if lower in STRIPPED_TITLES or base.lower() in GIVEN_NAMES or base.lower() in PLACES:
+    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in GIVEN_NAMES or base.lower() in PLACES:
         return True
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
+        is_known = is_known or _is_title_case(tokens, index)
         goes_on = following.lower() not in evidence.function_words and following.lower() not in STRIPPED_TITLES
         return is_known and following[:1].isupper() and goes_on
-    if lower in evidence.lower or lower.endswith(("ly", "ing", "ed")):
-        return base in evidence.capitalised
+    if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
+        return base in evidence.capitalised or _is_title_case(tokens, index)
     return True
+
+
+def _is_title_case(tokens: list[NameToken], index: int) -> bool:
+    """Return whether the next word makes this one a name: "Human Flow", "Windy Hill"; not "Singer Adele"."""
+    if index + 1 >= len(tokens) or tokens[index].end == tokens[index + 1].start:
+        return False
+    word = tokens[index + 1].text
+    if not word[0].isupper() or not word.isalpha() or word.isupper() or len(word) < 3 or word.lower() in _PERSONS:
+        return False
+    return is_usually_lower(word) or word.lower() in _BODIES
 
 
 def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
@@ -162,6 +183,9 @@ def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
         if index > 0 and tokens[index - 1].is_name and not _is_lower(tokens, index + 1):
             return True
         return _is_dot(tokens, index + 1) and index + 2 < len(tokens) and tokens[index + 2].text[0].isupper()
+    if index > 0 and index + 1 < len(tokens) and tokens[index + 1].text.istitle():
+        # "at Y Combinator", but not "B" in "plan B".
+        return True
     return _is_dot(tokens, index + 1) or (index > 0 and tokens[index - 1].is_name)
 
 

@@ -52,4 +52,4 @@ def name_to_entity_id(name: str) -> str:
 @lru_cache(maxsize=65_536)
 def names_to_relation_id(name: str, other: str) -> str:
     """Return the id of the undirected relation between the entities that two names stand for."""
-    return relation_id(entity_key(name), entity_key(other))
+    return relation_id(name_to_entity_id(name), name_to_entity_id(other))

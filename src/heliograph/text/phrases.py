@@ -9,13 +9,15 @@ No chat model, no state: the same text gives the same names.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.text.chinese import TaggedWord, tag_words
 from heliograph.text.chinese_names import chinese_names, chinese_phrases
+from heliograph.text.code_names import code_names
 from heliograph.text.english_names import latin_names
 from heliograph.text.language import HAN, is_chinese
+from heliograph.text.lines import is_own_line
 from heliograph.text.name_cues import CALENDAR, COMMON_WORDS, STRUCTURE_WORDS
 from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.name_words import CaseEvidence, is_identifier
@@ -29,7 +31,7 @@ _NOT_PROSE = re.compile(
 )
 _MARKED = re.compile(
     r"《(?P<work>[^《》\n]{1,60})》|“(?P<quote>[^“”\n]{2,60})”|\"(?P<plain>[^\"\n]{2,60})\"|「(?P<corner>[^「」\n]{2,40})」"
-    r"|『(?P<double>[^『』\n]{2,40})』|«(?P<angle>[^«»\n]{2,60})»|\*\*(?P<bold>[^*\n]{2,60})\*\*|`(?P<code>[^`\n]{2,60})`"
+    r"|『(?P<double>[^『』\n]{2,40})』|«(?P<angle>[^«»\n]{2,60})»|(?<![\w*])\*\*(?P<bold>[^*\s][^*\n]{0,58}[^*\s])\*\*(?![\w*])|`(?P<code>[^`\n]{2,60})`"
 )
 _MARKED_WORDS = re.compile(r"[\w][\w'’.+#-]*")
 _ENDS_SENTENCE = re.compile(r"[.!?,;:。！？，；：…]")
@@ -89,26 +91,36 @@ def content_phrases(text: str) -> list[str]:
 
 
 def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
-    """Read texts that belong together, such as the chunks of one document.
-
-    How one text writes a word tells whether another's sentence begins with a name, so what comes out for a text
-    depends on its company.
+    """Read texts; what comes out for one does not depend on the others, together they are read faster.
 
     Returns:
         One list of sentences per text, in order; empty for a text of white space.
     """
     prose = [_NOT_PROSE.sub(lambda match: " " * len(match.group()), text) for text in texts]
-    evidence = CaseEvidence.of(prose)
-    spans = [sentence_spans(text) for text in texts]
+    spans = [_sentences(text) for text in texts]
     tagged = _tag_chinese(prose, spans)
+    return [_read_text(number, text, spans[number], tagged) for number, text in enumerate(prose)]
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    """Return the sentences; a first line that ends early of its own will is one, since it is a title."""
+    spans = sentence_spans(text)
+    line_end = text.find("\n")
+    if not spans or not spans[0][0] < line_end < spans[0][1] or not is_own_line(text, line_end):
+        return spans
+    (start, end), rest = spans[0], spans[1:]
+    first, second = text[start:line_end].rstrip(), text[line_end:end].lstrip()
+    return [(start, start + len(first)), (end - len(second), end), *rest]
+
+
+def _read_text(
+    number: int, text: str, spans: Sequence[tuple[int, int]], tagged: Mapping[tuple[int, int], list[TaggedWord]]
+) -> list[SentenceReading]:
+    evidence = CaseEvidence.of(text)
+    marked = spans_within(_marked_terms(text, evidence), spans)
     return [
-        [
-            _read_sentence(text, start, end, evidence, marked, tagged.get((number, start)))
-            for (start, end), marked in zip(
-                spans[number], spans_within(_marked_terms(text, evidence), spans[number]), strict=True
-            )
-        ]
-        for number, text in enumerate(prose)
+        _read_sentence(text, start, end, evidence, inside, tagged.get((number, start)))
+        for (start, end), inside in zip(spans, marked, strict=True)
     ]
 
 
@@ -167,7 +179,7 @@ def phrases_outside(phrases: Iterable[Phrase], names: Sequence[NameSpan]) -> Ite
 
 
 def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
-    terms: list[NameSpan] = []
+    terms = code_names(text)
     for match in _MARKED.finditer(text):
         mark = match.lastgroup or ""
         written = match.group(mark)
@@ -192,7 +204,9 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
         return ""
     if _HAN.search(term):
         return "concept" if len(term) <= _LONGEST_HAN_TERM and not _ENDS_SENTENCE.search(term) else ""
-    return _quoted_type(words, evidence)
+    kind = _quoted_type(words, evidence)
+    # What is set in bold is a term of the text, what is quoted may be the title of a work.
+    return "concept" if kind == "content" and mark == "bold" else kind
 
 
 def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:

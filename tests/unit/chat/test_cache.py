@@ -30,7 +30,7 @@ async def test_cache_keeps_a_reply_and_gives_it_again(
 ) -> None:
     inner = FakeChatModel("said")
     model = CachedChatModel(inner, replies)
-    request = make_request("ask", purpose, chunk_id="chunk-1")
+    request = make_request("ask", purpose, subject_id="chunk-1")
     new = await model.complete(request)
     again = await model.complete(request)
     assert len(inner.requests) == 1
@@ -38,7 +38,7 @@ async def test_cache_keeps_a_reply_and_gives_it_again(
     assert again == replace(new, from_cache=True)
     assert new.cache_key.startswith(f"default:{purpose.value}:")
     kept = replies.kept[new.cache_key]
-    assert (kept.text, kept.model, kept.usage, kept.chunk_id) == ("said", "fake", new.usage, "chunk-1")
+    assert (kept.text, kept.model, kept.usage, kept.subject_id) == ("said", "fake", new.usage, "chunk-1")
 
 
 async def test_cache_does_not_keep_answers(replies: Any, make_request: MakeRequest) -> None:
@@ -92,7 +92,7 @@ async def test_cache_key_covers_all_that_decides_a_reply(replies: Any) -> None:
 
 async def test_cache_key_does_not_depend_on_the_chunk(replies: Any, make_request: MakeRequest) -> None:
     model = CachedChatModel(FakeChatModel("said"), replies)
-    keys = {(await model.complete(make_request(purpose=Purpose.EXTRACT, chunk_id=chunk))).cache_key for chunk in "ab"}
+    keys = {(await model.complete(make_request(purpose=Purpose.EXTRACT, subject_id=chunk))).cache_key for chunk in "ab"}
     assert len(keys) == 1
 
 

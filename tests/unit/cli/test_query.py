@@ -76,7 +76,7 @@ def test_query_json_has_nothing_else_on_standard_output(story: World) -> None:
 def test_query_passes_its_options_on(story: World) -> None:
     story.chat = chat()
     story.run(
-        *("query", QUESTION, "--hl", "light house", "--hl", "time", "--ll", "Tobias Fenn"),
+        *("query", QUESTION, "--mode", "mix", "--hl", "light house", "--hl", "time", "--ll", "Tobias Fenn"),
         *("--response-type", "One Word", "--user-prompt", "Be brief.", "--top-k", "3", "--chunk-top-k", "1"),
     )
     request = story.chat.requests[-1]

@@ -9,8 +9,8 @@ from heliograph import __version__
 from heliograph.cli import checks
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ModelUnavailable, NotFoundError
-from heliograph.settings import ChatSettings, EmbeddingSettings
-from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
+from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker
 
 from .conftest import World
 
@@ -170,3 +170,30 @@ def test_verbose_shows_the_log_and_tracebacks(story: World) -> None:
 
 def test_stores_of_the_tests_stay_in_their_folder(story: World) -> None:
     assert all(Path(item.store.data_dir) == Path("heliograph_data") for item in story.settings)
+
+
+@pytest.mark.parametrize(
+    ("scores", "failure", "state"),
+    [((1.0, 0.0), None, "ok"), ((0.0, 1.0), None, "warn"), ((1.0, 0.0), ModelUnavailable("refused"), "fail")],
+)
+def test_doctor_asks_the_reranker(
+    well: World,
+    monkeypatch: pytest.MonkeyPatch,
+    scores: tuple[float, float],
+    failure: ModelUnavailable | None,
+    state: str,
+) -> None:
+    model = FakeReranker(lambda _, text: scores["Mars" not in text])
+    if failure:
+        model.fail_next(failure)
+    asked: list[RerankSettings] = []
+
+    async def build(settings: RerankSettings) -> FakeReranker:
+        asked.append(settings)
+        return model
+
+    monkeypatch.setattr(checks, "build_reranker", build)
+    assert findings(well)["reranker"]["state"] == state
+    assert model.is_closed
+    assert asked[0].max_retries == 0
+    assert asked[0].timeout_seconds <= 15

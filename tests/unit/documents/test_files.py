@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.documents.files import find_files
+from heliograph.documents.files import FileFilter, find_files
 from heliograph.errors import IngestError
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name in ("b.md", "a.TXT", "c.markdown", "d.pdf", ".hidden.md", "sub/e.md", ".git/f.md", "sub/deep/g.txt"):
+    for name in ("b.md", "a.TXT", "c.markdown", "d.bin", ".hidden.md", "sub/e.md", ".git/f.md", "sub/deep/g.txt"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("text")
@@ -26,8 +26,8 @@ def test_folder_is_walked_in_order_without_hidden_and_other_files(folder: Path) 
 
 
 def test_given_files_are_taken_whatever_their_ending(folder: Path) -> None:
-    given = [folder / "d.pdf", str(folder / ".hidden.md")]
-    assert names(folder, find_files(given)) == ["d.pdf", ".hidden.md"]
+    given = [folder / "d.bin", str(folder / ".hidden.md")]
+    assert names(folder, find_files(given)) == ["d.bin", ".hidden.md"]
 
 
 def test_file_reached_twice_is_returned_once(folder: Path) -> None:
@@ -49,3 +49,29 @@ def test_missing_path_is_named(folder: Path) -> None:
 
 def test_no_path_gives_no_file() -> None:
     assert find_files([]) == []
+
+
+def test_patterns_choose_among_the_files_of_a_folder(folder: Path) -> None:
+    assert names(folder, find_files([folder], FileFilter(include=["*.bin", "sub/**"]))) == [
+        "d.bin",
+        "sub/deep/g.txt",
+        "sub/e.md",
+    ]
+    assert names(folder, find_files([folder], FileFilter(exclude=["deep/", "*.md"]))) == ["a.TXT", "c.markdown"]
+    assert names(folder, find_files([folder / "a.TXT"], FileFilter(exclude=["*"]))) == ["a.TXT"]
+
+
+def test_folder_named_like_a_file_is_walked(folder: Path) -> None:
+    (folder / "x.pdf").mkdir()
+    (folder / "x.pdf" / "in.md").write_text("text")
+    assert "x.pdf/in.md" in names(folder, find_files([folder]))
+
+
+def test_odd_names_are_found(folder: Path) -> None:
+    (folder / "new\nline.md").write_text("text")
+    assert "new\nline.md" in names(folder, find_files([folder]))
+
+
+def test_path_that_cannot_be_one_is_refused() -> None:
+    with pytest.raises(IngestError, match="no file or folder"):
+        find_files(["nul\0byte"])

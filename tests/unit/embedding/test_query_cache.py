@@ -54,3 +54,12 @@ async def test_failure_is_not_kept() -> None:
         await cached.embed(["a"], "query")
     replies = await asyncio.gather(*(cached.embed(["a"], "query") for _ in range(3)))
     assert all(np.array_equal(reply.vectors, replies[0].vectors) for reply in replies)
+
+
+async def test_what_was_cleared_is_asked_again() -> None:
+    fake = FakeEmbeddingModel()
+    cached = QueryCachedEmbeddingModel(fake)
+    await cached.embed(["a"], "query")
+    cached.clear()
+    await cached.embed(["a"], "query")
+    assert [texts for _, texts in fake.calls] == [("a",), ("a",)]

@@ -2,11 +2,21 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from heliograph import AsyncHeliograph, Heliograph, NewDocument, Outcome, QueryParam, Settings
-from heliograph.errors import InvalidRequestError, ModelUnavailable, SchemaMismatch, SettingsError, StoreUnavailable
+from heliograph.errors import (
+    IngestError,
+    InvalidRequestError,
+    ModelUnavailable,
+    SchemaMismatch,
+    SettingsError,
+    StoreUnavailable,
+)
+from heliograph.models import DocumentStatus
+from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 NOTES = "# Gateway\n\nThe Lantern forwards readings over MQTT. Daniel Okafor approves every TLS Certificate."
@@ -88,7 +98,7 @@ async def test_chat_model_extracts_and_answers(tmp_path: Path, embedding: FakeEm
         await kb.insert(NOTES, sources=["gateway.md"])
         answer = await kb.query("What is the Lantern?")
         assert answer.is_generated
-        assert answer.text == "The Lantern is a gateway [1]."
+        assert answer.text == "The Lantern is a gateway [1].\n\n### References\n\n- [1] gateway.md"
         assert [entity.name for entity in await kb.entities()] == ["Lantern"]
         assert kb.usage().total.calls == len(chat.requests)
         cached = await kb.query("What is the Lantern?")
@@ -178,3 +188,49 @@ async def test_questions_may_be_asked_while_documents_go_in(kb: AsyncHeliograph)
     for _ in range(10):
         assert (await kb.query_data("What does the Lantern forward?"))["status"] == "success"
     assert (await inserting).count(Outcome.PROCESSED) == 30
+
+
+async def test_deletion_by_a_filter_that_says_nothing_deletes_nothing(kb: AsyncHeliograph) -> None:
+    await kb.insert([NOTES, "Gwen Tully visits Aldermoor."], metadata=[{"team": "north"}, {"team": "south"}])
+    for nothing in ({}, {"and": []}, [], "team=north"):
+        with pytest.raises(InvalidRequestError):
+            await kb.delete_matching(filter=nothing)  # pyright: ignore[reportArgumentType]
+    assert (await kb.stats()).documents[DocumentStatus.PROCESSED] == 2
+    deleted = await kb.delete_matching(filter={"team": "south"})
+    assert len(deleted.deleted) == 1
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [{"filter": {"a": 1}}, {"filter": {}}, {"sort": "size"}, {"offset": -1}, {"limit": -1}, {"source_prefix": 5}],
+)
+def test_document_query_refuses_what_cannot_be_served(conditions: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError):
+        DocumentQuery(**conditions)
+
+
+async def test_url_that_is_a_path_reads_no_file(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    file = tmp_path / "private.md"
+    file.write_text("A secret.", encoding="utf-8")
+    for path in (str(file), "", "private.md"):
+        with pytest.raises(InvalidRequestError, match="is not a URL"):
+            await kb.insert_url(path)
+    (result,) = (await kb.insert_url(f"file://{file}")).results
+    assert isinstance(result.error, IngestError)
+    assert not (await kb.documents()).documents
+
+
+async def test_empty_path_is_not_the_working_directory(kb: AsyncHeliograph) -> None:
+    with pytest.raises(IngestError, match="a path is empty"):
+        await kb.insert_files([""])
+
+
+@pytest.mark.parametrize("documents", [None, 5, {}, {"text": "A tide."}])
+async def test_documents_of_no_known_kind_are_refused(kb: AsyncHeliograph, documents: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="documents must be"):
+        await kb.insert(documents)
+
+
+async def test_metadata_of_one_document_must_be_in_a_list(kb: AsyncHeliograph) -> None:
+    with pytest.raises(InvalidRequestError, match="metadata must be a list"):
+        await kb.insert("A tide.", metadata={"team": "north"})  # pyright: ignore[reportArgumentType]

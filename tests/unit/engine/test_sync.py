@@ -24,11 +24,17 @@ def _methods(owner: type) -> dict[str, object]:
     return {name: item for name, item in vars(owner).items() if not name.startswith("_") and callable(item)}
 
 
+# What a view gives is read with `await`.
+ASYNC_ONLY = {"view"}
+
+
 def test_both_faces_have_the_same_methods_and_arguments() -> None:
     for name, method in _methods(AsyncHeliograph).items():
+        if name in ASYNC_ONLY:
+            continue
         other = _methods(Heliograph)[name]
         assert list(inspect.signature(method).parameters) == list(inspect.signature(other).parameters), name
-    assert set(_methods(Heliograph)) == set(_methods(AsyncHeliograph))
+    assert set(_methods(Heliograph)) == set(_methods(AsyncHeliograph)) - ASYNC_ONLY
 
 
 def test_document_goes_in_and_answers_come_out(kb: Heliograph) -> None:
@@ -70,7 +76,7 @@ def test_stream_left_early_cancels_the_call(tmp_path: Path) -> None:
     with Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32), chat=chat) as kb:
         kb.insert(TEXT, sources=["a.md"])
         for piece in kb.query_stream("What does the Lantern forward?", QueryParam(mode="naive")):
-            assert piece == "word "
+            assert piece.strip() == "word"
             break
 
 

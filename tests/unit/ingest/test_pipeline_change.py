@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.errors import ModelUnavailable
+from heliograph.chat.cache import CachedChatModel
 from heliograph.ids import document_id
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
@@ -136,15 +136,34 @@ async def test_description_of_many_fragments_is_summarised_and_kept_while_they_l
     assert ann.description == "Ann in short."
 
 
-async def test_delete_joins_the_description_when_the_chat_model_is_down(store: MemoryStore) -> None:
+async def test_delete_calls_no_chat_model(store: MemoryStore) -> None:
     chat = FakeChatModel("Ann in short.")
     pipeline = make_pipeline(store, chat=chat, settings=IngestSettings(summary_fragments=3))
     documents = [NewDocument(f"Ann (person): Fact {number}.", f"{number}") for number in range(4)]
     report = await pipeline.insert(documents)
-    chat.fail_next(*(ModelUnavailable("the service is down") for _ in range(9)))
+    asked = len(chat.requests)
     await pipeline.delete([report.results[0].id])
     (ann,) = await store.graph.get_entities([name_to_entity_id("Ann")])
     assert sorted(ann.description.split("<SEP>")) == ["Fact 1.", "Fact 2.", "Fact 3."]
+    assert len(chat.requests) == asked
+
+
+async def test_delete_brings_back_the_description_from_before_and_forgets_what_was_said_since(
+    store: MemoryStore,
+) -> None:
+    chat = FakeChatModel([f"Ann, version {number}." for number in range(9)])
+    pipeline = make_pipeline(
+        store, chat=CachedChatModel(chat, store.replies), settings=IngestSettings(summary_fragments=3)
+    )
+    await pipeline.insert([NewDocument(f"Ann (person): Fact {number}.", f"{number}") for number in range(3)])
+    (before,) = await store.graph.get_entities([name_to_entity_id("Ann")])
+    report = await pipeline.insert([NewDocument("Ann (person): Fact 3.", "3")])
+    asked = len(chat.requests)
+    assert (await store.graph.get_entities([name_to_entity_id("Ann")]))[0].description != before.description
+    await pipeline.delete([report.results[0].id])
+    assert await store.graph.get_entities([name_to_entity_id("Ann")]) == [before]
+    assert len(chat.requests) == asked
+    assert (await store.get_stats()).cached_replies == 1
 
 
 async def test_failed_update_leaves_the_old_version_in_place(store: MemoryStore, extractor: SpelledExtractor) -> None:

@@ -1,7 +1,7 @@
 """A small world for ingest: an extractor that reads what the text spells out, and snapshots of all projections.
 
-A line `Name (type): description` is an entity, a line `A -> B [keywords] 2.0: description` a relation. Paragraphs are
-chunks.
+A line `Name (type): description` is an entity, a line `A -> B [keywords] 2.0: description` a relation, a line
+`Name = Alias` gives an alias. Paragraphs are chunks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from heliograph.ids import mention_rank
 from heliograph.ingest.chunking import TokenChunker
 from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention, Usage
+from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection
@@ -26,6 +26,7 @@ from heliograph.text.analysis import terms
 from heliograph.text.names import clean_name
 
 _ENTITY = re.compile(r"(.+?) \((\w+)\): (.*)")
+_ALIAS = re.compile(r"(.+?) = (.+)")
 _RELATION = re.compile(r"(.+?) -> (.+?) \[(.*?)\] ([\d.]+): (.*)")
 
 
@@ -67,6 +68,7 @@ class SpelledExtractor(Extractor):
             return Extraction(chunk.id, self.name, error="the reply was no JSON", usage=Usage(1, 1))
         entities: list[EntityMention] = []
         relations: list[RelationMention] = []
+        aliases: list[AliasMention] = []
         for line in chunk.text.splitlines():
             if match := _RELATION.fullmatch(line):
                 source, target, keywords, weight, description = match.groups()
@@ -77,7 +79,10 @@ class SpelledExtractor(Extractor):
                 name, type_, description = match.groups()
                 rank = mention_rank(document.id, chunk.position, is_subject=name in document.title)
                 entities.append(EntityMention(chunk.id, clean_name(name), type_, description, rank))
-        return Extraction(chunk.id, self.name, tuple(entities), tuple(relations), usage=Usage(10, 2))
+            elif match := _ALIAS.fullmatch(line):
+                aliases.append(AliasMention(chunk.id, *map(clean_name, match.groups())))
+        found = tuple(entities), tuple(relations)
+        return Extraction(chunk.id, self.name, *found, usage=Usage(10, 2), aliases=tuple(aliases))
 
 
 def make_pipeline(

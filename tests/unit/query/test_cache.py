@@ -158,3 +158,26 @@ async def test_broken_unicode_in_an_answer_can_be_kept(filled: World) -> None:
     (reply,) = filled.kept_replies().values()
     reply.text.encode()
     assert (await engine.query(QUESTION, NAIVE)).text == "half a pair \ud83d"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (None, {"team": "red"}),
+        ({"team": "red"}, {"team": "blue"}),
+        ({"team": 1}, {"team": True}),
+        ({"and": [{"a": 1}, {"b": 1}]}, {"or": [{"a": 1}, {"b": 1}]}),
+        ({"source": "a"}, {"document_id": "a"}),
+        ({"source": "a"}, {"source_prefix": "a"}),
+    ],
+)
+def test_key_tells_filters_apart(one: Any, other: Any) -> None:
+    assert answer_key(plan(filter=one), MODELS, 1) != answer_key(plan(filter=other), MODELS, 1)
+
+
+async def test_answer_under_a_filter_is_not_given_to_another(filled: World) -> None:
+    chat = FakeChatModel("x")
+    engine = filled.engine(chat)
+    for filter_ in (None, {"source": "a.md"}, {"source_prefix": "a"}, {"source": "a.md"}):
+        await engine.query(QUESTION, replace(NAIVE, filter=filter_))
+    assert len(chat.requests) == 3

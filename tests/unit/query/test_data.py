@@ -68,6 +68,9 @@ async def test_success_has_every_field_of_the_seeds_and_of_lightrag(world: World
         {"reference_id": "1", "file_path": "a.md", "count": 1},
         {"reference_id": "2", "file_path": "b.md", "count": 1},
     ]
+    timings = result["metadata"].pop("timings")
+    assert set(timings) == {"keywords", "embed", "search", "select", "chunks", "total"}
+    assert all(seconds >= 0 for seconds in timings.values())
     assert result["metadata"] == {
         "query_mode": "mix",
         "keywords": {"high_level": ["theme"], "low_level": ["name"]},

@@ -26,7 +26,8 @@ async def filled(world: World) -> World:
 async def test_chat_model_answers_from_the_context(filled: World) -> None:
     chat = FakeChatModel("It is p [1].")
     answer = await filled.engine(chat).query(QUESTION, NAIVE)
-    assert (answer.text, answer.kind, answer.is_generated) == ("It is p [1].", AnswerKind.GENERATED, True)
+    assert answer.text == "It is p [1].\n\n### References\n\n- [1] a.md"
+    assert (answer.kind, answer.is_generated) == (AnswerKind.GENERATED, True)
     assert [reference.source for reference in answer.references] == ["a.md"]
     (request,) = chat.requests
     assert request.purpose is Purpose.ANSWER

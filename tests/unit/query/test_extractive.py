@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from heliograph.models import Chunk
-from heliograph.query.extractive import extractive_answer, nothing_found
+from heliograph.query.extractive import ExtractiveAnswer, extractive_answer, nothing_found
 from heliograph.query.models import Context, Failure, Mode, Reference, Retrieval, RetrievedChunk
 
 
@@ -18,7 +18,7 @@ def test_best_sentence_comes_first_with_its_document() -> None:
         "The sea is wide. Boats come and go.",
         "# The lighthouse\n\nAnna Berg repaired the lighthouse lens in 1921. The sea was calm.",
     )
-    lines = extractive_answer("Who repaired the lighthouse lens?", context).splitlines()
+    lines = extractive_answer("Who repaired the lighthouse lens?", context).text.splitlines()
     assert lines[0].startswith("Sentences quoted from the documents")
     assert lines[2] == "- Anna Berg repaired the lighthouse lens in 1921. [2]"
     assert lines[-3:] == ["### References", "", "- [2] 2.md"]
@@ -27,44 +27,51 @@ def test_best_sentence_comes_first_with_its_document() -> None:
 
 def test_rare_terms_weigh_more_than_common_ones() -> None:
     context = _context("The lamp burns oil.", "The lamp shines far.", "The lamp has a Fresnel lens.")
-    lines = extractive_answer("What lamp has a Fresnel lens?", context).splitlines()
+    lines = extractive_answer("What lamp has a Fresnel lens?", context).text.splitlines()
     assert lines[2] == "- The lamp has a Fresnel lens. [3]"
 
 
 def test_at_most_five_sentences_each_once() -> None:
     context = _context(*(" ".join(f"Lens number {number} is clear." for number in range(9)) for _ in range(2)))
     quotes = [
-        line for line in extractive_answer("Which lens is clear?", context).splitlines() if line.startswith("- L")
+        line for line in extractive_answer("Which lens is clear?", context).text.splitlines() if line.startswith("- L")
     ]
     assert len(quotes) == len(set(quotes)) == 5
 
 
-def test_unrelated_question_quotes_the_best_ranked_chunk() -> None:
-    lines = extractive_answer("Why, oh why?", _context("First things first.", "Second thoughts.")).splitlines()
+def test_question_without_content_quotes_the_best_ranked_chunk() -> None:
+    lines = extractive_answer("What is it?", _context("First things first.", "Second thoughts.")).text.splitlines()
     assert lines[2] == "- First things first. [1]"
 
 
+def test_question_that_nothing_speaks_of_is_not_answered() -> None:
+    assert extractive_answer("How tall is a redwood?", _context("First things first.")) == ExtractiveAnswer()
+    # Words of another language say nothing about what a chunk speaks of.
+    assert extractive_answer("红杉树有多高？", _context("First things first.")).citations
+
+
 def test_chinese_question_is_labelled_in_chinese() -> None:
-    text = extractive_answer("灯塔的透镜是谁修的？", _context("灯塔的透镜由安娜修好。大海很宽。"))
+    text = extractive_answer("灯塔的透镜是谁修的？", _context("灯塔的透镜由安娜修好。大海很宽。")).text
     assert text.startswith("以下内容摘自文档原文")
     assert "- 灯塔的透镜由安娜修好。 [1]" in text
 
 
 def test_sentence_in_the_script_of_the_question_is_preferred() -> None:
     context = _context("- 网关使用 MQTT 与 QoS 1 通信。", "- The gateway uses QoS 1 over MQTT.")
-    assert extractive_answer("Which QoS does MQTT use?", context).splitlines()[2].endswith("over MQTT. [2]")
-    assert extractive_answer("网关用什么 MQTT QoS？", context).splitlines()[2] == "- 网关使用 MQTT 与 QoS 1 通信。 [1]"
+    assert extractive_answer("Which QoS does MQTT use?", context).text.splitlines()[2].endswith("over MQTT. [2]")
+    quotes = extractive_answer("网关用什么 MQTT QoS？", context).text.splitlines()
+    assert quotes[2] == "- 网关使用 MQTT 与 QoS 1 通信。 [1]"
 
 
 def test_long_sentence_is_cut_and_line_breaks_are_folded() -> None:
     text = extractive_answer("lens", _context("The lens " + "is very\nclear and " * 200))
-    quote = text.splitlines()[2]
+    quote = text.text.splitlines()[2]
     assert len(quote) < 620
     assert quote.endswith(" … [1]")
 
 
 def test_no_chunks_give_no_answer() -> None:
-    assert extractive_answer("Who?", Context("text")) == ""
+    assert extractive_answer("Who?", Context("text")) == ExtractiveAnswer()
 
 
 def test_nothing_found_says_why_in_the_language_of_the_question() -> None:

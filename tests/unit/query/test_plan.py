@@ -6,6 +6,7 @@ import pytest
 
 from heliograph.chat.base import ChatMessage
 from heliograph.errors import InvalidRequestError
+from heliograph.filters import Equals
 from heliograph.query.models import Keywords, Mode
 from heliograph.query.modes import Channel
 from heliograph.query.plan import make_plan
@@ -74,7 +75,7 @@ def test_long_question_is_refused_by_its_length() -> None:
         ("max_relation_tokens", 0, "at least 1"),
         ("max_total_tokens", -5, "at least 1"),
         ("history_turns", -1, "at least 0"),
-        ("mode", "magic", "local, global, hybrid, mix, naive, bypass"),
+        ("mode", "magic", "local, global, hybrid, mix, fusion, auto, naive, bypass"),
         ("mode", ["mix"], "local"),
         ("chunk_picking", "best", "vector, weight, shared_relations"),
         ("context_format", "xml", "json, csv"),
@@ -146,3 +147,12 @@ def test_user_prompt_follows_the_prefix_of_the_settings() -> None:
 def test_lone_surrogates_are_replaced() -> None:
     assert plan("what \ud83d is").question == "what \ufffd is"
     assert plan(user_prompt="\udc00x").user_prompt == "\ufffdx"
+
+
+def test_filter_is_read_and_checked() -> None:
+    assert plan(filter=None).filter is None
+    assert plan(filter={"team": "red"}).filter == Equals("team", "red")
+    assert plan(filter=Equals("team", "red")).filter == Equals("team", "red")
+    for wrong in ({}, "team=red", {"team": {"above": 1}}):
+        with pytest.raises(InvalidRequestError, match="filter"):
+            plan(filter=wrong)

@@ -28,9 +28,10 @@ async def test_references_are_there_before_the_first_piece(filled: World) -> Non
     assert not chat.requests
     pieces = [piece async for piece in stream]
     assert len(pieces) > 1
-    assert "".join(pieces) == "It is passage p [1]."
+    text = "It is passage p [1].\n\n### References\n\n- [1] a.md"
+    assert "".join(pieces) == text
     assert stream.answer is not None
-    assert (stream.answer.text, stream.answer.kind) == ("It is passage p [1].", AnswerKind.GENERATED)
+    assert (stream.answer.text, stream.answer.kind) == (text, AnswerKind.GENERATED)
     assert stream.answer.usage.output_tokens > 0
 
 

@@ -26,6 +26,13 @@ def found(text: str) -> list[tuple[str, str]]:
         ("He was here (NASA) and (Paris).", []),
         ("a heat shock protein (XYZ)", []),
         ("(MQTT)", []),
+        ("the Office of Management and Budget (OMB)", [("OMB", "Office of Management and Budget")]),
+        ("Social Security Administration (SSA)", [("SSA", "Social Security Administration")]),
+        ("the Caribbean Community (CARICOM)", [("CARICOM", "Caribbean Community")]),
+        ("the school offers an examination (STX)", []),
+        ("[guides](/sales/account-executive) (SAE)", []),
+        ("The Single Source of Truth (SSoT) is here.", [("SSoT", "Single Source of Truth")]),
+        ("Major League Baseball's (MLB) rules", [("MLB", "Major League Baseball")]),
     ],
 )
 def test_abbreviations_are_found(text: str, expected: list[tuple[str, str]]) -> None:

@@ -34,6 +34,16 @@ def types(text: str) -> dict[str, str]:
         ("over TLS 1.3 with an ESP32-S3 and mqtt_connect()", ["TLS 1.3", "ESP32-S3", "mqtt_connect"]),
         ("both TCP/IP and Wi-Fi", ["TCP/IP", "Wi-Fi"]),
         ("Анна Вебер живёт в Москве.", ["Анна Вебер", "Москве"]),
+        ("the Lewis and Clark Expedition", ["Lewis and Clark Expedition"]),
+        ("Lynsey de Paul & Mike Moran sang", ["Lynsey de Paul", "Mike Moran"]),
+        ("King Philip V of Spain signed", ["King Philip V of Spain"]),
+        ("the UN Convention on the Law of the Sea", ["UN Convention on the Law of the Sea"]),
+        ("Drummers Jack Irons and Dave Krusen left.", ["Jack Irons", "Dave Krusen"]),
+        ("Human Flow was shown.", ["Human Flow"]),
+        ("He was at Y Combinator.", ["Y Combinator"]),
+        ("Windy Hill has many turbines.", ["Windy Hill"]),
+        ("asked GitLab of the FOIA", ["GitLab", "FOIA"]),
+        ("Average snowfall is high in Kiel.", ["Kiel"]),
     ],
 )
 def test_names_are_found(text: str, expected: list[str]) -> None:

@@ -44,11 +44,23 @@ def test_content_phrases_are_what_is_left() -> None:
     assert content_phrases("the of and 的是") == []
 
 
-def test_texts_read_together_share_their_evidence() -> None:
-    alone = read_texts(["Apple grew, as apple does."])[0]
-    together = read_texts(["Apple grew, as apple does.", "They buy from Apple."])[0]
-    assert [name.text for name in alone[0].names] == []
-    assert [name.text for name in together[0].names] == ["Apple"]
+def test_text_reads_the_same_in_any_company() -> None:
+    texts = ["Apple grew, as apple does.", "They buy from Apple.", "李四毕业于北京大学。"]
+    assert read_texts(texts) == [read_texts([text])[0] for text in texts]
+
+
+def test_title_line_is_a_sentence_of_its_own() -> None:
+    text = "Demon Dice\nDemon Dice is a dice game that was made by Lester Smith and by others."
+    first, second = read_texts([text])[0]
+    assert text[first.start : first.end] == "Demon Dice"
+    assert text[second.start : second.end].startswith("Demon Dice is")
+    wrapped = "This line is long enough to be full so that it had to be\nwrapped here."
+    assert len(read_texts([wrapped])[0]) == 1
+
+
+def test_bold_inside_words_is_no_term() -> None:
+    assert find_names("We are **S**hort **Te**rm **C**ritical.") == []
+    assert [(name.text, name.type) for name in find_names("- **Next Steps** are said.")] == [("Next Steps", "concept")]
 
 
 def test_no_text_gives_no_sentence() -> None:

@@ -44,3 +44,35 @@ class Extractor(ABC):
         Raises:
             ModelError: The service as a whole failed (for example `ModelUnavailable`), so no chunk can be read.
         """
+
+    def contexts(self, document: Document, chunks: Sequence[Chunk]) -> list[str]:  # noqa: ARG002
+        """Return, per chunk, what else its reading depends on besides its text, its headings and the title.
+
+        A chunk that stays must be read again when its context has changed; one whose context is the same gives the
+        same extraction, so that an update ends where a fresh insert would. Takes CPU time in proportion to the text.
+
+        Args:
+            document: The document.
+            chunks: All of its chunks, in order.
+
+        Returns:
+            One short string per chunk; empty for extractors that read each chunk by itself, which is the default.
+        """
+        return ["" for _ in chunks]
+
+    async def extract_in_context(
+        self,
+        document: Document,
+        chunks: Sequence[Chunk],
+        contexts: Sequence[str],  # noqa: ARG002
+        on_chunk: Callable[[], None] = ignore_progress,
+    ) -> list[Extraction]:
+        """Read some chunks of a document as they are read among all of its chunks; see `extract`.
+
+        Args:
+            document: The document.
+            chunks: The chunks to read, in order.
+            contexts: What `contexts` gave for each of them. The default does not need them.
+            on_chunk: See `extract`.
+        """
+        return await self.extract(document, chunks, on_chunk)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
 from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateLimited
 from heliograph.ingest.extraction.base import Extractor, ignore_progress
-from heliograph.ingest.extraction.chat_mentions import ReadRecords, to_mentions
+from heliograph.ingest.extraction.chat_mentions import ReadRecords, to_aliases, to_mentions
 from heliograph.ingest.extraction.chat_requests import ExtractionRequests
 from heliograph.ingest.extraction.replies import ParsedExtraction, parse_extraction
 from heliograph.ingest.tasks import gather_or_cancel
@@ -113,7 +113,9 @@ class ChatExtractor(Extractor):
             error = f"chunk {chunk.position} ({chunk.id!r}) could not be read: {failure}"
             _log.warning("document %r: %s", document.source, error)
         entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
-        return Extraction(chunk.id, self.name, entities, relations, error, tuple(ledger.reply_keys), ledger.usage)
+        keys = tuple(ledger.reply_keys)
+        aliases = to_aliases(records, chunk)
+        return Extraction(chunk.id, self.name, entities, relations, error, keys, ledger.usage, aliases)
 
     async def _ask_until_usable(self, first: ChatRequest, chunk: Chunk, ledger: _Ledger) -> _Answer:
         """Ask, and ask again while the reply is unusable and tries are left.
@@ -171,7 +173,7 @@ class ChatExtractor(Extractor):
             try:
                 reply = await self._chat.complete(request)
             except _CHUNK_ERRORS as error:
-                _log.warning("a further pass over chunk %r was given up: %s", request.chunk_id, error)
+                _log.warning("a further pass over chunk %r was given up: %s", request.subject_id, error)
                 return
             ledger.enter(reply)
             parsed = await asyncio.to_thread(parse_extraction, reply.text, is_complete=reply.is_complete)

@@ -7,16 +7,17 @@ and the entities that relations speak of without anyone having listed them.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from heliograph.ids import mention_rank
 from heliograph.ingest.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
 from heliograph.ingest.extraction.replies_records import UNKNOWN_TYPE
-from heliograph.models import Chunk, Document, EntityMention, RelationMention
+from heliograph.models import AliasMention, Chunk, Document, EntityMention, RelationMention
 from heliograph.text.names import entity_key
 
-__all__ = ["ReadRecords", "to_mentions"]
+__all__ = ["ReadRecords", "to_aliases", "to_mentions"]
 
 K = TypeVar("K")
 R = TypeVar("R", ParsedEntity, ParsedRelation)
@@ -93,6 +94,21 @@ def to_mentions(
         for name, description in _implied(records).items()
     ]
     return (*entities, *implied), tuple(relations)
+
+
+def to_aliases(records: ReadRecords, chunk: Chunk) -> tuple[AliasMention, ...]:
+    """Return the aliases that were read in a chunk and stand in it."""
+    text = _folded(chunk.text)
+    return tuple(
+        AliasMention(chunk.id, entity.name, alias)
+        for entity in records.entities
+        for alias in entity.aliases
+        if _folded(alias) in text
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _pair(relation: ParsedRelation) -> tuple[str, str]:

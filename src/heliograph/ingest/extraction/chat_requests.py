@@ -57,7 +57,7 @@ class ExtractionRequests:
             (*before, ChatMessage(last.role, f"{last.content}\n{note}")),
             request.purpose,
             json_mode=request.json_mode,
-            chunk_id=request.chunk_id,
+            subject_id=request.subject_id,
         )
 
     def more(self, request: ChatRequest, reply: str) -> ChatRequest:
@@ -67,11 +67,11 @@ class ExtractionRequests:
             (*request.messages, *following),
             request.purpose,
             json_mode=request.json_mode,
-            chunk_id=request.chunk_id,
+            subject_id=request.subject_id,
         )
 
     def _request(self, messages: tuple[ChatMessage, ...], chunk: Chunk) -> ChatRequest:
-        return ChatRequest(messages, Purpose.EXTRACT, json_mode=self._is_json, chunk_id=chunk.id)
+        return ChatRequest(messages, Purpose.EXTRACT, json_mode=self._is_json, subject_id=chunk.id)
 
 
 def _label(text: str) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.ids import mention_rank
-from heliograph.ingest.extraction.local_reading import DocumentReader, Occurrence, ReadChunk
+from heliograph.ingest.extraction.local_occurrences import Occurrence, ReadChunk
 from heliograph.ingest.extraction.local_words import excerpt
 from heliograph.models import EntityMention
+from heliograph.text.case_prior import is_usually_lower
 from heliograph.text.language import HAN
 from heliograph.text.name_cues import DEMONYMS
 
@@ -27,6 +28,8 @@ _SAYS_WHAT = re.compile(
 _ENDS_OPENING = 12
 _USUAL_LENGTH = range(30, 260)
 _CLEAR_OF_DOUBT = 100.0
+# Both forms of an abbreviation are kept where it is introduced, since that is where one is found by the other.
+_DEFINED = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,32 +49,33 @@ class ChosenEntity:
     places: Sequence[Occurrence]
 
 
-def choose_entities(read: ReadChunk, reader: DocumentReader, limit: int) -> dict[str, ChosenEntity]:
+def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
     """Return the `limit` most telling entities by key, best first; ties go to what stands first."""
     places: dict[str, list[Occurrence]] = {key: [] for key in read.subjects}
     for occurrence in read.occurrences:
         places.setdefault(occurrence.key, []).append(occurrence)
     defined = {key for definition in read.definitions for key in (definition.short, definition.long)}
     scores = {
-        key: _score(found, read, reader.chunk_counts[key], reader.type_of(key)) + (3.0 if key in defined else 0.0)
+        key: _score(found, read, read.type_of(key)) + (_DEFINED if key in defined else 0.0)
         for key, found in places.items()
     }
     best = sorted(places, key=lambda key: (-scores[key], places[key][0].start if places[key] else -1, key))[:limit]
     others = _entities_per_sentence(read, places)
-    return {key: _chosen(key, places[key], scores[key], read, reader, others) for key in best}
+    return {key: _chosen(key, places[key], scores[key], read, others) for key in best}
 
 
-def _score(found: Sequence[Occurrence], read: ReadChunk, chunk_count: int, kind: str) -> float:
+def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
     if not found:
         return _CLEAR_OF_DOUBT
     first = found[0]
-    score = min(len(found), 4) * 0.5 + (1.0 if chunk_count > 1 else 0.0)
+    score = min(len(found), 4) * 0.5
     score += _CLEAR_OF_DOUBT if first.key in read.subjects else 0.0
     score += 1.0 if _is_long(first.name) else 0.0
     score += 0.5 if kind not in {"unknown", "concept"} else 0.0
     score += 0.5 if first.sentence == 0 else 0.0
     score -= 1.5 if first.is_phrase else 0.0
     score -= 2.0 if first.name.lower() in DEMONYMS else 0.0
+    score -= 1.0 if kind == "unknown" and " " not in first.name and is_usually_lower(first.name) else 0.0
     return score
 
 
@@ -87,15 +91,13 @@ def _entities_per_sentence(read: ReadChunk, places: Mapping[str, Sequence[Occurr
     return counts
 
 
-def _chosen(
-    key: str, found: list[Occurrence], score: float, read: ReadChunk, reader: DocumentReader, others: Sequence[int]
-) -> ChosenEntity:
+def _chosen(key: str, found: list[Occurrence], score: float, read: ReadChunk, others: Sequence[int]) -> ChosenEntity:
     is_subject = key in read.subjects
     is_phrase = bool(found) and all(occurrence.is_phrase for occurrence in found)
     mention = EntityMention(
         chunk_id=read.chunk.id,
         name=found[0].name if found else read.subjects[key],
-        type="concept" if is_phrase else reader.type_of(key),
+        type="concept" if is_phrase else read.type_of(key),
         description=_description(key, found, read, others),
         rank=mention_rank(read.chunk.document_id, read.chunk.position, is_subject=is_subject),
     )

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from heliograph.ids import mention_rank
 from heliograph.ingest.extraction.local_mentions import ChosenEntity
-from heliograph.ingest.extraction.local_reading import Occurrence, ReadChunk
+from heliograph.ingest.extraction.local_occurrences import Occurrence, ReadChunk
 from heliograph.ingest.extraction.local_words import excerpt, keywords_between
 from heliograph.models import RelationMention
 from heliograph.text.language import is_chinese
@@ -68,15 +68,15 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
         if definition.short in entities and definition.long in entities:
             yield _definition(read, definition.short, definition.long, definition.sentence)
     subject = next((key for key in read.subjects if key in entities), "")
-    for index, places in _places_by_sentence(entities).items():
+    for index, places in _places_by_sentence(read, entities).items():
         yield from _meetings(read, entities, index, places[:_MOST_IN_SENTENCE])
         if subject and all(place.key != subject for place in places):
             yield _about(read, entities, subject, places[0])
 
 
-def _places_by_sentence(entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:
-    """Return, per sentence, the first place of each entity, in order of the text."""
-    first: dict[tuple[int, str], Occurrence] = {}
+def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:
+    """Return, per sentence, the first place of each entity, named or referred to, in order of the text."""
+    first = {(place.sentence, place.key): place for place in read.references if place.key in entities}
     for entity in entities.values():
         for place in entity.places:
             first.setdefault((place.sentence, place.key), place)

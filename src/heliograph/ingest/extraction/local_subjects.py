@@ -28,9 +28,14 @@ _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
 _SENTENCE_MARK = re.compile(r"[。！？?!;；|=]|: |：")
+_CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
+_TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
+# A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
+_TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
 _HAN = re.compile(rf"[{HAN}]")
 _LONGEST_HEADING = 300
 _MOST_WORDS = 6
+_MOST_WORDS_IN_TITLE_CASE = 10
 _MOST_LETTERS = 60
 _MOST_HAN = 24
 _MOST_INNER_NAMES = 2
@@ -67,9 +72,12 @@ def _type_of_heading(name: str) -> str:
 
 
 def _is_name(name: str) -> bool:
-    if _LONG_NUMBER.search(name) or _SENTENCE_MARK.search(name) or not any(letter.isalpha() for letter in name):
+    if _LONG_NUMBER.search(name) or not any(letter.isalpha() for letter in name):
+        return False
+    if _SENTENCE_MARK.search(name) and not _TITLE_WITH_SUBTITLE.fullmatch(name):
         return False
     if _HAN.search(name):
         return 2 <= len(name) <= _MOST_HAN
     words = name.casefold().split()
-    return 1 < len(name) <= _MOST_LETTERS and len(words) <= _MOST_WORDS and _SAYING_HOW.isdisjoint(words)
+    most = _MOST_WORDS_IN_TITLE_CASE if _TITLE_CASE.fullmatch(name) else _MOST_WORDS
+    return 1 < len(name) <= _MOST_LETTERS and len(words) <= most and _SAYING_HOW.isdisjoint(words)

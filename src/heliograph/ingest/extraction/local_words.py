@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from heliograph.text.language import is_chinese
+from heliograph.text.language import is_chinese, stop_words
 from heliograph.text.phrases import Phrase, SentenceReading
 
 __all__ = ["EXCERPT_LENGTH", "HAN_EXCERPT_LENGTH", "excerpt", "keywords_between", "singular"]
@@ -23,6 +23,7 @@ _LINK = re.compile(r"!?\[([^\]]{0,200})\]\([^()]{0,500}\)")
 _MARKUP = re.compile(r"\*+(?=\S)|(?<=\S)\*+|__|`")
 _CUT = re.compile(r"[\s，、；：,;:]")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
+_NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
 _LONGEST_SENTENCE = 4000
 _MOST_KEYWORDS = 3
 _LONGEST_KEYWORD = 3
@@ -72,7 +73,7 @@ def _bound_before(text: str, start: int, end: int) -> int:
 def singular(phrase: str) -> str:
     """Return an English phrase with its last word in the singular, by its ending; other words stay as they are."""
     head, space, last = phrase.rpartition(" ")
-    if not last.isascii() or not _PLURAL.fullmatch(last):
+    if not last.isascii() or not _PLURAL.fullmatch(last) or last.lower() in _NO_PLURALS:
         return phrase
     if last.lower().endswith("ies"):
         return f"{head}{space}{last[:-3]}y"
@@ -92,5 +93,9 @@ def keywords_between(sentence: SentenceReading, start: int, end: int) -> tuple[s
 
 
 def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
-    words = (" ".join(_SPACE.split(phrase.text.casefold())[-_LONGEST_KEYWORD:]) for phrase in phrases)
+    words = (
+        " ".join(_SPACE.split(phrase.text.casefold())[-_LONGEST_KEYWORD:])
+        for phrase in phrases
+        if phrase.text.casefold() not in stop_words("en")
+    )
     return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]

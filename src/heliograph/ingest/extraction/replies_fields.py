@@ -40,6 +40,7 @@ _PREDICATE = (
 )
 _KEYWORDS = ("keywords", "relationshipkeywords", "relationkeywords", "keyword", "themes", "关键词")
 _STRENGTH = ("strength", "relationshipstrength", "relationstrength", "score", "强度")
+_ALIASES = ("aliases", "alias", "alsoknownas", "aka", "othernames", "别名", "又称", "简称")
 _ENTITY_LISTS = frozenset({"entities", "entity", "nodes", "实体", "实体列表"})
 _RELATION_LISTS = frozenset({"relations", "relationships", "relation", "edges", "triples", "triplets", "关系"})
 _SQUASH = re.compile(r"[\W_]+")
@@ -65,7 +66,9 @@ def add_object(found: JsonObject, collector: RecordCollector) -> bool:
         _add_relation(source, target, fields, collector)
         return True
     if name and (entity_type or description or in_list):
-        collector.add_entity(name, "" if entity_type == name else entity_type, description)
+        aliases = next((fields[key] for key in _ALIASES if fields.get(key)), [])
+        given = [aliases] if isinstance(aliases, str) else aliases
+        collector.add_entity(name, "" if entity_type == name else entity_type, description, given)
         return True
     lists = [value for key, value in fields.items() if key in _ENTITY_LISTS and isinstance(value, list)]
     for text in (text for value in lists for text in value):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from heliograph.text.names import clean_name, entity_key
@@ -33,6 +34,12 @@ UNKNOWN_TYPE = "unknown"
 _MAX_TYPE_LENGTH = 64
 _MAX_KEYWORDS = 20
 _MAX_KEYWORD_LENGTH = 100
+_MAX_ALIASES = 10
+_POINTING_WORDS = frozenset(
+    {"he", "she", "it", "they", "we", "you", "i", "him", "her", "them", "us", "me", "his", "hers", "its", "their"}
+    | {"our", "my", "your", "this", "that", "these", "those", "who", "which", "the", "a", "an", "some"}
+    | {"他", "她", "它", "他们", "她们", "它们", "我", "我们", "你", "你们", "其", "该"}
+)
 _NO_TYPE = frozenset({"", "unknown", "none", "null", "na", "n_a", "undefined", "未知"})
 _TYPE_NOISE = re.compile(r"['()<>|/\\\"“”‘’`*#{}\[\]]")
 _TYPE_GAP = re.compile(r"[\s\-\u2010-\u2015]+")
@@ -60,11 +67,13 @@ class ParsedEntity:
         name: Normalised name; never empty.
         type: Normalised type (`clean_type`), `unknown` where the reply gives none.
         description: One line; may be empty.
+        aliases: Other names that the passage gives it.
     """
 
     name: str
     type: str
     description: str
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +129,16 @@ class RecordCollector:
         """Remember that something was repaired or dropped."""
         self._problems[problem] += 1
 
-    def add_entity(self, name: str, entity_type: str, description: str) -> None:
-        """Take an entity record as written; an unusable name drops it."""
+    def add_entity(self, name: str, entity_type: str, description: str, aliases: Iterable[str] = ()) -> None:
+        """Take an entity record as written; an unusable name drops it, unusable aliases are left out."""
         cleaned = _usable_name(name)
         if not cleaned:
             self.note("an entity without a usable name was dropped")
             return
-        entity = ParsedEntity(cleaned, clean_type(entity_type), _clean_description(description))
+        others = dict.fromkeys(alias for text in aliases if (alias := _usable_alias(text, cleaned)))
+        entity = ParsedEntity(
+            cleaned, clean_type(entity_type), _clean_description(description), tuple(others)[:_MAX_ALIASES]
+        )
         key = (entity_key(cleaned), entity.description)
         if key in self._entities:
             self.note("a repeated record was read once")
@@ -205,6 +217,18 @@ def _usable_name(text: str) -> str:
     if not is_word or name.casefold() in _PLACEHOLDERS or _SHORT_NUMBER.fullmatch(name):
         return ""
     return name
+
+
+def _usable_alias(text: str, name: str) -> str:
+    """Return an alias as it is stored; empty for what names nothing, or would name other things elsewhere.
+
+    Common nouns, pronouns and a part of the name itself ("Smith") mean something else in the next document.
+    """
+    alias = _usable_name(text)
+    words = alias.casefold().split()
+    if not words or words[0] in _POINTING_WORDS or set(words) <= set(name.casefold().split()):
+        return ""
+    return alias if alias != alias.lower() or not alias.isascii() else ""
 
 
 def _clean_description(text: str) -> str:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from heliograph.query.channels.base import Findings
 from heliograph.query.concurrency import run_together
-from heliograph.stores.base import Store
+from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
 __all__ = ["search_entities"]
 
 
-async def search_entities(store: Store, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest entities and every relation that touches one of them."""
     hits = await store.vectors.search(Collection.ENTITIES, vector, top_k, min_score)
     if not hits:

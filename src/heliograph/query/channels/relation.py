@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from heliograph.models import Entity, Relation
 from heliograph.query.channels.base import Findings
-from heliograph.stores.base import IncidentRelation, Store
+from heliograph.stores.base import IncidentRelation, StoreView
 from heliograph.stores.changeset import Collection
 
 __all__ = ["search_relations"]
 
 
-async def search_relations(store: Store, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest relations and their end points."""
     hits = await store.vectors.search(Collection.RELATIONS, vector, top_k, min_score)
     if not hits:

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.query.channels.base import Findings
-from heliograph.stores.base import Store
+from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
 __all__ = ["search_chunks"]
 
 
-async def search_chunks(store: Store, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
+async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest chunks."""
     hits = await store.vectors.search(Collection.CHUNKS, vector, top_k, min_score)
     return Findings(chunk_ids=[hit.id for hit in hits])

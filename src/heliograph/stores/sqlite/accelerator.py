@@ -14,6 +14,7 @@ import threading
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import apsw
 import numpy as np
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
 
 from heliograph.stores.changeset import Collection
+from heliograph.stores.sqlite.embedding_check import check_embedding
+from heliograph.stores.sqlite.keys import KeySet
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
 __all__ = ["Accelerator"]
@@ -33,30 +36,84 @@ _BLOCK = 8
 _KEPT_VERSIONS = 10_000
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
+# Of all vectors; from here on a search within some of them looks at all of them.
+_LARGE_SHARE = 0.4
+_WIDENING = 1.5
+_TRIES = 3
 
 
 class Accelerator:
     """Candidates for a collection's nearest vectors. All methods block; call them from a reading thread."""
 
-    def __init__(self, folder: Path, collection: Collection, dimension: int) -> None:
+    def __init__(self, folder: Path, collection: Collection, embedding: tuple[str, int]) -> None:
         self._path = folder / f"{collection.value}.turbovec"
         self._collection = collection
-        self._dimension = dimension
+        self._embedding = embedding
+        self._dimension = dimension = embedding[1]
         # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
         self._padded = -(-dimension // _BLOCK) * _BLOCK
         self._index: Any = None
         self._version = 0
         self._writer = ""
         self._lock = threading.Lock()
+        self._among: WeakKeyDictionary[KeySet, NDArray[np.uint64]] = WeakKeyDictionary()
 
-    def search(self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int) -> NDArray[np.int64]:
-        """Return up to `limit` keys whose vectors are probably nearest, in no particular order."""
+    def search(
+        self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
+    ) -> NDArray[np.int64]:
+        """Return up to `limit` keys whose vectors are probably nearest, in no particular order.
+
+        Args:
+            connection: Reads what the index lacks.
+            vector: `(dimension,)` float32 of length 1.
+            limit: Keys at the most.
+            allowed: Keys to choose from; None means all. Some of them may have no vector.
+        """
         index = self._catch_up(connection)
+        if allowed is not None:
+            return self._search_within(index, vector, limit, allowed)
+        return self._nearest(index, vector, limit)
+
+    def _nearest(
+        self, index: Any, vector: NDArray[np.float32], limit: int, among: NDArray[np.uint64] | None = None
+    ) -> NDArray[np.int64]:
         limit = min(limit, len(index))
         if limit == 0:
             return np.empty(0, np.int64)
-        _, keys = index.search(self._pad(vector[None, :]), k=limit)
+        _, keys = index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
         return keys[0].astype(np.int64)
+
+    def _search_within(self, index: Any, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> NDArray[np.int64]:
+        if len(allowed) <= limit:
+            return allowed.keys
+        share = len(allowed) / max(len(index), 1)
+        if share >= _LARGE_SHARE:
+            # Looking at more and passing over some is faster than telling the index which to pass over.
+            wide = int(limit / share * _WIDENING)
+            nearest = self._nearest(index, vector, wide)
+            kept = nearest[allowed.holds(nearest)]
+            if len(kept) >= limit or wide >= len(index):
+                return kept[:limit]
+        for _ in range(_TRIES):
+            among = self._present(index, allowed)
+            try:
+                return self._nearest(index, vector, limit, among) if len(among) else np.empty(0, np.int64)
+            except KeyError:
+                # Another thread has taken one out since, with a later version.
+                self._among.pop(allowed, None)
+        return allowed.keys
+
+    def _present(self, index: Any, allowed: KeySet) -> NDArray[np.uint64]:
+        """Return those of the keys that are in the index, which refuses others; remembered as long as the set is."""
+        known = self._among.get(allowed)
+        if known is None:
+            known = np.array([key for key in allowed.keys.tolist() if key in index], np.uint64)
+            self._among[allowed] = known
+        return known
+
+    def check_embedding(self, connection: apsw.Connection) -> None:
+        """Raise `SchemaMismatch` if another process has embedded the store anew since it was opened."""
+        check_embedding(connection, self._embedding)
 
     def lock_path(self) -> Path:
         """Return the lock file to hold from `claim` to `record`."""
@@ -98,12 +155,30 @@ class Accelerator:
         query = "DELETE FROM vector_change WHERE collection = ? AND version <= ?"
         connection.execute(query, (self._collection.value, oldest))
 
+    def compare(self, connection: apsw.Connection) -> tuple[int, int]:
+        """Return how many stored vectors the index lacks, and how many it has that are not stored."""
+        index = self._catch_up(connection)
+        rows = connection.execute(f"SELECT key FROM {self._collection.value}_vector")
+        found = stored = 0
+        for (key,) in rows:
+            stored += 1
+            found += key in index
+        return stored - found, len(index) - found
+
+    def forget(self, connection: apsw.Connection) -> None:
+        """Within a writing transaction, have every process build the index anew when it is next opened."""
+        row = (self._collection.value, 0, secrets.token_hex(8))
+        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        with self._lock:
+            self._index = None
+
     def _catch_up(self, connection: apsw.Connection) -> Any:
         current = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
         with self._lock:
             if self._index is None or current - self._version > _KEPT_VERSIONS:
                 self._index = self._load(connection, current)
             if self._version < current:
+                check_embedding(connection, self._embedding)
                 self._replay(connection, self._index)
                 self._version = current
             return self._index

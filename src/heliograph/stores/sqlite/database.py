@@ -148,6 +148,31 @@ class Database:
             self._writer, lambda: self._in_transaction(work, "BEGIN IMMEDIATE", lambda: self._writer_connection)
         )
 
+    async def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the writer's connection, outside a transaction."""
+
+        def run() -> T:
+            with translate_errors(self.path):
+                return work(self._writer_connection)
+
+        return await self._submit(self._writer, run)
+
+    async def read_afresh(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on a connection of its own, for what takes long or must not rely on anything remembered."""
+
+        def run() -> T:
+            with translate_errors(self.path):
+                connection = apsw.Connection(str(self.path))
+                connection.set_busy_timeout(self._timeout_milliseconds)
+                try:
+                    return work(connection)
+                finally:
+                    connection.close()
+
+        if self._closed:
+            raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
+        return await asyncio.to_thread(run)
+
     async def _submit(self, executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")

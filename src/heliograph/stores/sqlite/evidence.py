@@ -91,10 +91,21 @@ class EvidenceMemory:
 
 
 def read_relation_mention(
-    chunk_id: str, source: str, target: str, keywords: str, description: str, weight: float, rank: int
+    chunk_id: str,
+    source: str,
+    target: str,
+    keywords: str,
+    description: str,
+    weight: float,
+    rank: int,
+    source_id: str | None = None,
+    target_id: str | None = None,
 ) -> RelationMention:
     """Return a mention as it was stored."""
-    return RelationMention(chunk_id, source, target, tuple(json.loads(keywords)), description, weight, rank)
+    return RelationMention(
+        *(chunk_id, source, target, tuple(json.loads(keywords)), description, weight, rank),
+        *(source_id or "", target_id or ""),
+    )
 
 
 def _versions(connection: apsw.Connection, table: str, ids: Sequence[str]) -> list[Row]:
@@ -112,10 +123,10 @@ def _shortened(evidence: E, leading: int) -> E:
 def _read_entity(connection: apsw.Connection, id_: str, key: int, leading: int) -> EntityEvidence:
     query = "SELECT names, types, mention_count, version FROM entity_evidence WHERE key = ?"
     ((names, types, mention_count, version),) = fetch(connection, query, (key,))
-    query = """SELECT identity.id, name, type, description, rank
+    query = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
                FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
                WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-    mentions = tuple(starmap(EntityMention, connection.execute(query, (key, leading)))) if leading else ()
+    mentions = tuple(starmap(EntityMention, connection.execute(query, (id_, key, leading)))) if leading else ()
     counts: tuple[Mapping[str, int], ...] = (json.loads(names), json.loads(types))
     return EntityEvidence(id_, *counts, mention_count, mentions, version)
 
@@ -124,7 +135,8 @@ def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int
     query = """SELECT source_key, target_key, keywords, weight_millionths, mention_count, version
                FROM relation_evidence WHERE key = ?"""
     ((source_key, target_key, keywords, weight, mention_count, version),) = fetch(connection, query, (key,))
-    query = """SELECT identity.id, source, target, keywords, description, weight, rank
+    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
+                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
                FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
                WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
     mentions = tuple(starmap(read_relation_mention, connection.execute(query, (key, leading)))) if leading else ()

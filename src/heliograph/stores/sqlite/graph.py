@@ -98,11 +98,13 @@ class SqliteGraphStore(GraphStore):
 
         return await self._database.read(read)
 
-    async def find_shortest_paths(self, source_id: str, target_id: str, max_length: int, limit: int) -> list[GraphPath]:
+    async def find_shortest_paths(
+        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
+    ) -> list[GraphPath]:
         """See `GraphStore`."""
 
         def read(connection: apsw.Connection) -> list[GraphPath]:
-            paths = find_paths(connection, source_id, target_id, max_length, limit)
+            paths = find_paths(connection, source_id, target_id, max_length, limit, most_visited)
             entities = _entities_by_key(connection, list({key for path in paths for key in path}))
             relations = {
                 frozenset((relation.source_id, relation.target_id)): relation
@@ -209,9 +211,9 @@ def _write_relations(
         for item in changeset.relations
     )
     query = """INSERT INTO relation VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
-      weight = excluded.weight, token_count = excluded.token_count, source = excluded.source,
-      target = excluded.target, keywords = excluded.keywords, description = excluded.description,
-      chunk_ids = excluded.chunk_ids"""
+      source_key = excluded.source_key, target_key = excluded.target_key, weight = excluded.weight,
+      token_count = excluded.token_count, source = excluded.source, target = excluded.target,
+      keywords = excluded.keywords, description = excluded.description, chunk_ids = excluded.chunk_ids"""
     connection.executemany(query, rows)
     new = {keys[item.id]: (keys[item.source_id], keys[item.target_id]) for item in changeset.relations}
     return [ends for key, ends in new.items() if key not in known]

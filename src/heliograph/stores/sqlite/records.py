@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import apsw
 
+from heliograph.filters import And
 from heliograph.models import (
+    AliasMention,
     Chunk,
     Document,
     DocumentStatus,
@@ -22,15 +24,48 @@ from heliograph.models import (
 from heliograph.stores.base import DocumentPage, DocumentQuery, RecordsStore
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.evidence import EvidenceMemory, read_relation_mention
+from heliograph.stores.sqlite.filters import compile_filter
 from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
-__all__ = ["SqliteRecordsStore"]
+__all__ = [
+    "CHUNKS_BY_DOCUMENT",
+    "CHUNKS_BY_ID",
+    "DOCUMENTS_BY_ID",
+    "SOURCES_BY_CHUNK",
+    "TEXT_BY_DOCUMENT",
+    "TWIN_SOURCES_BY_CHUNK",
+    "SqliteRecordsStore",
+    "find_documents",
+    "grouped",
+    "read_extractions",
+    "to_chunk",
+    "to_document",
+]
 
 _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
-               input_tokens, output_tokens, created_at, updated_at"""
-_CHUNK = 'identity.id, owner.id, position, chunk_text.text, token_count, start, "end", headings, page'
+               input_tokens, output_tokens, created_at, updated_at, page_starts,
+               (SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"""
+_CHUNK = 'identity.id, owner.id, position, chunk_text.text, token_count, start, "end", headings, page, context'
 _CHUNK_PARTS = "CROSS JOIN chunk_text USING (key) CROSS JOIN identity AS owner ON owner.key = chunk.document_key"
+DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+                      CROSS JOIN document USING (key)"""
+# A twin's text is that of its original.
+TEXT_BY_DOCUMENT = """SELECT text FROM identity CROSS JOIN document USING (key)
+                      JOIN document_text ON document_text.key IN (document.key, document.twin_key)
+                      WHERE identity.id = ? LIMIT 1"""
+CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+                   CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
+CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
+                         WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
+SOURCES_BY_CHUNK = """SELECT identity.id, document.source FROM carray(?) AS wanted
+                      CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
+                      CROSS JOIN document ON document.key = chunk.document_key"""
+TWIN_SOURCES_BY_CHUNK = """SELECT identity.id, twin.source FROM carray(?) AS wanted
+                           CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
+                           CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
+                           CROSS JOIN identity AS twin_identity ON twin_identity.key = twin.key
+                           WHERE twin.status IN ('processed', 'partial') ORDER BY twin_identity.id"""
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "source", "id": "identity.id"}
 
 
@@ -45,67 +80,46 @@ class SqliteRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         if not ids:
             return []
-        query = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
-                    CROSS JOIN document USING (key)"""
-        rows = await self._database.fetch(query, (array(ids),))
-        return [_document(row) for row in rows]
+        rows = await self._database.fetch(DOCUMENTS_BY_ID, (array(ids),))
+        return [to_document(row) for row in rows]
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         """See `RecordsStore`."""
-        where, values = _conditions(query)
-        direction = "DESC" if query.descending else "ASC"
-        count = f"SELECT count(*) FROM document {where}"
-        select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) {where}
-                     ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
-
-        def find(connection: apsw.Connection) -> DocumentPage:
-            rows = fetch(connection, select, (*values, query.limit, query.offset))
-            total = fetch_value(connection, count, values)
-            return DocumentPage(tuple(_document(row) for row in rows), int(total))
-
-        return await self._database.read(find)
+        return await self._database.read(lambda connection: find_documents(connection, query))
 
     async def get_document_text(self, document_id: str) -> str | None:
         """See `RecordsStore`."""
-        query = "SELECT text FROM identity JOIN document_text USING (key) WHERE identity.id = ?"
-        row = await self._database.read(lambda connection: fetch_one(connection, query, (document_id,)))
+        row = await self._database.read(lambda connection: fetch_one(connection, TEXT_BY_DOCUMENT, (document_id,)))
         return row[0] if row else None
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """See `RecordsStore`."""
         if not ids:
             return []
-        query = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
-                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
-        rows = await self._database.fetch(query, (array(ids),))
-        return [_chunk(row) for row in rows]
+        rows = await self._database.fetch(CHUNKS_BY_ID, (array(ids),))
+        return [to_chunk(row) for row in rows]
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         """See `RecordsStore`."""
-        query = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
-                    WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
-        rows = await self._database.fetch(query, (document_id,))
-        return [_chunk(row) for row in rows]
+        rows = await self._database.fetch(CHUNKS_BY_DOCUMENT, (document_id,))
+        return [to_chunk(row) for row in rows]
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """See `RecordsStore`."""
         if not chunk_ids:
             return {}
-        query = """SELECT identity.id, document.source FROM carray(?) AS wanted
-                   CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
-                   CROSS JOIN document ON document.key = chunk.document_key"""
-        rows = await self._database.fetch(query, (array(chunk_ids),))
+        rows = await self._database.fetch(SOURCES_BY_CHUNK, (array(chunk_ids),))
         return dict(rows)
+
+    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """See `RecordsStore`."""
+        if not chunk_ids:
+            return {}
+        return grouped(await self._database.fetch(TWIN_SOURCES_BY_CHUNK, (array(chunk_ids),)))
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         """See `RecordsStore`."""
-
-        def read(connection: apsw.Connection) -> list[Extraction]:
-            keys = find_keys(connection, chunk_ids)
-            found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
-            return [extraction for extraction in found if extraction is not None]
-
-        return await self._database.read(read)
+        return await self._database.read(lambda connection: read_extractions(connection, chunk_ids))
 
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
@@ -121,7 +135,26 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(read)
 
 
-def _conditions(query: DocumentQuery) -> tuple[str, tuple[Any, ...]]:
+def find_documents(connection: apsw.Connection, query: DocumentQuery) -> DocumentPage:
+    """Return one page of documents."""
+    where, values = _conditions(query)
+    direction = "DESC" if query.descending else "ASC"
+    select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) {where}
+                 ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
+    rows = fetch(connection, select, (*values(), query.limit, query.offset))
+    total = fetch_value(connection, f"SELECT count(*) FROM document {where}", values())
+    return DocumentPage(tuple(to_document(row) for row in rows), int(total))
+
+
+def read_extractions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> list[Extraction]:
+    """Return what was read in these chunks."""
+    keys = find_keys(connection, chunk_ids)
+    found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
+    return [extraction for extraction in found if extraction is not None]
+
+
+def _conditions(query: DocumentQuery) -> tuple[str, Callable[[], tuple[Any, ...]]]:
+    """Return a WHERE clause and what gives its arguments, anew for every statement."""
     conditions: list[str] = []
     values: list[Any] = []
     if query.statuses:
@@ -134,12 +167,29 @@ def _conditions(query: DocumentQuery) -> tuple[str, tuple[Any, ...]]:
         # A half-open range can use the index, unlike LIKE with its wildcards.
         conditions.append("source >= ? AND source < ?")
         values += [query.source_prefix, query.source_prefix + chr(0x10FFFF)]
-    return (f"WHERE {' AND '.join(conditions)}" if conditions else ""), tuple(values)
+    if query.content_hashes:
+        conditions.append(f"content_hash IN ({', '.join('?' * len(query.content_hashes))})")
+        values += query.content_hashes
+    if query.twin_of is not None:
+        conditions.append("twin_key = (SELECT key FROM identity WHERE id = ?)")
+        values.append(query.twin_of)
+    filter_ = query.filter or And(())
+    conditions.append(compile_filter(filter_)[0])
+    return f"WHERE {' AND '.join(conditions)}", lambda: (*values, *compile_filter(filter_)[1])
 
 
-def _document(row: Sequence[Any]) -> Document:
+def grouped(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[str, ...]]:
+    """Return rows of an id and a text as the texts per id, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for id_, text in rows:
+        found[id_] = (*found.get(id_, ()), text)
+    return found
+
+
+def to_document(row: Sequence[Any]) -> Document:
+    """Return a document from the columns of `DOCUMENTS_BY_ID`."""
     id_, source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = row
-    read, written, created_at, updated_at = rest
+    read, written, created_at, updated_at, page_starts, twin_of = rest
     return Document(
         id=id_,
         source=source,
@@ -154,12 +204,16 @@ def _document(row: Sequence[Any]) -> Document:
         usage=Usage(read, written),
         created_at=datetime.fromtimestamp(created_at, UTC),
         updated_at=datetime.fromtimestamp(updated_at, UTC),
+        page_starts=tuple(json.loads(page_starts)) if page_starts != "[]" else (),
+        twin_of=twin_of or "",
     )
 
 
-def _chunk(row: Sequence[Any]) -> Chunk:
-    id_, document_id, position, text, token_count, start, end, headings, page = row
-    return Chunk(id_, document_id, position, text, token_count, start, end, tuple(json.loads(headings)), page)
+def to_chunk(row: Sequence[Any]) -> Chunk:
+    """Return a chunk from the columns of `CHUNKS_BY_ID`."""
+    id_, document_id, position, text, token_count, start, end, headings, page, context = row
+    place = start, end, tuple(json.loads(headings)), page
+    return Chunk(id_, document_id, position, text, token_count, *place, context)
 
 
 def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extraction | None:
@@ -168,12 +222,17 @@ def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extract
     if row is None:
         return None
     extractor, error, reply_keys, read, written = row
-    query = """SELECT name, type, description, rank FROM entity_mention INDEXED BY entity_mention_by_chunk
-               WHERE chunk_key = ? ORDER BY ordinal"""
+    query = """SELECT name, type, description, rank,
+                      iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
+               FROM entity_mention INDEXED BY entity_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
     entities = tuple(EntityMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
-    query = """SELECT source, target, keywords, description, weight, rank
+    query = """SELECT source, target, keywords, description, weight, rank,
+                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
                FROM relation_mention INDEXED BY relation_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
     relations = tuple(read_relation_mention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+    query = "SELECT name, alias FROM alias_mention WHERE chunk_key = ? ORDER BY ordinal"
+    aliases = tuple(AliasMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
     return Extraction(
-        chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)
+        *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
+        aliases=aliases,
     )

@@ -11,12 +11,16 @@ import apsw
 from heliograph.errors import StaleChangesetError
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.sqlite.replies import drop_replies_of_chunks
+from heliograph.stores.sqlite.curations import check_rules, name_hash
+from heliograph.stores.sqlite.replies import drop_replies_about
 from heliograph.stores.sqlite.sql import array, fetch_one, singles
-from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 
 __all__ = ["check_expectations", "mentioned_ids", "write_records"]
 
+_DOCUMENT = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
+               input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
+_CHUNK = 'key, document_key, position, token_count, start, "end", page, headings, context'
 # Made once: `json.dumps` with arguments of its own makes an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -25,13 +29,16 @@ def mentioned_ids(changeset: Changeset) -> Iterator[str]:
     """Yield every id that writing a changeset refers to; an id may come more than once."""
     for document in changeset.documents:
         yield document.id
+        if document.twin_of:
+            yield document.twin_of
     for chunk in changeset.chunks:
         yield chunk.id
         yield chunk.document_id
     for extraction in changeset.extractions:
         yield extraction.chunk_id
-        yield from (name_to_entity_id(mention.name) for mention in extraction.entities)
-        yield from (names_to_relation_id(mention.source, mention.target) for mention in extraction.relations)
+        yield from map(mention_entity_id, extraction.entities)
+        yield from map(mention_relation_id, extraction.relations)
+        yield from (id_ for mention in extraction.relations for id_ in (mention.source_id, mention.target_id) if id_)
     yield from (evidence.id for evidence in changeset.entity_evidence)
     for evidence in changeset.relation_evidence:
         yield from (evidence.id, evidence.source_id, evidence.target_id)
@@ -49,7 +56,7 @@ def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: 
 
     Args:
         connection: Within the writing transaction.
-        changeset: Its `expected` and `expected_documents` are read.
+        changeset: Its `expected`, `expected_rules` and `expected_documents` are read.
         keys: Keys of the ids that are known so far.
 
     Raises:
@@ -64,6 +71,7 @@ def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: 
     for id_, version in changeset.expected.items():
         if versions.get(keys.get(id_, 0), 0) != version:
             raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; read it and try again")
+    check_rules(connection, changeset.expected_rules)
     for id_, content_hash in changeset.expected_documents.items():
         query = "SELECT content_hash FROM document WHERE key = ?"
         stored = fetch_one(connection, query, (keys.get(id_, 0),))
@@ -88,29 +96,35 @@ def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str
     chunks = [keys[id_] for id_ in changeset.removed_chunks if id_ in keys]
     for table in ("chunk", "chunk_text"):
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(chunks))
-    for table in ("extraction", "entity_mention", "relation_mention"):
+    for table in ("extraction", "entity_mention", "relation_mention", "alias_mention"):
         connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
-    drop_replies_of_chunks(connection, changeset.removed_chunks)
+    drop_replies_about(connection, changeset.removed_subjects, changeset.kept_replies)
 
 
 def _write_documents(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    rows = (_document_row(keys[document.id], document) for document in changeset.documents)
-    query = """INSERT INTO document VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET
+    rows = (_document_row(keys, document) for document in changeset.documents)
+    query = f"""INSERT INTO document ({_DOCUMENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (key) DO UPDATE SET
       source = excluded.source, title = excluded.title, content_hash = excluded.content_hash,
       status = excluded.status, error = excluded.error, metadata = excluded.metadata, length = excluded.length,
       chunk_count = excluded.chunk_count, track_id = excluded.track_id, input_tokens = excluded.input_tokens,
-      output_tokens = excluded.output_tokens, updated_at = excluded.updated_at"""
+      output_tokens = excluded.output_tokens, updated_at = excluded.updated_at,
+      page_starts = excluded.page_starts, twin_key = excluded.twin_key"""
     connection.executemany(query, rows)
     texts = ((keys[id_], text) for id_, text in changeset.document_texts.items())
     connection.executemany("INSERT OR REPLACE INTO document_text VALUES (?, ?)", texts)
+    dropped = (keys[id_] for id_ in changeset.removed_texts)
+    connection.executemany("DELETE FROM document_text WHERE key = ?", singles(dropped))
 
 
-def _document_row(key: int, document: Document) -> tuple[Any, ...]:
+def _document_row(keys: Mapping[str, int], document: Document) -> tuple[Any, ...]:
     return (
-        *(key, document.source, document.title, document.content_hash, document.status.value, document.error),
+        *(keys[document.id], document.source, document.title, document.content_hash),
+        *(document.status.value, document.error),
         *(_json(document.metadata), document.length, document.chunk_count, document.track_id),
         *(document.usage.input_tokens, document.usage.output_tokens),
-        *(document.created_at.timestamp(), document.updated_at.timestamp()),
+        *(document.created_at.timestamp(), document.updated_at.timestamp(), _json(document.page_starts)),
+        keys[document.twin_of] if document.twin_of else None,
     )
 
 
@@ -118,11 +132,12 @@ def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Ma
     rows = (
         (
             *(keys[chunk.id], keys[chunk.document_id], chunk.position, chunk.token_count),
-            *(chunk.start, chunk.end, chunk.page, _json(chunk.headings)),
+            *(chunk.start, chunk.end, chunk.page, _json(chunk.headings), chunk.context),
         )
         for chunk in chunks
     )
-    connection.executemany("INSERT OR REPLACE INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    query = f"INSERT OR REPLACE INTO chunk ({_CHUNK}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    connection.executemany(query, rows)
     texts = ((keys[chunk.id], chunk.text) for chunk in chunks)
     connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
 
@@ -137,19 +152,26 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
     connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
     connection.execute("DELETE FROM entity_mention WHERE chunk_key = ?", (chunk,))
     connection.execute("DELETE FROM relation_mention WHERE chunk_key = ?", (chunk,))
+    connection.execute("DELETE FROM alias_mention WHERE chunk_key = ?", (chunk,))
     entities = (
-        (keys[name_to_entity_id(item.name)], item.rank, chunk, ordinal, item.name, item.type, item.description)
+        (
+            *(keys[mention_entity_id(item)], item.rank, chunk, ordinal, item.name, item.type, item.description),
+            name_hash(item.name) if item.entity_id else None,
+        )
         for ordinal, item in enumerate(extraction.entities)
     )
-    connection.executemany("INSERT INTO entity_mention VALUES (?, ?, ?, ?, ?, ?, ?)", entities)
+    connection.executemany("INSERT INTO entity_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entities)
     relations = (
         (
-            *(keys[names_to_relation_id(item.source, item.target)], item.rank, chunk, ordinal),
+            *(keys[mention_relation_id(item)], item.rank, chunk, ordinal),
             *(item.source, item.target, _json(item.keywords), item.description, item.weight),
+            *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
         )
         for ordinal, item in enumerate(extraction.relations)
     )
-    connection.executemany("INSERT INTO relation_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", relations)
+    connection.executemany("INSERT INTO relation_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", relations)
+    aliases = ((chunk, ordinal, item.name, item.alias) for ordinal, item in enumerate(extraction.aliases))
+    connection.executemany("INSERT INTO alias_mention VALUES (?, ?, ?, ?)", aliases)
 
 
 def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

@@ -12,7 +12,7 @@ from heliograph.stores.base import CachedReply, ReplyCache
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.sql import array, fetch_one
 
-__all__ = ["SqliteReplyCache", "drop_answers", "drop_replies_of_chunks"]
+__all__ = ["SqliteReplyCache", "drop_answers", "drop_replies_about"]
 
 _ANSWERS = "query"
 
@@ -25,18 +25,18 @@ class SqliteReplyCache(ReplyCache):
 
     async def get_reply(self, key: str) -> CachedReply | None:
         """See `ReplyCache`."""
-        query = "SELECT key, text, model, input_tokens, output_tokens, chunk_id, created_at FROM reply WHERE key = ?"
+        query = "SELECT key, text, model, input_tokens, output_tokens, subject_id, created_at FROM reply WHERE key = ?"
         row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
         if row is None:
             return None
-        key, text, model, read, written, chunk_id, created_at = row
-        return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), chunk_id)
+        key, text, model, read, written, subject_id, created_at = row
+        return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), subject_id)
 
     async def put_reply(self, reply: CachedReply) -> None:
         """See `ReplyCache`."""
         row = (
             *(reply.key, cache_type(reply.key), reply.text, reply.model),
-            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.chunk_id, reply.created_at.timestamp()),
+            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at.timestamp()),
         )
         query = "INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
         await self._database.write(lambda connection: connection.execute(query, row))
@@ -65,7 +65,9 @@ def drop_answers(connection: apsw.Connection) -> None:
     connection.execute("DELETE FROM reply WHERE cache_type = ?", (_ANSWERS,))
 
 
-def drop_replies_of_chunks(connection: apsw.Connection, chunk_ids: Collection[str]) -> None:
-    """Drop the replies that were asked about these chunks, so that no word of them is left."""
-    if chunk_ids:
-        connection.execute("DELETE FROM reply WHERE chunk_id IN (SELECT value FROM carray(?))", (array(chunk_ids),))
+def drop_replies_about(connection: apsw.Connection, subject_ids: Collection[str], kept: Collection[str]) -> None:
+    """Drop the replies that were asked about these but those under the keys `kept`, so that no word is left."""
+    if subject_ids:
+        query = """DELETE FROM reply WHERE subject_id IN (SELECT value FROM carray(?))
+                   AND key NOT IN (SELECT value FROM carray(?))"""
+        connection.execute(query, (array(subject_ids), array(kept or ("",))))

@@ -8,9 +8,12 @@ changed is logged by appending, and the index of degrees holds well-connected en
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from heliograph.errors import SchemaMismatch
+from heliograph.ids import relation_id
 
 __all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
 
@@ -102,7 +105,63 @@ CREATE INDEX reply_by_type ON reply (cache_type);
 CREATE INDEX reply_by_chunk ON reply (chunk_id) WHERE chunk_id <> '';
 """
 
-_MIGRATIONS = (_CREATE,)
+_NAME_SUBJECTS = """
+ALTER TABLE reply RENAME COLUMN chunk_id TO subject_id;
+"""
+
+# Vectors of an embedding that is to take the place of the present one, until all are there.
+_REEMBED = """
+CREATE TABLE next_chunks_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE next_entities_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE next_relations_vector (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+"""
+
+_PAGES = """
+ALTER TABLE document ADD COLUMN page_starts TEXT NOT NULL DEFAULT '[]';
+"""
+
+# A mention says which entity it counts for: `name_hash` (of the id of its name) and the keys of a relation's ends are
+# null where its names decide it. `relation_id` is made by `migrate`.
+_CURATION = """
+ALTER TABLE entity_mention ADD COLUMN name_hash INTEGER;
+CREATE INDEX entity_mention_by_name ON entity_mention (name_hash) WHERE name_hash IS NOT NULL;
+ALTER TABLE relation_mention ADD COLUMN source_key INTEGER;
+ALTER TABLE relation_mention ADD COLUMN target_key INTEGER;
+CREATE TABLE alias_mention (
+  chunk_key INTEGER NOT NULL, ordinal INTEGER NOT NULL, name TEXT NOT NULL, alias TEXT NOT NULL,
+  PRIMARY KEY (chunk_key, ordinal)
+) WITHOUT ROWID;
+
+CREATE TABLE curation (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, content TEXT NOT NULL,
+  author TEXT NOT NULL, created_at REAL NOT NULL, undone_by TEXT NOT NULL, undone_at REAL
+);
+CREATE TABLE curation_subject (
+  entity_id TEXT NOT NULL, sequence INTEGER NOT NULL, PRIMARY KEY (entity_id, sequence)
+) WITHOUT ROWID;
+CREATE TABLE name_rules (
+  id TEXT PRIMARY KEY, names TEXT NOT NULL, aliases TEXT NOT NULL, version INTEGER NOT NULL
+) WITHOUT ROWID;
+
+UPDATE identity SET id = relation_id(source.id, target.id)
+FROM relation_evidence AS evidence, identity AS source, identity AS target
+WHERE identity.key = evidence.key AND source.key = evidence.source_key AND target.key = evidence.target_key;
+UPDATE relation_evidence SET source_key = target_key, target_key = source_key
+WHERE (SELECT id FROM identity WHERE key = source_key) > (SELECT id FROM identity WHERE key = target_key);
+"""
+
+# A twin has the text of another document, which holds the chunks for both.
+_TWINS = """
+ALTER TABLE document ADD COLUMN twin_key INTEGER;
+CREATE INDEX document_by_twin ON document (twin_key) WHERE twin_key IS NOT NULL;
+CREATE INDEX document_by_content ON document (content_hash);
+"""
+
+_CONTEXTS = """
+ALTER TABLE chunk ADD COLUMN context TEXT NOT NULL DEFAULT '';
+"""
+
+_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS)
 
 LATEST_VERSION = len(_MIGRATIONS)
 
@@ -127,6 +186,7 @@ def migrate(connection: apsw.Connection, path: str) -> None:
         raise SchemaMismatch(f"the file {path!r} is a database of another program; choose another data_dir")
     if version == LATEST_VERSION:
         return
+    connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have migrated while this one waited for the lock.
@@ -138,6 +198,10 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+
+
+def _relation_id(*ends: Any) -> str:
+    return relation_id(*map(str, ends))
 
 
 def _has_tables(connection: apsw.Connection) -> bool:

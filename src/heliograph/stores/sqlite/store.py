@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from itertools import chain
@@ -11,48 +12,66 @@ from pathlib import Path
 import apsw
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import SchemaMismatch, StoreUnavailable
+from heliograph.errors import SchemaMismatch, StaleChangesetError, StoreError, StoreUnavailable
+from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Store
+from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.accelerator import Accelerator
+from heliograph.stores.sqlite.curations import SqliteCurationStore, write_curations
 from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.embedding_check import check_embedding, stored_embedding
 from heliograph.stores.sqlite.evidence import EvidenceMemory
 from heliograph.stores.sqlite.graph import SqliteGraphStore, write_graph
 from heliograph.stores.sqlite.identity import find_keys, forget_keys, intern_ids
+from heliograph.stores.sqlite.inspection import SqliteInspection
 from heliograph.stores.sqlite.lock import file_lock, try_file_lock
 from heliograph.stores.sqlite.records import SqliteRecordsStore
 from heliograph.stores.sqlite.records_write import check_expectations, mentioned_ids, write_records
+from heliograph.stores.sqlite.reembedding import SqliteReembedding
 from heliograph.stores.sqlite.replies import SqliteReplyCache, drop_answers
+from heliograph.stores.sqlite.scope import ScopeMemory
+from heliograph.stores.sqlite.scoped import ScopedReader
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SqliteTextStore, write_texts
+from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
 from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
+from heliograph.stores.sqlite.view import SqliteView
 
 __all__ = ["SqliteStore"]
 
-_FILE = "heliograph.db"
+_LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"
 
 
 class SqliteStore(Store):
     """One workspace in `<data_dir>/<workspace>/`."""
 
-    def __init__(self, folder: Path, database: Database, embedding: EmbeddingInfo, timeout_seconds: float) -> None:
+    def __init__(self, folder: Path, database: Database, embedding: tuple[str, int], timeout_seconds: float) -> None:
         self._folder = folder
         self._database = database
         self._timeout_seconds = timeout_seconds
-        self._accelerators = {item: Accelerator(folder, item, embedding.dimension) for item in Collection}
+        self._embedding = embedding
+        self._accelerators = {item: Accelerator(folder, item, embedding) for item in Collection}
         self._evidence = EvidenceMemory()
         self.records = SqliteRecordsStore(database, self._evidence)
         self.graph = SqliteGraphStore(database)
         self.vectors = SqliteVectorStore(database, self._accelerators)
         self.text = SqliteTextStore(database)
+        self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
+        self.inspection = SqliteInspection(database, self._accelerators)
+        self._scopes = ScopeMemory()
+        self.reembedding = SqliteReembedding(database)
 
     @classmethod
-    async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo) -> SqliteStore:
+    async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> SqliteStore:
         """Open the workspace that the settings name, creating it as needed.
+
+        Args:
+            settings: Where it is.
+            embedding: What fills it; None opens one that is there as it is, to be read as a whole.
 
         Raises:
             StoreUnavailable: Its folder or file cannot be used.
@@ -61,17 +80,21 @@ class SqliteStore(Store):
         folder = settings.data_dir / settings.workspace
         database = await asyncio.to_thread(_open_database, folder, settings)
         try:
-            await database.write(lambda connection: _check_embedding(connection, folder, embedding))
+            name, dimension = await database.write(lambda connection: _settle_embedding(connection, folder, embedding))
         except BaseException:
             await database.close()
             raise
-        return cls(folder, database, embedding, settings.write_timeout_seconds)
+        return cls(folder, database, (name, dimension), settings.write_timeout_seconds)
 
     async def apply(self, changeset: Changeset) -> int:
         """See `Store`."""
-        version = await self._database.write(lambda connection: _apply(connection, changeset))
+        version = await self._database.write(lambda connection: _apply(connection, changeset, self._embedding))
         self._evidence.note(changeset, version)
         return version
+
+    def view(self, filter_: Filter, fold: Fold) -> StoreView:
+        """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
+        return SqliteView(ScopedReader(self._database, self._scopes, filter_, fold), self._accelerators)
 
     async def get_data_version(self) -> int:
         """See `Store`."""
@@ -86,6 +109,18 @@ class SqliteStore(Store):
         """See `Store`."""
         return file_lock(self._folder / _LOCK, self._timeout_seconds, "writing to")
 
+    async def clear(self) -> int:
+        """See `Store`."""
+        return await self._database.write(clear)
+
+    async def vacuum(self) -> None:
+        """See `Store`; readers of other processes that never end keep deleted bytes in the log."""
+        await self._database.run_alone(vacuum)
+
+    async def backup(self, path: Path) -> None:
+        """See `Store`."""
+        await asyncio.to_thread(write_backup, self._database.path, path)
+
     def describe(self) -> Mapping[str, str]:
         """See `Store`."""
         return {"back end": "sqlite", "sqlite": apsw.sqlite_lib_version(), "folder": str(self._folder)}
@@ -97,6 +132,9 @@ class SqliteStore(Store):
         try:
             for accelerator in self._accelerators.values():
                 await self._save(accelerator)
+        except (OSError, StoreError) as error:
+            # A full disk, say. Nothing is lost: what the files lack is read from the database when they are next used.
+            _LOGGER.warning("the vector indexes in %r could not be saved: %s", str(self._folder), error)
         finally:
             await self._database.close()
 
@@ -119,29 +157,34 @@ def _open_database(folder: Path, settings: StoreSettings) -> Database:
             f"the folder {str(folder)!r} cannot be made ({error.strerror}); check permissions, "
             "or choose another data_dir"
         ) from error
-    return Database(folder / _FILE, settings.write_timeout_seconds, settings.durability)
+    return Database(folder / FILE_NAME, settings.write_timeout_seconds, settings.durability)
 
 
-def _check_embedding(connection: apsw.Connection, folder: Path, embedding: EmbeddingInfo) -> None:
-    """Note which embedding fills a new store; refuse another one in a store that is filled already."""
-    wanted = {"embedding_name": embedding.name, "embedding_dimension": embedding.dimension}
-    query = "SELECT name, value FROM meta WHERE name IN ('embedding_name', 'embedding_dimension')"
-    stored = dict(fetch(connection, query))
-    if not stored:
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", iter(wanted.items()))
+def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: EmbeddingInfo | None) -> tuple[str, int]:
+    """Return which embedding fills a store: note it in a new one, refuse another in one that is filled already."""
+    stored = stored_embedding(connection)
+    if embedding is None:
+        if stored is None:
+            raise StoreUnavailable(f"there is no workspace in {str(folder)!r} yet; index something into it first")
+        return stored
+    wanted = (embedding.name, embedding.dimension)
+    if stored is None:
+        rows = zip(("embedding_name", "embedding_dimension"), wanted, strict=True)
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
     elif stored != wanted:
         raise SchemaMismatch(
-            f"the store {str(folder)!r} was built with the embedding {stored['embedding_name']!r} of dimension "
-            f"{stored['embedding_dimension']}, but {embedding.name!r} of dimension {embedding.dimension} is "
-            "configured; set the embedding back, or index the documents again into another data_dir or workspace"
+            f"the store {str(folder)!r} was built with the embedding {stored[0]!r} of dimension {stored[1]}, but "
+            f"{wanted[0]!r} of dimension {wanted[1]} is configured; set the embedding back, or run 'heliograph reembed'"
         )
+    return wanted
 
 
 def _data_version(connection: apsw.Connection) -> int:
     return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
 
 
-def _apply(connection: apsw.Connection, changeset: Changeset) -> int:
+def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> int:
+    check_embedding(connection, embedding)
     removed = list(
         chain(
             *(changeset.removed_documents, changeset.removed_chunks),
@@ -153,8 +196,11 @@ def _apply(connection: apsw.Connection, changeset: Changeset) -> int:
     check_expectations(connection, changeset, known)
     keys = known | intern_ids(connection, mentioned_ids(changeset))
     version = _data_version(connection) + 1
+    if changeset.expected_version not in (None, version - 1):
+        raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
     write_records(connection, changeset, keys, version)
+    write_curations(connection, changeset, version)
     write_graph(connection, changeset, keys)
     write_vectors(connection, changeset, keys, version)
     write_texts(connection, changeset, keys)
@@ -165,6 +211,9 @@ def _apply(connection: apsw.Connection, changeset: Changeset) -> int:
 
 def _unused(changeset: Changeset, removed: list[str], keys: Mapping[str, int]) -> set[int]:
     kept = {item.id for item in chain(changeset.documents, changeset.chunks, changeset.entities, changeset.relations)}
+    # What a person deleted is in no fold, but is still mentioned.
+    counted = chain(changeset.entity_evidence, changeset.relation_evidence)
+    kept.update(item.id for item in counted if item.mention_count)
     return {keys[id_] for id_ in removed if id_ in keys and id_ not in kept}
 
 

@@ -1,6 +1,7 @@
 """Full text in the embedded store: contentless FTS5 tables whose rows are interned keys.
 
-Only terms are stored, never text; ranking is FTS5's BM25 (k1 1.2, b 0.75).
+Only terms are stored, never text; ranking is FTS5's BM25 (k1 1.2, b 0.75), in large collections of the rows that can
+be among the best (`text_search`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import apsw
 from heliograph.stores.base import Hit, TextStore
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.sql import array, fetch
+from heliograph.stores.sqlite.text_search import search_terms
 
-__all__ = ["SqliteTextStore", "write_texts"]
+__all__ = ["SqliteTextStore", "match_any", "phrase_keys", "write_texts"]
 
 _SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _MAX_TERMS = 256
@@ -28,16 +32,51 @@ class SqliteTextStore(TextStore):
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """See `TextStore`; a question is cut at 256 distinct terms."""
         wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
-        if not wanted or collection not in _SEARCHED:
+        if not wanted or limit < 1 or collection not in _SEARCHED:
             return []
-        match = " OR ".join('"' + term.replace('"', '""') + '"' for term in wanted)
-        table = f"{collection.value}_terms"
-        # FTS5 scores are negative, best first.
-        query = f"""SELECT identity.id, -best.score FROM (
-                      SELECT rowid AS key, rank AS score FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?
-                    ) AS best JOIN identity ON identity.key = best.key ORDER BY best.score, identity.id"""
-        rows = await self._database.fetch(query, (match, limit))
-        return [Hit(id_, score) for id_, score in rows]
+        return await self._database.read(lambda reader: _search(reader, f"{collection.value}_terms", wanted, limit))
+
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        """See `TextStore`; those stored first are returned. Terms of a phrase after the 256th are not looked for."""
+        if not any(phrases) or limit < 1 or collection not in _SEARCHED:
+            return [[] for _ in phrases]
+
+        def find(connection: apsw.Connection) -> list[list[str]]:
+            found = [phrase_keys(connection, collection, phrase, limit) for phrase in phrases]
+            ids = find_ids(connection, {key for keys in found for key in keys})
+            return [[ids[key] for key in keys] for keys in found]
+
+        return await self._database.read(find)
+
+
+def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str], limit: int) -> list[int]:
+    """Return the first keys, -1 for all, whose terms hold this phrase."""
+    if not phrase or collection not in _SEARCHED:
+        return []
+    table = f"{collection.value}_terms"
+    match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
+    query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
+    return [key for (key,) in fetch(connection, query, (match, limit))]
+
+
+def _search(connection: apsw.Connection, table: str, terms: Sequence[str], limit: int) -> list[Hit]:
+    scores = dict(search_terms(connection, table, terms, limit))
+    if not scores:
+        return []
+    rows = fetch(
+        connection, "SELECT key, id FROM identity WHERE key IN (SELECT value FROM carray(?))", (array(scores),)
+    )
+    return sorted((Hit(id_, scores[key]) for key, id_ in rows), key=lambda hit: (-hit.score, hit.id))
+
+
+def match_any(collection: Collection, terms: Sequence[str]) -> str:
+    """Return the FTS5 expression that asks for any of the terms; empty if there is nothing to ask for."""
+    wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
+    if collection not in _SEARCHED:
+        return ""
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in wanted)
 
 
 def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:

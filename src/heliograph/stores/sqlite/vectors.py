@@ -16,9 +16,10 @@ from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.keys import KeySet
 from heliograph.stores.sqlite.sql import array, fetch
 
-__all__ = ["SqliteVectorStore", "write_vectors"]
+__all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
@@ -36,35 +37,61 @@ class SqliteVectorStore(VectorStore):
     ) -> list[Hit]:
         """See `VectorStore`."""
         vector = np.ascontiguousarray(vector, np.float32)
-
-        def find(connection: apsw.Connection) -> list[Hit]:
-            wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
-            candidates = self._accelerators[collection].search(connection, vector, wanted)
-            if not len(candidates):
-                return []
-            keys, vectors = _read(connection, collection, candidates, len(vector))
-            scores = vectors @ vector
-            keep = np.flatnonzero(scores >= min_score)
-            best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
-            found: list[int] = keys[best].tolist()
-            ids = find_ids(connection, found)
-            hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
-            return sorted(hits, key=lambda hit: (-hit.score, hit.id))
-
-        return await self._database.read(find)
+        accelerator = self._accelerators[collection]
+        return await self._database.read(
+            lambda connection: find_nearest(connection, accelerator, collection, vector, limit, min_score)
+        )
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""
-        if not ids:
-            return {}
-        query = f"""SELECT identity.id, stored.vector FROM carray(?) AS wanted
-                    CROSS JOIN identity ON identity.id = wanted.value
-                    CROSS JOIN {collection.value}_vector AS stored ON stored.key = identity.key"""
-        rows = await self._database.fetch(query, (array(ids),))
-        if not rows:
-            return {}
-        matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
-        return dict(zip([id_ for id_, _ in rows], matrix, strict=True))
+        accelerator = self._accelerators[collection]
+        return await self._database.read(lambda connection: read_vectors(connection, accelerator, collection, ids))
+
+
+def find_nearest(
+    connection: apsw.Connection,
+    accelerator: Accelerator,
+    collection: Collection,
+    vector: NDArray[np.float32],
+    limit: int,
+    min_score: float,
+    allowed: KeySet | None = None,
+) -> list[Hit]:
+    """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
+    wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
+    candidates = accelerator.search(connection, vector, wanted, allowed)
+    if not len(candidates):
+        return []
+    keys, vectors = _read(connection, collection, candidates, len(vector))
+    scores = vectors @ vector
+    keep = np.flatnonzero(scores >= min_score)
+    best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
+    found: list[int] = keys[best].tolist()
+    ids = find_ids(connection, found)
+    hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+def read_vectors(
+    connection: apsw.Connection, accelerator: Accelerator, collection: Collection, ids: Sequence[str]
+) -> dict[str, NDArray[np.float32]]:
+    """Return the stored vectors, exact, per id.
+
+    Raises:
+        SchemaMismatch: They are of another embedding than the store was opened with.
+    """
+    if not ids:
+        return {}
+    # A question that began before the switch to another embedding must not be compared with vectors made after it.
+    accelerator.check_embedding(connection)
+    query = f"""SELECT identity.id, stored.vector FROM carray(?) AS wanted
+                CROSS JOIN identity ON identity.id = wanted.value
+                CROSS JOIN {collection.value}_vector AS stored ON stored.key = identity.key"""
+    rows = fetch(connection, query, (array(ids),))
+    if not rows:
+        return {}
+    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
+    return dict(zip([id_ for id_, _ in rows], matrix, strict=True))
 
 
 def _read(
@@ -96,5 +123,8 @@ def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mappi
             rows = ((key, row.tobytes()) for key, row in zip(put, matrix, strict=True))
             connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", rows)
         if changed := sorted({*gone, *put}):
+            # What another embedding made of them, if one is on its way in, is out of date.
+            query = f"DELETE FROM next_{table} WHERE key = ?"
+            connection.executemany(query, ((key,) for key in changed))
             row = (collection.value, version, np.array(changed, "<i8").tobytes())
             connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)

@@ -98,7 +98,7 @@ async def test_request_fences_the_chunk_and_names_its_place() -> None:
     marker = next(line for line in user.splitlines() if line.startswith("=== "))
     assert marker not in hostile
     assert user.split(f"\n{marker}\n")[1] == hostile
-    assert (request.purpose, request.json_mode, request.chunk_id) == (
+    assert (request.purpose, request.json_mode, request.subject_id) == (
         *(Purpose.EXTRACT, True),
         chunk(hostile).id,
     )

@@ -95,10 +95,10 @@ def test_chunk_is_about_its_title_heading_and_opening() -> None:
 
 
 def test_sentence_with_one_entity_relates_it_to_the_subject() -> None:
-    extraction = extract(["The box is small. It sends data to Mosquitto."], title="Nordlicht Gateway")[0]
+    extraction = extract(["The box is small. Data goes to Mosquitto."], title="Nordlicht Gateway")[0]
     about = relation(extraction, "Nordlicht Gateway", "Mosquitto")
     assert about.weight == 0.5
-    assert about.description == "It sends data to Mosquitto."
+    assert about.description == "Data goes to Mosquitto."
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_output_is_bounded_and_settable() -> None:
     text = " ".join(f"Zorb{i}ville borders Quux{i}stan near Plim{i}town." for i in range(40))
     tokens = count_tokens(text)
     default = extract([text])[0]
-    assert len(default.entities) == round(tokens * 0.022)
-    assert len(default.relations) <= round(tokens * 0.016)
+    assert len(default.entities) == round(tokens * 0.06)
+    assert len(default.relations) <= round(tokens * 0.024)
     small = extract([text], extractor=LocalExtractor(entities_per_1000_tokens=5, relations_per_1000_tokens=0))[0]
     assert len(small.entities) < len(default.entities)
     assert small.relations == ()

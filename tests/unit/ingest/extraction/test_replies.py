@@ -284,3 +284,12 @@ def test_valid_json_is_read_as_it_is(records: list[dict[str, str]]) -> None:
 def test_repeating_a_reply_adds_nothing(records: list[dict[str, str]]) -> None:
     text = json.dumps({"entities": records})
     assert parse_extraction(f"{text}\n{text}").entities == parse_extraction(text).entities
+
+
+def test_aliases_are_read_and_those_that_name_nothing_are_left_out() -> None:
+    reply = (
+        '{"entities": [{"name": "Ann Smith", "type": "person", "description": "d", '
+        '"aliases": ["Smith", "she", "the boss", "manager", "A. S.", "Ann Smith", "\u5b89"]}], "relations": []}'
+    )
+    (entity,) = parse_extraction(reply).entities
+    assert entity.aliases == ("A. S.", "\u5b89")

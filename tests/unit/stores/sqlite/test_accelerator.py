@@ -111,3 +111,19 @@ async def test_dimension_needs_no_multiple_of_eight(open_store: OpenStore) -> No
     assert accelerator._padded == 16
     hits = await store.vectors.search(Collection.ENTITIES, unit_vector(entity("X")), 5, 0.5)
     assert hits[0].score == pytest.approx(1.0, abs=1e-5)
+
+
+async def test_file_that_cannot_be_written_does_not_stop_closing(
+    open_store: OpenStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await open_store()
+    await _fill(store)
+    file = tmp_path / "default" / "entities.turbovec"
+    file.mkdir()
+    await store.close()
+    assert "could not be saved" in caplog.text
+    file.rmdir()
+    store = await open_store()
+    assert await _nearest(store, "Entity 3") == entity("Entity 3")
+    await store.close()
+    assert file.is_file()

@@ -1,0 +1,106 @@
+"""The contract of loaders: the bytes of one source go in, clean text and what is known about it come out.
+
+A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a process
+of its own (`isolation`) and gives the same document every time. What it cannot read is an `IngestError` that names the
+source and says what to do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may cost.
+
+    Attributes:
+        max_bytes: Longest file or reply.
+        max_characters: Longest text.
+        max_pages: Pages, slides, sheets or chapters at the most.
+        max_unpacked_bytes: What an archive (DOCX, XLSX, PPTX, EPUB ...) may unpack to, all entries together.
+        max_archive_entries: Entries of an archive at the most.
+        max_compression_ratio: Unpacked by packed size of an archive at the most, from a megabyte on.
+        max_memory_bytes: Memory that parsing may take where it runs in a process of its own; 0 is no limit.
+        timeout_seconds: How long parsing may take where it runs in a process of its own.
+    """
+
+    max_bytes: int = 100_000_000
+    max_characters: int = 100_000_000
+    max_pages: int = 5_000
+    max_unpacked_bytes: int = 500_000_000
+    max_archive_entries: int = 20_000
+    max_compression_ratio: float = 200.0
+    max_memory_bytes: int = 2_000_000_000
+    timeout_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class RawDocument:
+    """One source as it was read or fetched.
+
+    Attributes:
+        name: Path or URL; named in errors, and its ending tells the format where the bytes do not.
+        data: All of its bytes.
+        mime_type: As a server declared it, in lower case and without parameters; empty if nobody did.
+        charset: As a server declared it; empty if nobody did.
+    """
+
+    name: str
+    data: bytes = field(repr=False)
+    mime_type: str = ""
+    charset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDocument:
+    """One source, read.
+
+    Attributes:
+        source: Path or URL as given.
+        title: As the document states it, else its first heading, else the file's name; never empty.
+        text: Clean Markdown; may be empty.
+        metadata: What the document says about itself, as JSON values: `mime_type` and `language` always; `author`,
+            `created_at`, `modified_at` (ISO 8601), `page_count` and others where it does; for Markdown the fields of
+            the front matter.
+        page_starts: Offsets in `text` at which pages (slides) 1, 2 ... start, in order and from 0; a page without
+            text starts where the next one does. Empty where the source has no pages.
+    """
+
+    source: str
+    title: str
+    text: str
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    page_starts: tuple[int, ...] = ()
+
+
+class Loader(ABC):
+    """Reads one kind of document.
+
+    Attributes:
+        suffixes: Endings of file names, in lower case and with the dot.
+        mime_types: Content types, in lower case.
+        runs_isolated: Whether it goes through code that hostile input may crash, hang or bloat, so that it belongs
+            into a process of its own.
+    """
+
+    suffixes: frozenset[str] = frozenset()
+    mime_types: frozenset[str] = frozenset()
+    runs_isolated: bool = False
+
+    @abstractmethod
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        """Return what the bytes say.
+
+        A title may be left empty, and text need not be clean or short: `registry.load_document` sees to both, and
+        adds `mime_type` and `language`.
+
+        Raises:
+            IngestError: They are broken, encrypted, of another kind or beyond a limit.
+            MissingDependencyError: The package that reads them is not installed.
+        """

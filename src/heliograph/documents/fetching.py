@@ -1,0 +1,138 @@
+"""Fetching one URL: http and https only, within limits of size and time, every redirect checked like the first address.
+
+The connection goes to the address that was checked, under the name that was asked for: the Host header, and the name
+in TLS and its certificate, stay those of the URL. Proxies of the environment are not used, as they would resolve names
+themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+from heliograph._version import __version__
+from heliograph.documents.addresses import Resolver, resolve, resolve_checked
+from heliograph.documents.base import RawDocument
+from heliograph.errors import IngestError
+from heliograph.settings import DocumentSettings
+
+__all__ = ["fetch", "is_url"]
+
+_SCHEMES = frozenset({"http", "https"})
+_PORTS = {"http": 80, "https": 443}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_HEADERS = {"User-Agent": f"heliograph/{__version__}", "Accept": "text/html, text/markdown, */*;q=0.8"}
+
+
+def is_url(source: str) -> bool:
+    """Return whether a source is a URL, of whatever scheme, and not a path."""
+    scheme, mark, _ = source.partition("://")
+    return bool(mark) and scheme[:1].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+
+
+async def fetch(url: str, settings: DocumentSettings, resolver: Resolver = resolve) -> RawDocument:
+    """Return what a URL leads to; named by the URL as given, wherever redirects led.
+
+    Args:
+        url: An http or https address without user name and password.
+        settings: Limits, and whether private addresses may be reached.
+        resolver: Gives the addresses of a host.
+
+    Raises:
+        IngestError: The URL, a redirect, an address, the reply, its size or its time is not acceptable; says which.
+    """
+    try:
+        async with asyncio.timeout(settings.url_timeout_seconds):
+            return await _fetch(url, settings, resolver)
+    except TimeoutError as error:
+        raise IngestError(
+            f"{url!r} was not fetched within {settings.url_timeout_seconds:g} s; try again, or raise "
+            "documents.url_timeout_seconds"
+        ) from error
+    except httpx.HTTPError as error:
+        raise IngestError(
+            f"{url!r} cannot be fetched ({str(error) or type(error).__name__}); try again later"
+        ) from error
+    except httpx.InvalidURL as error:
+        raise IngestError(f"{url!r} leads to an address that is no URL ({error}); check it") from error
+
+
+async def _fetch(url: str, settings: DocumentSettings, resolver: Resolver) -> RawDocument:
+    transport = _CheckedTransport(resolver, allow_private=settings.allow_private_addresses)
+    async with httpx.AsyncClient(
+        transport=transport, trust_env=False, timeout=settings.url_timeout_seconds, headers=_HEADERS
+    ) as client:
+        target = _checked(httpx.URL(url), url)
+        for _ in range(settings.max_redirects + 1):
+            async with client.stream("GET", target) as response:
+                if response.status_code not in _REDIRECTS:
+                    return await _read(response, url, settings.max_file_bytes)
+                location = response.headers.get("location", "")
+                if not location:
+                    raise IngestError(f"{url!r} redirects to nowhere; check it")
+                target = _checked(target.join(location), url)
+    raise IngestError(
+        f"{url!r} redirects more than {settings.max_redirects} times; give the address it leads to, or raise "
+        "documents.max_redirects"
+    )
+
+
+def _checked(target: httpx.URL, url: str) -> httpx.URL:
+    if target.scheme not in _SCHEMES or not target.host:
+        leads = "is" if str(target) == url else f"leads to {str(target)!r}, which is"
+        raise IngestError(f"{url!r} {leads} not an http or https address; only these are fetched")
+    if target.userinfo:
+        raise IngestError(f"the address of {target.host!r} holds a user name or password; give it without them")
+    return target
+
+
+async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocument:
+    if not response.is_success:
+        raise IngestError(f"{url!r} answered {response.status_code} {response.reason_phrase}; check the address")
+    declared = response.headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
+        raise _too_large(url, max_bytes)
+    data = bytearray()
+    async for piece in response.aiter_bytes():
+        data += piece
+        if len(data) > max_bytes:
+            raise _too_large(url, max_bytes)
+    mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return RawDocument(url, bytes(data), mime_type, response.charset_encoding or "")
+
+
+def _too_large(url: str, max_bytes: int) -> IngestError:
+    return IngestError(f"{url!r} has more than {max_bytes:,} bytes; raise documents.max_file_bytes to fetch it")
+
+
+class _CheckedTransport(httpx.AsyncBaseTransport):
+    """Connects to checked addresses only."""
+
+    def __init__(self, resolver: Resolver, *, allow_private: bool) -> None:
+        self._resolver = resolver
+        self._allow_private = allow_private
+        # Without connections kept: one made for a host must not serve another at the same address.
+        self._inner = httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        host = request.url.host
+        port = request.url.port or _PORTS[request.url.scheme]
+        addresses = await resolve_checked(host, port, self._resolver, allow_private=self._allow_private)
+        failure: httpx.ConnectError | None = None
+        for address in addresses:
+            request_to_address = httpx.Request(
+                request.method,
+                request.url.copy_with(host=address.partition("%")[0]),
+                headers=request.headers,
+                stream=request.stream,
+                extensions={**request.extensions, "sni_hostname": host},
+            )
+            try:
+                return await self._inner.handle_async_request(request_to_address)
+            except httpx.ConnectError as error:
+                failure = error
+        raise failure or httpx.ConnectError("no address")
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,290 @@
+"""A tree of HTML as Markdown: headings, paragraphs, nested lists, tables, fenced code, quotes.
+
+Only what carries meaning in a text to be searched is kept: emphasis loses its marks, links keep their words, images
+their description. What is not shown (scripts, templates, hidden elements, forms) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from heliograph.documents.html_tables import layout_cells, read_table
+from heliograph.documents.source_code import fence
+from heliograph.documents.tables import markdown_table
+
+__all__ = ["to_markdown"]
+
+# A selectolax node; the package has no types for a lexbor node's attributes.
+Node = Any
+
+_HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
+_BLOCKS = frozenset(_HEADINGS) | {
+    *(
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "caption",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "dir",
+        "div",
+    ),
+    *("dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "html", "legend"),
+    *("li", "main", "menu", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody", "td", "tfoot", "th"),
+    *("thead", "tr", "ul"),
+}
+_DROPPED = frozenset(
+    {
+        *("script", "style", "noscript", "template", "svg", "canvas", "iframe", "object", "embed", "audio", "video"),
+        *("map", "head", "title", "link", "meta", "button", "input", "select", "textarea", "datalist", "output"),
+        *("progress", "meter", "rp", "rt", "-comment"),
+    }
+)
+_HIDDEN_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|highlight-source|brush:)[-\s]?([A-Za-z][\w+#-]*)")
+_NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "notranslate", "playground"})
+_SPACE = re.compile(r"[ \t\n\r\f\u00a0]+")
+_MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+# Deeper nesting is only made to break readers; what lies below becomes plain text.
+_MAX_DEPTH = 150
+
+
+def to_markdown(node: Node) -> str:
+    """Return what a node holds as Markdown blocks with blank lines between them; empty if there are no words."""
+    return "\n\n".join(_blocks(node, 0))
+
+
+@dataclass(slots=True)
+class _Inline:
+    """Words that follow each other within one block."""
+
+    pieces: list[str] = field(default_factory=list[str])
+
+    def take(self) -> str:
+        lines = "".join(self.pieces).split("\v")
+        self.pieces.clear()
+        return "\n".join(line for line in (_SPACE.sub(" ", line).strip() for line in lines) if line)
+
+
+def _children(node: Node) -> Iterator[Node]:
+    child = node.first_child
+    while child is not None:
+        yield child
+        child = child.next
+
+
+def _blocks(node: Node, depth: int) -> Iterator[str]:
+    inline = _Inline()
+    for child in _children(node):
+        if child.tag in _BLOCKS or (child.is_element_node and _holds_block(child, depth)):
+            if text := inline.take():
+                yield _paragraph(text)
+            yield from _block(child, depth + 1)
+        else:
+            _collect(child, inline, depth + 1)
+    if text := inline.take():
+        yield _paragraph(text)
+
+
+def _holds_block(node: Node, depth: int) -> bool:
+    """Whether an inline element, such as a link around a card, holds blocks."""
+    if node.tag in _DROPPED or depth > _MAX_DEPTH:
+        return False
+    return any(
+        child.tag in _BLOCKS or (child.is_element_node and _holds_block(child, depth + 1)) for child in _children(node)
+    )
+
+
+def _block(node: Node, depth: int) -> Iterator[str]:
+    tag = node.tag
+    if tag == "hr" or _is_hidden(node):
+        return
+    if depth > _MAX_DEPTH:
+        if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
+            yield text
+    elif tag in _HEADINGS:
+        if words := _words(node, depth):
+            yield f"{'#' * _HEADINGS[tag]} {words}"
+    else:
+        yield from _READERS.get(tag, _blocks)(node, depth)
+
+
+def _list(node: Node, depth: int) -> Iterator[str]:
+    if items := list(_items(node, depth)):
+        yield "\n".join(items)
+
+
+def _quote(node: Node, depth: int) -> Iterator[str]:
+    if quoted := "\n\n".join(_blocks(node, depth)):
+        yield "\n".join(f"> {line}".rstrip() for line in quoted.split("\n"))
+
+
+def _paragraph(text: str) -> str:
+    """Return a paragraph that cannot be taken for a heading or a fence."""
+    return _MARK_AT_START.sub(r"\\\1", text)
+
+
+def _collect(node: Node, inline: _Inline, depth: int) -> None:
+    tag = node.tag
+    if node.is_text_node:
+        inline.pieces.append((node.text_content or "").replace("\v", " "))
+    elif tag in _DROPPED or not node.is_element_node or _is_hidden(node):
+        return
+    elif tag == "br":
+        inline.pieces.append("\v")
+    elif tag == "img":
+        inline.pieces.append(node.attributes.get("alt") or "")
+    elif tag == "math":
+        inline.pieces.append(_formula(node))
+    elif depth > _MAX_DEPTH:
+        inline.pieces.append(node.text(separator=" "))
+    elif tag in ("code", "kbd", "samp", "tt"):
+        code = _SPACE.sub(" ", node.text()).strip()
+        inline.pieces.append(f"`{code}`" if code and "`" not in code else code)
+    elif not _is_anchor(node):
+        for child in _children(node):
+            _collect(child, inline, depth + 1)
+
+
+def _words(node: Node, depth: int) -> str:
+    """Return all words within a node as one line."""
+    inline = _Inline()
+    for child in _children(node):
+        if child.tag in _BLOCKS:
+            inline.pieces.append(" " + " ".join(_blocks(child, depth + 1)) + " ")
+        else:
+            _collect(child, inline, depth + 1)
+    return " ".join(inline.take().split())
+
+
+def _is_hidden(node: Node) -> bool:
+    attributes = node.attributes
+    if not attributes:
+        return False
+    return (
+        "hidden" in attributes
+        or attributes.get("aria-hidden") == "true"
+        or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+    )
+
+
+def _is_anchor(node: Node) -> bool:
+    """Whether a link is a mark beside a heading (¶, #, §) or a way back from a note."""
+    if node.tag != "a":
+        return False
+    href = node.attributes.get("href") or ""
+    return href.startswith("#") and node.text().strip() in {"¶", "#", "§", "🔗", "↑", "↩", "↩︎", "\uf0c1", ""}
+
+
+def _formula(node: Node) -> str:
+    annotation = node.css_first("annotation")
+    return node.attributes.get("alttext") or (annotation.text() if annotation is not None else node.text(separator=" "))
+
+
+def _code(node: Node, _depth: int) -> Iterator[str]:
+    for line_number in node.css(".linenos, .lineno, .line-numbers-rows, .gutter, button"):
+        line_number.decompose()
+    for line_break in node.css("br"):
+        line_break.replace_with("\n")
+    code = node.text().replace("\u00a0", " ")
+    if code.strip():
+        yield fence(code, _code_language(node))
+
+
+def _code_language(node: Node) -> str:
+    inner = node.css_first("code")
+    marked = [inner, node, node.parent, node.parent.parent if node.parent is not None else None]
+    for candidate in marked:
+        if candidate is not None and candidate.is_element_node:
+            classes = f"{candidate.attributes.get('class') or ''} {candidate.attributes.get('data-lang') or ''}".strip()
+            match = _CODE_LANGUAGE.search(classes)
+            if match and match[1].lower() not in _NO_LANGUAGE:
+                return match[1].lower()
+    return ""
+
+
+def _items(node: Node, depth: int) -> Iterator[str]:
+    number = _first_number(node)
+    for child in _children(node):
+        if not child.is_element_node or child.tag in _DROPPED or _is_hidden(child):
+            continue
+        blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
+        if not blocks:
+            continue
+        mark = f"{number}. " if node.tag == "ol" else "- "
+        number += 1
+        yield _item(mark, blocks)
+
+
+def _item(mark: str, blocks: list[str]) -> str:
+    """Return an item: its first block after the mark, the others below it, indented, lists without a blank line."""
+    indent = " " * len(mark)
+    text = blocks[0].removeprefix("\\")
+    for block in blocks[1:]:
+        text += ("\n" if re.match(r"(- |\d+\. )", block) else "\n\n") + block
+    return mark + re.sub(r"\n(?=[^\n])", "\n" + indent, text)
+
+
+def _first_number(node: Node) -> int:
+    start = node.attributes.get("start") or ""
+    return int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
+
+
+def _definitions(node: Node, depth: int) -> Iterator[str]:
+    """Yield terms with what is said about them; a term and a single paragraph share a block."""
+    term = ""
+    for child in _definition_parts(node):
+        if child.tag == "dt":
+            if term:
+                yield term
+            term = _words(child, depth)
+            continue
+        blocks = list(_blocks(child, depth + 1))
+        if term and blocks and not blocks[0].startswith(("|", "```", "#", "- ")):
+            blocks[0] = f"{term}: {blocks[0]}" if len(term) < 100 else f"{term}\n{blocks[0]}"
+        elif term:
+            yield term
+        term = ""
+        yield from blocks
+    if term:
+        yield term
+
+
+def _definition_parts(node: Node) -> Iterator[Node]:
+    for child in _children(node):
+        if child.tag == "div":
+            yield from _definition_parts(child)
+        elif child.is_element_node and child.tag not in _DROPPED and not _is_hidden(child):
+            yield child
+
+
+def _table(node: Node, depth: int) -> Iterator[str]:
+    cells = layout_cells(node)
+    if cells is not None:
+        for cell in cells:
+            yield from _blocks(cell, depth + 1)
+        return
+    caption = node.css_first("caption")
+    if caption is not None and (words := _words(caption, depth)):
+        yield words
+    if table := markdown_table(read_table(node, lambda cell: _words(cell, depth))):
+        yield table
+
+
+_READERS = {
+    "pre": _code,
+    "ul": _list,
+    "ol": _list,
+    "menu": _list,
+    "dir": _list,
+    "dl": _definitions,
+    "table": _table,
+    "blockquote": _quote,
+}

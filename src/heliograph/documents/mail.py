@@ -1,0 +1,97 @@
+"""E-mail messages (.eml): who, when and about what, then the text; attachments are listed by name."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from collections.abc import Iterator
+from email.message import EmailMessage, MIMEPart
+from email.utils import parsedate_to_datetime
+
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.cleaning import clean_text
+from heliograph.documents.encoding import decode_text
+from heliograph.documents.web_page import html_to_markdown
+from heliograph.errors import IngestError
+
+__all__ = ["MailLoader"]
+
+_SHOWN = ("From", "To", "Cc", "Date")
+# A message this long without a header is no message.
+_LEAST_HEADERS = ("from", "to", "subject", "date", "message-id", "received", "content-type", "mime-version")
+
+
+class MailLoader(Loader):
+    """Messages as mail programs save them; the plain text is taken where there is one, else the HTML, cleaned."""
+
+    suffixes = frozenset({".eml"})
+    mime_types = frozenset({"message/rfc822"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        """See `Loader.load`."""
+        if not raw.data.strip():
+            return LoadedDocument(raw.name, "", "")
+        message = email.message_from_bytes(raw.data, policy=email.policy.default)
+        if not any(name in message for name in _LEAST_HEADERS):
+            raise IngestError(f"{raw.name!r} is not an e-mail message: it has no headers; save it as .eml again")
+        subject = _header(message, "Subject")
+        lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
+        blocks = [
+            f"# {subject}" if subject else "",
+            "\n".join(lines),
+            _body(message, raw.name).strip(),
+            _attachments(message),
+        ]
+        metadata = {
+            "author": _header(message, "From"),
+            "created_at": _date(message),
+            "recipients": _header(message, "To"),
+        }
+        return LoadedDocument(raw.name, subject, "\n\n".join(block for block in blocks if block) + "\n", metadata)
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        value = str(message.get(name, ""))
+    except (ValueError, LookupError, IndexError, AttributeError, TypeError):
+        # The parser of the standard library trips over some malformed headers.
+        value = next((str(text) for key, text in message.raw_items() if key.lower() == name.lower()), "")
+    return " ".join(clean_text(value).split())
+
+
+def _date(message: EmailMessage) -> str:
+    try:
+        return parsedate_to_datetime(_header(message, "Date")).isoformat()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return ""
+
+
+def _body(message: EmailMessage, name: str) -> str:
+    for kind in ("plain", "html"):
+        try:
+            part = message.get_body((kind,))
+        except (AttributeError, ValueError, LookupError) as error:
+            raise IngestError(f"{name!r} is a message whose parts are broken ({error}); save it again") from error
+        if part is not None:
+            text = _text(part, name)
+            if text.strip():
+                return html_to_markdown(text) if kind == "html" else text
+    return ""
+
+
+def _text(part: MIMEPart, name: str) -> str:
+    data = part.get_payload(decode=True)
+    charset = part.get_content_charset() or ""
+    return decode_text(data, name, charset) if isinstance(data, bytes) else ""
+
+
+def _attachments(message: EmailMessage) -> str:
+    lines = [f"- {name}" for name in _attachment_names(message)]
+    return "\n".join(["Attachments:", "", *lines]) if lines else ""
+
+
+def _attachment_names(message: EmailMessage) -> Iterator[str]:
+    for part in message.walk():
+        name = part.get_filename()
+        if name:
+            yield f"{' '.join(clean_text(name).split())} ({part.get_content_type()})"

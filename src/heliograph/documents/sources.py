@@ -1,0 +1,71 @@
+"""Sources of every kind behind one method: files and URLs, each read within limits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+
+from heliograph.documents.addresses import Resolver, resolve
+from heliograph.documents.base import LoadedDocument
+from heliograph.documents.fetching import fetch, is_url
+from heliograph.documents.files import FileFilter, find_files
+from heliograph.documents.isolation import DocumentReader, limits_of
+from heliograph.settings import DocumentSettings
+
+__all__ = ["SourceReader", "find_sources"]
+
+
+class SourceReader:
+    """Reads files and URLs; its methods block and may be called from any thread but that of an event loop."""
+
+    def __init__(self, settings: DocumentSettings, max_characters: int, resolver: Resolver = resolve) -> None:
+        """Start nothing yet.
+
+        Args:
+            settings: Limits, and which addresses may be reached.
+            max_characters: A longer text is refused.
+            resolver: Gives the addresses of a host.
+        """
+        self._settings = settings
+        self._resolver = resolver
+        self._reader = DocumentReader(limits_of(settings, max_characters), isolate=settings.isolate)
+
+    def read(self, source: str) -> LoadedDocument:
+        """Return what a file or URL says.
+
+        Raises:
+            IngestError: It cannot be read or fetched; says why and what to do.
+            MissingDependencyError: The package that reads it is not installed.
+        """
+        if is_url(source):
+            return self._reader.load(asyncio.run(fetch(source, self._settings, self._resolver)))
+        return self._reader.read(source)
+
+    def close(self) -> None:
+        """End what is being read, and the process that reads; the reader may be used again."""
+        self._reader.close()
+
+
+def find_sources(sources: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[str]:
+    """Return the files and URLs that these lead to, in order and without repeats; folders are walked.
+
+    Args:
+        sources: Files, folders and URLs.
+        files: Which files are taken from folders.
+
+    Raises:
+        IngestError: A path does not exist.
+    """
+    given = list(sources)
+    found: dict[str, None] = {}
+    paths: list[str | os.PathLike[str]] = []
+    for source in given:
+        if isinstance(source, str) and is_url(source):
+            found.update(dict.fromkeys(map(str, find_files(paths, files))))
+            found[source] = None
+            paths = []
+        else:
+            paths.append(source)
+    found.update(dict.fromkeys(map(str, find_files(paths, files))))
+    return list(found)

@@ -1,0 +1,253 @@
+"""What an evaluation is asked for and what it reports, frozen, and to be written and read as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from heliograph.errors import InvalidRequestError
+from heliograph.evaluation.answers import Faithfulness
+from heliograph.evaluation.bootstrap import Difference
+from heliograph.query.retrieved import Mode
+
+__all__ = [
+    "AnswerOutcome",
+    "Comparison",
+    "Configuration",
+    "Cost",
+    "EvaluationRun",
+    "GroupSummary",
+    "IndexInfo",
+    "Latency",
+    "QuestionOutcome",
+    "RunReport",
+    "SetReport",
+    "Unanswerable",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One way to ask: a mode, and fields of `QueryParam` that are not at their default."""
+
+    name: str
+    mode: Mode
+    options: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def parse(cls, text: str) -> Configuration:
+        """Read `MODE` or `MODE:FIELD=VALUE,FIELD=VALUE`, for example `mix:top_k=60,enable_rerank=false`.
+
+        Raises:
+            InvalidRequestError: There is no such mode, or a field has no value.
+        """
+        mode, _, options = text.partition(":")
+        if mode not in Mode.__members__.values() or mode == Mode.BYPASS:
+            known = ", ".join(item.value for item in Mode if item is not Mode.BYPASS)
+            raise InvalidRequestError(f"{text!r} names no mode that retrieves; choose of {known}")
+        pairs = [pair.partition("=") for pair in options.split(",") if pair]
+        for name, sign, _ in pairs:
+            if not sign or not name.strip():
+                raise InvalidRequestError(f"{text!r} has an option without a value; write MODE:FIELD=VALUE")
+        return cls(text, Mode(mode), {name.strip(): _value(value.strip()) for name, _, value in pairs})
+
+
+def _value(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    if text.casefold() in words:
+        return words[text.casefold()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """What became of the answer to one question.
+
+    Attributes:
+        text: The answer.
+        kind: A value of `AnswerKind`.
+        is_hit: Whether an accepted answer occurs in it: in the first three quoted sentences of an extractive one.
+            None where the set gives no answer that a text could hold.
+        in_context: Whether one occurs in the retrieved chunks; None likewise.
+        f1: Best F1 with an accepted answer; None unless a chat model wrote it.
+        exact: Whether it is one; None likewise.
+        citations: How sound its citations are; None likewise.
+    """
+
+    text: str
+    kind: str
+    is_hit: bool | None = None
+    in_context: bool | None = None
+    f1: float | None = None
+    exact: float | None = None
+    citations: Faithfulness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionOutcome:
+    """What became of one question in one configuration.
+
+    Attributes:
+        id: The question's id.
+        question: The question.
+        type: As the set names it.
+        gold: Ids of the passages wanted; empty for a question that has none.
+        found: Places of the ranking, as in `heliograph.evaluation.metrics`.
+        scores: Value per metric; empty without gold.
+        wall_seconds: From question to context.
+        cpu_seconds: Of this process, all threads, in that time.
+        answers: The accepted answers.
+        answer: None if no answer was asked for.
+        contexts: Texts of the retrieved chunks; kept out of the written report.
+    """
+
+    id: str
+    question: str
+    type: str
+    gold: tuple[str, ...]
+    found: tuple[tuple[str, ...], ...]
+    scores: dict[str, float]
+    wall_seconds: float
+    cpu_seconds: float
+    answers: tuple[str, ...] = ()
+    answer: AnswerOutcome | None = None
+    contexts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """Means over some questions; a metric that none of them has is absent.
+
+    Attributes:
+        questions: How many have gold.
+        scores: Mean per metric.
+    """
+
+    questions: int
+    scores: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswerable:
+    """The questions without gold.
+
+    Attributes:
+        questions: How many there are.
+        without_context: Those for which nothing was retrieved.
+        declined: Those for which it was said that nothing was found, or which a chat model answered without citing;
+            None if no answers were asked for.
+    """
+
+    questions: int
+    without_context: int
+    declined: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds of a question, from question to context."""
+
+    median_wall_ms: float = 0.0
+    p95_wall_ms: float = 0.0
+    median_cpu_ms: float = 0.0
+    p95_cpu_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What models were asked in a run: chat calls and their tokens, embedding calls, texts and tokens."""
+
+    chat_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    embedding_calls: int = 0
+    embedding_texts: int = 0
+    embedding_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """All questions of a set in one configuration."""
+
+    configuration: Configuration
+    summary: GroupSummary
+    by_type: dict[str, GroupSummary]
+    unanswerable: Unanswerable
+    latency: Latency
+    cost: Cost
+    questions: tuple[QuestionOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a configuration gains over another, per metric, with bootstrap intervals."""
+
+    base: str
+    other: str
+    differences: dict[str, Difference]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """The index that was asked.
+
+    Attributes:
+        folder: Where it stands.
+        fingerprint: Hash of everything it depends on.
+        was_reused: Whether it stood there already.
+        seconds: How long indexing took when it was made.
+        documents: Documents in it.
+        chunks: Chunks in it.
+        entities: Entities in it.
+        relations: Relations in it.
+        failures: Documents that could not be taken in.
+    """
+
+    folder: str
+    fingerprint: str
+    was_reused: bool
+    seconds: float
+    documents: int
+    chunks: int
+    entities: int
+    relations: int
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SetReport:
+    """One set in one or several configurations; the first one is what the others are compared with."""
+
+    name: str
+    passages: int
+    join: int
+    index: IndexInfo
+    runs: tuple[RunReport, ...]
+    comparisons: tuple[Comparison, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationRun:
+    """Everything one call of the harness found.
+
+    Attributes:
+        created_at: When, UTC.
+        heliograph: Version of Heliograph.
+        embedding: Name of the embedding model.
+        chat: Name of the chat model; empty without one.
+        sets: One report a set.
+        format: Version of this form.
+    """
+
+    created_at: datetime
+    heliograph: str
+    embedding: str
+    chat: str
+    sets: tuple[SetReport, ...]
+    format: int = 1

@@ -1,0 +1,225 @@
+"""A graph that is made already, as a document: chunks, entities and relations come in, nothing is read by a model.
+
+What is given is checked whole before anything is written, and stored in one commit: the text is the chunks one after
+the other, and each entity and relation is a mention in its chunk, by the extractor `given`. So it is updated, deleted,
+rebuilt and curated like any other document.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from pathlib import PurePath
+from typing import Any, cast
+
+from heliograph.documents.cleaning import clean_text
+from heliograph.errors import InvalidRequestError
+from heliograph.ids import chunk_id, content_hash, document_id, mention_rank
+from heliograph.ingest.mentions import UNKNOWN_TYPE, canonical_extraction
+from heliograph.ingest.metadata import clean_metadata
+from heliograph.ingest.models import DocumentResult
+from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
+from heliograph.text.names import clean_name, entity_key
+from heliograph.text.tokens import count_tokens
+
+__all__ = ["GivenChunk", "GivenEntity", "GivenGraph", "GivenRelation", "GraphInserter", "parse_given_graph"]
+
+_EXTRACTOR = "given"
+_BETWEEN = "\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenChunk:
+    """A passage; `key` is what entities and relations of the same graph call it."""
+
+    text: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenEntity:
+    """An entity; `chunk` is the key of the chunk that speaks of it, empty for the first."""
+
+    name: str
+    type: str = ""
+    description: str = ""
+    chunk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRelation:
+    """A relation between two entities; ends that are not given are added; `chunk` as for an entity."""
+
+    source: str
+    target: str
+    description: str = ""
+    keywords: str | tuple[str, ...] = ()
+    weight: float = 1.0
+    chunk: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenGraph:
+    """A graph to take in as one document.
+
+    Attributes:
+        chunks: At least one.
+        entities: Entities.
+        relations: Relations.
+        source: Path or URI that citations show; may be empty.
+        id: Id of the document; empty means one that follows from source or text.
+        title: Title of the document.
+        metadata: Free JSON.
+    """
+
+    chunks: tuple[GivenChunk, ...]
+    entities: tuple[GivenEntity, ...] = ()
+    relations: tuple[GivenRelation, ...] = ()
+    source: str = ""
+    id: str = ""
+    title: str = ""
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class _Reading:
+    entities: list[EntityMention] = field(default_factory=list[EntityMention])
+    relations: list[RelationMention] = field(default_factory=list[RelationMention])
+
+
+class GraphInserter:
+    """Takes given graphs into one workspace."""
+
+    def __init__(self, pipeline: IngestPipeline) -> None:
+        self._pipeline = pipeline
+
+    async def insert(self, graph: GivenGraph) -> DocumentResult:
+        """Take a graph in; raises as `GraphCuration.insert_graph`."""
+        texts = _texts(graph)
+        text = _BETWEEN.join(texts)
+        source = clean_text(graph.source)
+        id_ = clean_text(graph.id) or document_id(source or text)
+        chunks = _chunks(id_, texts)
+        document = Document(
+            *(id_, source or id_),
+            title=" ".join(clean_text(graph.title).split()) or PurePath(source).stem,
+            content_hash=content_hash(text),
+            status=DocumentStatus.PROCESSED,
+            metadata=clean_metadata(graph.metadata or {}, source),
+            length=len(text),
+            chunk_count=len(chunks),
+        )
+        return await self._pipeline.insert_whole(document, text, chunks, _extractions(graph, document, chunks))
+
+
+def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGraph:
+    """Return a graph in LightRAG's form: `chunks`, `entities` and `relationships`, joined by their `source_id`.
+
+    Raises:
+        InvalidRequestError: It is not of that form.
+    """
+    try:
+        chunks = [GivenChunk(str(item["content"]), str(item.get("source_id", ""))) for item in _items(data, "chunks")]
+        keys = {chunk.key for chunk in chunks}
+        entities = [
+            GivenEntity(
+                *(str(item["entity_name"]), str(item.get("entity_type", "")), str(item.get("description", ""))),
+                _key(item, keys),
+            )
+            for item in _items(data, "entities")
+        ]
+        relations = [
+            GivenRelation(
+                *(str(item["src_id"]), str(item["tgt_id"]), str(item.get("description", ""))),
+                *(str(item.get("keywords", "")), float(item.get("weight", 1.0)), _key(item, keys)),
+            )
+            for item in _items(data, "relationships")
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InvalidRequestError(
+            f"the graph is not of the form {{chunks, entities, relationships}}: {error!r}; see docs/curation.md"
+        ) from error
+    return GivenGraph(tuple(chunks), tuple(entities), tuple(relations), source)
+
+
+def _items(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    return cast("list[Mapping[str, Any]]", list(data.get(name, ())))
+
+
+def _key(item: Mapping[str, Any], keys: set[str]) -> str:
+    # A source that is no chunk of the graph is said by the whole of it, as in LightRAG.
+    key = str(item.get("source_id", ""))
+    return key if key in keys else ""
+
+
+def _texts(graph: GivenGraph) -> list[str]:
+    texts = [clean_text(chunk.text).strip() for chunk in graph.chunks]
+    if not texts or not all(texts):
+        raise InvalidRequestError(
+            "a graph needs at least one chunk, and no chunk may be empty; give the text it is from"
+        )
+    twice = [key for key, count in Counter(chunk.key for chunk in graph.chunks if chunk.key).items() if count > 1]
+    if twice:
+        raise InvalidRequestError(f"two chunks have the key {twice[0]!r}; give each its own")
+    return texts
+
+
+def _chunks(document: str, texts: Sequence[str]) -> list[Chunk]:
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    start = 0
+    for position, text in enumerate(texts):
+        id_ = chunk_id(document, text, seen[text])
+        seen[text] += 1
+        chunks.append(Chunk(id_, document, position, text, count_tokens(text), start, start + len(text)))
+        start += len(text) + len(_BETWEEN)
+    return chunks
+
+
+def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk]) -> list[Extraction]:
+    by_key = {given.key: chunk for given, chunk in zip(graph.chunks, chunks, strict=True) if given.key}
+    readings = {chunk.id: _Reading() for chunk in chunks}
+
+    def chunk_of(key: str, label: str) -> Chunk:
+        if key and key not in by_key:
+            raise InvalidRequestError(f"{label} names the chunk {key!r}, which is not given; give it, or leave it out")
+        return by_key[key] if key else chunks[0]
+
+    def rank(chunk: Chunk) -> int:
+        return mention_rank(document.id, chunk.position, is_subject=False)
+
+    for item in graph.entities:
+        name = _name(item.name)
+        chunk = chunk_of(item.chunk, f"the entity {name!r}")
+        kind = " ".join(item.type.lower().split()) or UNKNOWN_TYPE
+        readings[chunk.id].entities.append(EntityMention(chunk.id, name, kind, item.description, rank(chunk)))
+    for item in graph.relations:
+        source, target = _name(item.source), _name(item.target)
+        label = f"the relation between {source!r} and {target!r}"
+        _check_relation(item, label)
+        chunk = chunk_of(item.chunk, label)
+        keywords = (item.keywords,) if isinstance(item.keywords, str) else tuple(item.keywords)
+        readings[chunk.id].relations.append(
+            RelationMention(chunk.id, source, target, keywords, item.description, item.weight, rank(chunk))
+        )
+    return [
+        canonical_extraction(Extraction(id_, _EXTRACTOR, tuple(reading.entities), tuple(reading.relations)))
+        for id_, reading in readings.items()
+    ]
+
+
+def _check_relation(item: GivenRelation, label: str) -> None:
+    if entity_key(item.source) == entity_key(item.target):
+        raise InvalidRequestError(f"{label} relates an entity with itself; give two")
+    if not isfinite(item.weight) or item.weight <= 0:
+        raise InvalidRequestError(f"the weight of {label} must be a positive number, got {item.weight!r}")
+
+
+def _name(name: str) -> str:
+    clean = clean_name(name)
+    if not clean:
+        raise InvalidRequestError(f"the name of an entity cannot be empty, got {name!r}")
+    return clean

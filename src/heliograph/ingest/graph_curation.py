@@ -1,0 +1,237 @@
+"""The methods by which an engine's graph is corrected by hand; `AsyncHeliograph` inherits them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from heliograph.ingest.curation import Curator
+from heliograph.ingest.duplicates import DuplicateFinder, DuplicatePair
+from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
+from heliograph.ingest.history import History, entity_history, relation_history
+from heliograph.ingest.models import DocumentResult
+from heliograph.models import Curation
+from heliograph.stores.base import CurationPage, CurationQuery, Store
+
+__all__ = ["CurationRooms", "GraphCuration"]
+
+
+class CurationRooms:
+    """What the methods work with."""
+
+    def __init__(self, curator: Curator, duplicates: DuplicateFinder, inserter: GraphInserter) -> None:
+        self.curator = curator
+        self.duplicates = duplicates
+        self.inserter = inserter
+
+
+class GraphCuration(ABC):
+    """Corrections of the graph by hand.
+
+    Every method that changes something returns the `Curation` it recorded; `undo` takes it back by its id. Curations
+    survive update, deletion and rebuild of the documents around them. A name may be any spelling or alias.
+    """
+
+    @property
+    @abstractmethod
+    def store(self) -> Store:
+        """The open store."""
+
+    @property
+    @abstractmethod
+    def _curation(self) -> CurationRooms: ...
+
+    async def create_entity(
+        self,
+        name: str,
+        *,
+        type: str = "",  # noqa: A002 (the field\'s name)
+        description: str = "",
+        author: str = "",
+    ) -> Curation:
+        """Make an entity that stays without any document; what documents say of it comes after the description.
+
+        Raises:
+            ConflictError: There is one of this name.
+            InvalidRequestError: The name is empty.
+        """
+        return await self._curation.curator.create_entity(name, type, description, author)
+
+    async def edit_entity(
+        self,
+        name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (the field\'s name)
+        description: str | None = None,
+        author: str = "",
+    ) -> Curation:
+        """Put a type or description in place of what documents say, now and later.
+
+        Raises:
+            InvalidRequestError: Neither is given.
+            NotFoundError: There is no such entity.
+        """
+        return await self._curation.curator.edit_entity(name, type, description, author)
+
+    async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
+        """Give an entity another name; the old one stays its alias.
+
+        Args:
+            name: The entity.
+            new_name: Its new name.
+            allow_merge: Whether to merge it into the entity that has this name, if there is one.
+            author: Who says so.
+
+        Raises:
+            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
+            NotFoundError: There is no such entity.
+        """
+        return await self._curation.curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
+
+    async def merge_entities(self, names: str | Sequence[str], into: str, *, author: str = "") -> Curation:
+        """Make several entities one; relations among them go, all others are united.
+
+        Args:
+            names: Those to merge; that of the target may be among them.
+            into: What they become: one of them, another entity, or a new name.
+            author: Who says so.
+
+        Raises:
+            ConflictError: What they are to become was deleted by hand.
+            InvalidRequestError: All of them are one entity already.
+            NotFoundError: One of them does not exist.
+        """
+        given = [names] if isinstance(names, str) else list(names)
+        return await self._curation.curator.merge_entities(given, into, author)
+
+    async def split_entity(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        document_ids: Sequence[str] = (),
+        chunk_ids: Sequence[str] = (),
+        author: str = "",
+    ) -> Curation:
+        """Make what some documents or chunks call by this name an entity of its own.
+
+        Raises:
+            ConflictError: There is an entity of the new name.
+            InvalidRequestError: None of these documents and chunks mentions the entity.
+            NotFoundError: There is no such entity.
+        """
+        return await self._curation.curator.split_entity(name, new_name, document_ids, chunk_ids, author)
+
+    async def delete_entity(self, name: str, *, author: str = "") -> Curation:
+        """Hide an entity and its relations, whatever documents say, until this is undone.
+
+        Raises:
+            NotFoundError: There is no such entity.
+        """
+        return await self._curation.curator.delete_entity(name, author)
+
+    async def create_relation(
+        self,
+        name: str,
+        other: str,
+        *,
+        keywords: Sequence[str] = (),
+        description: str = "",
+        weight: float = 1.0,
+        author: str = "",
+    ) -> Curation:
+        """Make a relation that stays, and its two ends with it, without any document.
+
+        Raises:
+            ConflictError: There is one already.
+            InvalidRequestError: Both ends are one entity, or the weight is no positive number.
+            NotFoundError: One of the ends does not exist.
+        """
+        return await self._curation.curator.create_relation(name, other, keywords, description, weight, author)
+
+    async def edit_relation(
+        self,
+        name: str,
+        other: str,
+        *,
+        keywords: Sequence[str] | None = None,
+        description: str | None = None,
+        weight: float | None = None,
+        author: str = "",
+    ) -> Curation:
+        """Put keywords, a description or a weight in place of what documents say, now and later.
+
+        Raises:
+            InvalidRequestError: None of them is given, or the weight is no positive number.
+            NotFoundError: There is no such relation.
+        """
+        return await self._curation.curator.edit_relation(name, other, keywords, description, weight, author)
+
+    async def delete_relation(self, name: str, other: str, *, author: str = "") -> Curation:
+        """Hide a relation, whatever documents say, until this is undone.
+
+        Raises:
+            NotFoundError: There is no such relation.
+        """
+        return await self._curation.curator.delete_relation(name, other, author)
+
+    async def undo(self, curation_id: str, *, author: str = "") -> Curation:
+        """Take a curation back: the graph becomes what it would be without it.
+
+        Raises:
+            ConflictError: It was taken back before.
+            NotFoundError: There is no such curation.
+        """
+        return await self._curation.curator.undo(curation_id, author)
+
+    async def curations(self, query: CurationQuery | None = None) -> CurationPage:
+        """Return one page of curations, by default the earliest first, undone ones included."""
+        return await self.store.curations.find_curations(query or CurationQuery())
+
+    async def history(self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100) -> History:
+        """Return which chunk or person said what of an entity, or with `other` of the relation between two.
+
+        Args:
+            name: The entity.
+            other: The other end of a relation.
+            offset: Statements of chunks to skip.
+            limit: Statements of chunks at the most; curations are all given.
+        """
+        if other is None:
+            entity_id = await self._curation.curator.find_entity_id(name)
+            return await entity_history(self.store, entity_id, offset, limit)
+        ends = await self._curation.curator.find_entity_ids([name, other])
+        return await relation_history(self.store, ends[0], ends[1], offset, limit)
+
+    async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
+        """Return pairs of entities that may be one, the most alike first; merging them is left to a person.
+
+        Args:
+            limit: Pairs at the most.
+            names: Look at these entities only; empty means all.
+        """
+        ids = await self._curation.curator.find_entity_ids(names) if names else None
+        return await self._curation.duplicates.find(limit, ids)
+
+    async def insert_graph(
+        self,
+        chunks: Sequence[GivenChunk],
+        entities: Sequence[GivenEntity] = (),
+        relations: Sequence[GivenRelation] = (),
+        *,
+        source: str = "",
+        id: str = "",  # noqa: A002 (as `NewDocument` has it)
+        title: str = "",
+        metadata: dict[str, object] | None = None,
+    ) -> DocumentResult:
+        """Take in a graph that is made already, as one document: no model reads its chunks.
+
+        A known id or source is an update. It is deleted, and rebuilt, like any document.
+
+        Raises:
+            InvalidRequestError: Something does not go together; nothing was written.
+            ModelError: It cannot be embedded; nothing was written.
+            StoreError: The store failed; nothing was written.
+        """
+        graph = GivenGraph(tuple(chunks), tuple(entities), tuple(relations), source, id, title, metadata)
+        return await self._curation.inserter.insert(graph)

@@ -1,0 +1,30 @@
+"""Metadata of documents as it is stored: JSON, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from heliograph.documents.cleaning import replace_surrogates
+from heliograph.errors import InvalidRequestError
+
+__all__ = ["clean_metadata"]
+
+
+def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return metadata as JSON reads it back, so that it compares equal with what is stored.
+
+    Args:
+        metadata: As given.
+        label: What the document is called in an error.
+
+    Raises:
+        InvalidRequestError: It is not JSON.
+    """
+    try:
+        return json.loads(replace_surrogates(json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequestError(
+            f"the metadata of the document {label!r} is not JSON ({error}); use strings, numbers, lists and objects"
+        ) from error

@@ -1,0 +1,275 @@
+"""Which entity a written name counts for: pure functions over the rules of names.
+
+What decides, in this order: splits by people, aliases given by documents, then merges and renames by people. An alias
+leads to its name if all documents that give it agree on one, and within a document that gives it if that document
+does; one step only. A name that is itself given an alias, or that a person made an entity of its own, never leads
+away. Merges and renames are followed to their end.
+
+`RuleBook` holds rules by the id of a name. It must hold those of all ids that its functions come to, and what it does
+not hold has none; `heliograph.ingest.resolving` loads it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
+from heliograph.text.names import name_to_entity_id
+
+__all__ = ["LocalAliases", "Place", "Resolution", "RuleBook", "local_aliases", "resolve_extraction", "rule_counts"]
+
+_MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
+_MAKERS = (*_MOVES, CurationKind.SPLIT_ENTITY, CurationKind.CREATE_ENTITY)
+_LAST = 1 << 62
+
+LocalAliases = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a mention stands.
+
+    Attributes:
+        document_id: Its document.
+        chunk_id: Its chunk.
+        aliases: Ids of names per id of an alias that the document gives.
+    """
+
+    document_id: str = ""
+    chunk_id: str = ""
+    aliases: LocalAliases = field(default_factory=dict[str, frozenset[str]])
+
+
+_NOWHERE = Place()
+
+
+class RuleBook:
+    """Rules by id of a name."""
+
+    def __init__(self, rules: Iterable[NameRules] = ()) -> None:
+        self._rules = {item.id: item for item in rules}
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._rules
+
+    def __getitem__(self, id_: str) -> NameRules:
+        """Return the rules of an id, empty ones if it has none."""
+        return self._rules.get(id_) or NameRules(id_)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __iter__(self) -> Iterator[NameRules]:
+        return iter(self._rules.values())
+
+    def changed(self, rules: Iterable[NameRules]) -> RuleBook:
+        """Return a book in which these take the place of those of the same ids."""
+        return RuleBook((*self, *rules))
+
+    def resolve(self, id_: str, place: Place = _NOWHERE) -> str:
+        """Return the id of the entity that a name counts for at a place; without a place, in general."""
+        seen = {id_}
+        current = self._split(id_, place) or self._leads_to(id_, place) or id_
+        while True:
+            seen.add(current)
+            split = self._split(current, place)
+            following = split if split and split not in seen else self.moved_to(current)
+            if not following:
+                return current
+            if following in seen:
+                return following
+            current = following
+
+    def renamed(self, id_: str) -> str:
+        """Return the id under which an entity goes on by renames alone, not by merges."""
+        seen = {id_}
+        while (move := self._move(id_)) and move.kind is CurationKind.RENAME_ENTITY and move.entity_ids[-1] not in seen:
+            id_ = move.entity_ids[-1]
+            seen.add(id_)
+        return id_
+
+    def moved_to(self, id_: str) -> str:
+        """Return the id that an entity was last merged or renamed into; empty if it was not."""
+        move = self._move(id_)
+        return move.entity_ids[-1] if move else ""
+
+    def is_ambiguous(self, id_: str) -> bool:
+        """Whether documents give it as an alias of several names."""
+        return len(self[id_].names) > 1 and not self._stays(id_)
+
+    def splits(self, id_: str) -> list[Curation]:
+        """Return the splits of an entity, the last first."""
+        return _last_first(
+            item for item in self[id_].curations if item.kind is CurationKind.SPLIT_ENTITY and item.entity_ids[0] == id_
+        )
+
+    def next_ids(self, id_: str) -> set[str]:
+        """Return the ids that one step may lead to, wherever a mention stands."""
+        rules = self[id_]
+        following = {item.entity_ids[1] for item in self.splits(id_)}
+        if rules.names and not self._stays(id_):
+            following.update(rules.names)
+        if moved := self.moved_to(id_):
+            following.add(moved)
+        return following
+
+    def previous_ids(self, id_: str) -> set[str]:
+        """Return the ids from which merges, renames and splits lead here in one step."""
+        found: set[str] = set()
+        for item in self[id_].curations:
+            if (item.kind in _MOVES or item.kind is CurationKind.SPLIT_ENTITY) and item.entity_ids[-1] == id_:
+                found.update(item.entity_ids[:-1])
+        return found - {id_}
+
+    def sources(self, id_: str) -> set[str]:
+        """Return this id and all from which steps lead here, aliases included."""
+        found: set[str] = set()
+        waiting = {id_}
+        while waiting:
+            current = waiting.pop()
+            found.add(current)
+            waiting |= self.previous_ids(current) - found
+        return found.union(*(self[current].aliases for current in found))
+
+    def subjects(self, entity_id: str) -> set[str]:
+        """Return the ids of which what people say holds for this entity."""
+        return {id_ for id_ in self.sources(entity_id) if self.resolve(id_) == entity_id}
+
+    def route(self, id_: str) -> tuple[object, ...]:
+        """Return all that decides how a name is resolved; equal routes resolve alike everywhere but by document."""
+        steps: list[object] = [self.is_ambiguous(id_), self._leads_to(id_, _NOWHERE)]
+        seen: set[str] = set()
+        waiting = [id_]
+        while waiting:
+            current = waiting.pop(0)
+            if current in seen:
+                continue
+            seen.add(current)
+            splits = tuple((item.entity_ids[1], item.scope) for item in self.splits(current))
+            steps.append((current, splits, self.moved_to(current)))
+            waiting += sorted(self.next_ids(current))
+        return tuple(steps)
+
+    def _leads_to(self, id_: str, place: Place) -> str:
+        """Return the id of the name that an alias stands for; empty if it is none."""
+        if self._stays(id_):
+            return ""
+        local = place.aliases.get(id_, ())
+        names = local if len(local) == 1 else self[id_].names
+        return next(iter(names)) if len(names) == 1 else ""
+
+    def _stays(self, id_: str) -> bool:
+        rules = self[id_]
+        return bool(rules.aliases) or any(
+            item.kind in _MAKERS and item.entity_ids[-1] == id_ for item in rules.curations
+        )
+
+    def _split(self, id_: str, place: Place) -> str:
+        for item in self.splits(id_):
+            if place.chunk_id in item.scope or place.document_id in item.scope:
+                return item.entity_ids[1]
+        return ""
+
+    def _move(self, id_: str) -> Curation | None:
+        moves = (item for item in self[id_].curations if item.kind in _MOVES and id_ in item.entity_ids[:-1])
+        return next(iter(_last_first(item for item in moves if item.entity_ids[-1] != id_)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """A change whose mentions count for what the rules lead to.
+
+    Attributes:
+        replaced: Extractions that go, as they are stored.
+        extractions: Those that come.
+        book: The rules as the change leaves them, for all that it touches.
+        rules: Those of them that it changes.
+        versions: Version per id of all rules that were read; 0 where there are none.
+        watched: Version of the evidence per entity that no mention may have come to meanwhile.
+        data_version: Data version that all of it was read at; None where later commits do not matter.
+        entities: Entities of which people now say something else.
+        relations: The two entity ids per relation of which they do.
+    """
+
+    replaced: tuple[Extraction, ...] = ()
+    extractions: tuple[Extraction, ...] = ()
+    book: RuleBook = field(default_factory=RuleBook)
+    rules: tuple[NameRules, ...] = ()
+    versions: Mapping[str, int] = field(default_factory=dict[str, int])
+    watched: Mapping[str, int] = field(default_factory=dict[str, int])
+    data_version: int | None = None
+    entities: frozenset[str] = frozenset()
+    relations: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+
+
+def local_aliases(extractions: Iterable[Extraction], ids: Collection[str]) -> LocalAliases:
+    """Return what the chunks of one document give these ids as aliases of."""
+    found: dict[str, set[str]] = {}
+    for extraction in extractions:
+        for mention in extraction.aliases:
+            if (id_ := name_to_entity_id(mention.alias)) in ids:
+                found.setdefault(id_, set()).add(name_to_entity_id(mention.name))
+    return {id_: frozenset(names) for id_, names in found.items()}
+
+
+def resolve_extraction(
+    extraction: Extraction,
+    book: RuleBook,
+    document_id: str,
+    aliases: LocalAliases,
+    only: Collection[str] | None = None,
+) -> Extraction:
+    """Return an extraction whose mentions count for the entities that the rules lead to; the same if none changes.
+
+    Args:
+        extraction: Canonical.
+        book: Holds the rules of all names in it, or of all in `only`.
+        document_id: The document of its chunk.
+        aliases: What that document gives, for aliases that are ambiguous elsewhere.
+        only: Ids of the names to resolve; the others count for what they do. None resolves all.
+    """
+    place = Place(document_id, extraction.chunk_id, aliases)
+
+    def resolved(name: str, current: str) -> str:
+        id_ = name_to_entity_id(name)
+        if only is not None and id_ not in only:
+            return current
+        found = book.resolve(id_, place)
+        return "" if found == id_ else found
+
+    entities = tuple(
+        _counting_for(mention, resolved(mention.name, mention.entity_id)) for mention in extraction.entities
+    )
+    relations = tuple(
+        _relating(mention, resolved(mention.source, mention.source_id), resolved(mention.target, mention.target_id))
+        for mention in extraction.relations
+    )
+    if entities == extraction.entities and relations == extraction.relations:
+        return extraction
+    return replace(extraction, entities=entities, relations=relations)
+
+
+def rule_counts(extractions: Iterable[Extraction]) -> dict[tuple[str, str], int]:
+    """Return how often chunks give an alias, per ids of alias and name."""
+    counts: dict[tuple[str, str], int] = {}
+    for extraction in extractions:
+        for mention in extraction.aliases:
+            pair = name_to_entity_id(mention.alias), name_to_entity_id(mention.name)
+            counts[pair] = counts.get(pair, 0) + 1
+    return counts
+
+
+def _counting_for(mention: EntityMention, entity_id: str) -> EntityMention:
+    return mention if mention.entity_id == entity_id else replace(mention, entity_id=entity_id)
+
+
+def _relating(mention: RelationMention, source_id: str, target_id: str) -> RelationMention:
+    if (mention.source_id, mention.target_id) == (source_id, target_id):
+        return mention
+    return replace(mention, source_id=source_id, target_id=target_id)
+
+
+def _last_first(items: Iterable[Curation]) -> list[Curation]:
+    # What is not stored yet comes after all that is.
+    return sorted(items, key=lambda item: item.sequence or _LAST, reverse=True)

@@ -1,0 +1,1 @@
+"""Writing a workspace out, one module a format; `heliograph.maintenance.export.registry` lists them."""

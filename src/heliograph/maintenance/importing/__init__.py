@@ -1,0 +1,1 @@
+"""Bringing knowledge in that was made elsewhere: archives, and LightRAG's working directories."""

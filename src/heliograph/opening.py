@@ -1,0 +1,157 @@
+"""Opening what an engine is made of: store, models, and the rooms that use them, in the order of their needs."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from heliograph.chat.base import ChatModel
+from heliograph.chat.meter import ChatMeter
+from heliograph.chat.registry import build_chat_model, wrap_chat_model
+from heliograph.documents.sources import SourceReader
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.embedding.registry import build_embedding_model
+from heliograph.errors import SettingsError
+from heliograph.ingest.curation import Curator
+from heliograph.ingest.duplicates import DuplicateFinder
+from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.extraction.base import Extractor
+from heliograph.ingest.extraction.chat import ChatExtractor
+from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.ingest.extraction.none import NoExtractor
+from heliograph.ingest.given import GraphInserter
+from heliograph.ingest.graph_curation import CurationRooms
+from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.maintenance.workspace import Maintenance
+from heliograph.query.engine import QueryEngine
+from heliograph.rerank.base import Reranker
+from heliograph.rerank.registry import build_reranker
+from heliograph.settings import Settings, StoreSettings
+from heliograph.stores.base import Store
+from heliograph.stores.registry import open_store
+
+__all__ = ["Given", "Rooms", "open_rooms", "with_store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the caller brings in place of what the settings name; it stays the caller's to close."""
+
+    chat: ChatModel | None = None
+    embedding: EmbeddingModel | None = None
+    reranker: Reranker | None = None
+    extractor: Extractor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What is open.
+
+    Attributes:
+        store: The workspace.
+        ingest: Takes documents in.
+        query: Answers questions.
+        maintenance: Looks after the workspace as a whole.
+        meter: Counts what chat models cost.
+        sources: Reads files and addresses.
+        curation: Corrects the graph by hand.
+    """
+
+    store: Store
+    ingest: IngestPipeline
+    query: QueryEngine
+    maintenance: Maintenance
+    meter: ChatMeter
+    sources: SourceReader
+    curation: CurationRooms
+
+
+async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) -> Rooms:
+    """Open store and models, in the order in which they need one another.
+
+    Args:
+        settings: What to open.
+        given: What to use in place of it.
+        stack: Closes what was opened.
+
+    Raises:
+        SettingsError: The settings do not go together.
+        StoreError: The store cannot be opened.
+        ModelError: A model cannot be made ready.
+    """
+    embedding = given.embedding
+    if embedding is None:
+        embedding = await build_embedding_model(settings.embedding)
+        stack.push_async_callback(embedding.close)
+    store = await open_store(settings.store, embedding.info)
+    stack.push_async_callback(store.close)
+    meter = ChatMeter()
+    chat = _open_chat(settings, given, store, meter, stack)
+    extractor = given.extractor or _choose_extractor(settings, chat)
+    ingest = IngestPipeline(store, embedding, extractor, chat, settings.ingest)
+    reranker = await _open_reranker(settings, given, stack)
+    query = QueryEngine(
+        store, embedding, chat, reranker, settings.query, settings.rerank, EvidenceFold.of(settings.ingest)
+    )
+    sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
+    stack.callback(sources.close)
+    maintenance = Maintenance(store, embedding, chat, settings.ingest)
+    curator = Curator(store, ingest.committer)
+    duplicates = DuplicateFinder(store, curator, settings.resolution)
+    if settings.resolution.merge_duplicates:
+        ingest.call_after_insert(duplicates.merge_new)
+    curation = CurationRooms(curator, duplicates, GraphInserter(ingest))
+    return Rooms(store, ingest, query, maintenance, meter, sources, curation)
+
+
+def _open_chat(
+    settings: Settings, given: Given, store: Store, meter: ChatMeter, stack: AsyncExitStack
+) -> ChatModel | None:
+    replies = store.replies if settings.chat.cache else None
+    if given.chat is not None:
+        return wrap_chat_model(given.chat, settings.chat, replies, meter)
+    chat = build_chat_model(settings.chat, replies, meter)
+    if chat is not None:
+        stack.push_async_callback(chat.close)
+    return chat
+
+
+async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
+    if given.reranker is not None:
+        return given.reranker
+    reranker = await build_reranker(settings.rerank)
+    if reranker is not None:
+        stack.push_async_callback(reranker.close)
+    return reranker
+
+
+def _choose_extractor(settings: Settings, chat: ChatModel | None) -> Extractor:
+    wanted = settings.ingest.extractor
+    if wanted == "none":
+        return NoExtractor()
+    if wanted == "chat" and chat is None:
+        raise SettingsError("ingest.extractor is 'chat' but no chat model is configured; set chat.model, or use 'auto'")
+    if wanted == "local" or chat is None:
+        return LocalExtractor()
+    return ChatExtractor(chat, settings.ingest)
+
+
+def with_store(settings: Settings, data_dir: str | Path | None, workspace: str | None) -> Settings:
+    """Return settings with another folder or workspace, if they are given.
+
+    Raises:
+        SettingsError: They are not valid.
+    """
+    given = {"data_dir": data_dir, "workspace": workspace}
+    changes = {name: value for name, value in given.items() if value is not None}
+    if not changes:
+        return settings
+    try:
+        store = StoreSettings.model_validate(settings.store.model_dump() | changes)
+    except ValidationError as error:
+        problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
+        raise SettingsError(f"the store cannot be opened like this: {problems}") from None
+    return settings.model_copy(update={"store": store})

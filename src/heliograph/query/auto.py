@@ -1,0 +1,193 @@
+"""From an understanding to a search: what mode `auto` does differently from `fusion`, and why.
+
+| kind | search |
+|---|---|
+| fact, how-to | the fused search as it is |
+| compare | also once for each side; the sides' hits are interleaved |
+| reason | also with the entities that the first hits lead to; what that finds stands behind the first hits |
+| aggregate | wider: twice the chunks |
+| global | broad: twice the chunks, entities and relations, chunks from as many documents as there are |
+
+A question of several parts is searched part by part as well, whatever its kind, and so merged. The first hits of the
+plain search keep their places (`_HEAD`), but for the best hit of a side or a part that is not among them; behind them
+all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. `leaders` names
+the chunks, one for each side or part, that must outlive every cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.query.concurrency import run_together
+from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
+from heliograph.query.fusion.search import FusedSearch
+from heliograph.query.leaders import with_leaders
+from heliograph.query.modes import Channel
+from heliograph.query.plan import MAX_TOP_K, Plan
+from heliograph.query.retrieved import Keywords
+from heliograph.query.understanding.models import QuestionKind, Understanding
+from heliograph.query.understanding.sides import side_question
+from heliograph.stores.base import StoreView
+
+__all__ = ["AutoSearch", "adapt_plan"]
+
+Vector = NDArray[np.float32]
+
+# First hits that further searches may not push down.
+_HEAD = 5
+# Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there.
+_SEEN = 2
+# Rounds of further searches, and entities tried in each; three hops need one round after the bridges of the search.
+_ROUNDS = 2
+_ENTITIES = 3
+# What a hit of a further search is worth beside one of the question itself.
+_FURTHER = 0.9
+_WIDER = 2
+
+
+def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
+    """Return the plan with the depths that the kind of question asks for; what the caller set stays as it is.
+
+    Keywords that nobody gave are the entities and other words of the understanding, so that a chat model is asked only
+    once.
+    """
+    kind, param = understanding.kind, plan.param
+    changes: dict[str, object] = {}
+    if kind in (QuestionKind.AGGREGATE, QuestionKind.GLOBAL) and param.chunk_top_k is None:
+        changes["chunk_top_k"] = min(_WIDER * plan.chunk_top_k, MAX_TOP_K)
+    if kind is QuestionKind.GLOBAL and param.top_k is None:
+        changes["top_k"] = min(_WIDER * plan.top_k, MAX_TOP_K)
+    if plan.keywords is None and (understanding.entities or understanding.expansions):
+        names = understanding.entities
+        words = tuple(word for word in understanding.expansions if word not in names)
+        changes["keywords"] = Keywords(words or names, names or words)
+    return replace(plan, **changes)  # pyright: ignore[reportArgumentType]
+
+
+class AutoSearch:
+    """Searches as the kind of question asks for.
+
+    Args:
+        store: Where to search.
+        embedding: The model that filled it.
+        search: The fused search of the same store.
+    """
+
+    def __init__(self, store: StoreView, embedding: EmbeddingModel, search: FusedSearch) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._search = search
+
+    async def search(
+        self, question: str, vector: Vector, limits: SearchLimits, understanding: Understanding
+    ) -> FusedHits:
+        """Return the best chunks; for a plain question exactly what the fused search returns.
+
+        Args:
+            question: The question.
+            vector: Its embedding as a query.
+            limits: As for the fused search.
+            understanding: What the question asks for.
+
+        Raises:
+            ModelError: The embedding failed.
+            StoreError: The store failed.
+        """
+        whole = await self._search.search(question, vector, limits)
+        sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
+        pieces = sides or list(understanding.parts)
+        if pieces:
+            return _merged(whole, await self._search_all(pieces, limits), limits.hits)
+        match understanding.kind:
+            case QuestionKind.REASON if Channel.BRIDGE in limits.channels:
+                return await self._go_on(question, whole, limits)
+            case QuestionKind.GLOBAL:
+                return await self._spread(whole)
+            case _:
+                return whole
+
+    async def _search_all(self, questions: Sequence[str], limits: SearchLimits) -> Sequence[FusedHits]:
+        embedded = await self._embedding.embed(questions, "query")
+        return await run_together(
+            *(
+                self._search.search(question, vector, limits)
+                for question, vector in zip(questions, embedded.vectors, strict=True)
+            )
+        )
+
+    async def _go_on(self, question: str, whole: FusedHits, limits: SearchLimits) -> FusedHits:
+        """Search on with the entities that bridges led to, until they lead to no new one.
+
+        The first round crosses bridges of its own, which lead to the entities of the second; the last one does not.
+        """
+        best = {hit.chunk_id: hit for hit in whole.hits}
+        tried: set[str] = set()
+        bridges: Sequence[Bridge] = whole.bridges
+        for left in reversed(range(_ROUNDS)):
+            names = _new_entities(bridges, question, tried)
+            if not names:
+                break
+            wanted = limits if left else replace(limits, channels=limits.channels - {Channel.BRIDGE, Channel.GRAPH})
+            found = await self._search_all([f"{question} {name}" for name in names], wanted)
+            for hit in (hit for hits in found for hit in hits.hits):
+                score = _FURTHER * hit.score
+                if hit.chunk_id not in best or score > best[hit.chunk_id].score:
+                    best[hit.chunk_id] = replace(hit, score=score)
+            bridges = [bridge for hits in found for bridge in hits.bridges[:_ENTITIES]]
+        head = whole.hits[:_HEAD]
+        known = {hit.chunk_id for hit in head}
+        tail = [hit for hit in best.values() if hit.chunk_id not in known]
+        tail.sort(key=lambda hit: (-hit.score, hit.chunk_id))
+        return replace(whole, hits=_by_place([*head, *tail][: limits.hits]))
+
+    async def _spread(self, whole: FusedHits) -> FusedHits:
+        """Take turns among documents, the best chunk of each first, documents in the order of their best chunk."""
+        chunks = await self._store.records.get_chunks(whole.chunk_ids)
+        documents = {chunk.id: chunk.document_id for chunk in chunks}
+        groups: dict[str, list[FusedHit]] = {}
+        for hit in whole.hits:
+            groups.setdefault(documents.get(hit.chunk_id, hit.chunk_id), []).append(hit)
+        turns = zip_longest(*groups.values())
+        return replace(whole, hits=_by_place([hit for turn in turns for hit in turn if hit is not None]))
+
+
+def _new_entities(bridges: Sequence[Bridge], question: str, tried: set[str]) -> list[str]:
+    """Return names of the first entities that the question does not name and that were not tried yet."""
+    folded = question.casefold()
+    names: list[str] = []
+    for bridge in bridges:
+        if len(names) < _ENTITIES and bridge.entity_id not in tried and bridge.name.casefold() not in folded:
+            tried.add(bridge.entity_id)
+            names.append(bridge.name)
+    return names
+
+
+def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:
+    """Return the whole question's first hits, then everybody's in turn; the best of each piece gets to the front."""
+    order = dict.fromkeys(whole.chunk_ids[:_HEAD])
+    lists = [whole, *pieces]
+    for turn in zip_longest(*(hits.chunk_ids for hits in lists)):
+        order.update(dict.fromkeys(chunk_id for chunk_id in turn if chunk_id is not None))
+    leaders = [_leader(hits, whole) for hits in pieces if hits.hits]
+    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
+    hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
+    bridges = tuple(dict.fromkeys(bridge for found in lists for bridge in found.bridges))
+    return FusedHits(hits, whole.linked, bridges, tuple(dict.fromkeys(leaders)))
+
+
+def _leader(piece: FusedHits, whole: FusedHits) -> str:
+    """Return the chunk that speaks for a piece: one of its best that the whole question found too, else its best."""
+    head = whole.chunk_ids[:_HEAD]
+    best = piece.chunk_ids[:_SEEN]
+    return next((chunk_id for chunk_id in best if chunk_id in head), best[0])
+
+
+def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:
+    """Return hits scored by their place, since scores of different searches do not compare."""
+    return tuple(replace(hit, score=1.0 / place) for place, hit in enumerate(hits, start=1))

@@ -1,0 +1,230 @@
+"""The entity bridge: from a chunk over an entity that it mentions to the chunk that says the rest.
+
+A question such as "Who directed the film that X sang in?" names X and asks for what no chunk near the question says.
+The best chunks are read for entities; for each pair of chunk and entity the *residual question* is embedded, which is
+the question without what the chunk is about and with the entity's name; and a chunk that holds the entity gains by how
+much nearer it is to the residual question than to the question itself. Gaining, not being near, is what protects
+questions that one chunk answers: there the residual question is near to nothing new.
+
+Pure: what is read and embedded between the two steps is the search's business (`heliograph.query.fusion.search`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.ids import is_subject_rank
+from heliograph.models import EntityEvidence, EntityMention
+from heliograph.query.fusion.models import Bridge
+from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.text.analysis import terms
+from heliograph.text.mention_ids import mention_entity_id
+
+__all__ = [
+    "FollowedBridge",
+    "Gain",
+    "Start",
+    "follow_bridges",
+    "gains",
+    "residual_question",
+    "widen",
+    "without_surplus",
+]
+
+Vector = NDArray[np.float32]
+
+# A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
+_NAMED_ORDER = 0.3
+_ABOUT_ORDER = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A chunk from which bridges are looked for.
+
+    Attributes:
+        path: Chunks passed on the way to it, it last.
+        weight: How good it is, 1 for the best.
+        mentions: Entities that it mentions.
+        passed: Entities over which the way led here.
+    """
+
+    path: tuple[str, ...]
+    weight: float
+    mentions: Sequence[EntityMention]
+    passed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedBridge:
+    """A bridge worth following.
+
+    Attributes:
+        bridge: Where it starts and over what it goes.
+        order: What bridges are ranked by before any is followed.
+        weight: What a full gain adds to the one chunk that is about the entity.
+        mention_count: How often the entity is mentioned.
+        about: Chunks on the other side that are about it.
+        mentioning: Chunks there that mention it; empty for one mentioned too often.
+    """
+
+    bridge: Bridge
+    order: float
+    weight: float
+    mention_count: int
+    about: tuple[str, ...]
+    mentioning: tuple[str, ...]
+
+    def weights(self, parameters: FusionParameters) -> dict[str, float]:
+        """Return what a full gain adds to each chunk on the other side; those about the entity share its weight."""
+        mentioned = self.weight * parameters.mentioned * parameters.rarity(self.mention_count)
+        weights = dict.fromkeys(self.mentioning, mentioned)
+        return weights | dict.fromkeys(self.about, self.weight / max(1, len(self.about)))
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a bridge adds to a chunk, and how near the chunk is to the bridge's residual question."""
+
+    value: float
+    bridge: Bridge
+    cosine: float
+
+
+def follow_bridges(
+    starts: Sequence[Start],
+    evidence: Mapping[str, EntityEvidence],
+    question: str,
+    named: Collection[str],
+    parameters: FusionParameters,
+    limit: int,
+) -> list[FollowedBridge]:
+    """Return the `limit` most promising bridges, best first, ties in the order of the starts.
+
+    Some may lead nowhere yet: `widen` adds what only the text of a chunk says.
+
+    Args:
+        starts: Chunks that they may start from.
+        evidence: Of the entities mentioned there, with leading mentions; one without evidence is passed over.
+        question: The question.
+        named: Ids of entities that the question names.
+        parameters: Weights and bounds.
+        limit: Bridges at the most.
+    """
+    wanted = _Wanted(question.casefold(), frozenset(terms(question)), frozenset(named))
+    found = [bridge for start in starts for bridge in _bridges_from(start, evidence, wanted, parameters)]
+    return sorted(found, key=lambda bridge: -bridge.order)[:limit]
+
+
+def without_surplus(followed: Sequence[FollowedBridge], limit: int) -> list[FollowedBridge]:
+    """Return the bridges up to the `limit`-th that is sure to lead somewhere: `widen` can use none after it."""
+    sure = [place for place, item in enumerate(followed, start=1) if item.about]
+    return list(followed[: sure[limit - 1]] if len(sure) >= limit else followed)
+
+
+def widen(
+    followed: Sequence[FollowedBridge], holders: Sequence[Sequence[str]], parameters: FusionParameters, limit: int
+) -> list[FollowedBridge]:
+    """Return the first `limit` bridges that lead somewhere, given the chunks whose text holds each entity's name.
+
+    Args:
+        followed: Bridges.
+        holders: Per bridge up to `parameters.most_mentions + 1` chunks; that many mean that the name is too common.
+        parameters: Weights and bounds.
+        limit: Bridges at the most.
+    """
+    widened: list[FollowedBridge] = []
+    for item, found in zip(followed, holders, strict=True):
+        count = max(item.mention_count, len(found))
+        is_rare = count <= parameters.most_mentions
+        others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ not in item.bridge.path)))
+        wider = replace(item, mention_count=count, mentioning=tuple(others) if is_rare else ())
+        if wider.about or wider.mentioning:
+            widened.append(wider)
+    return widened[:limit]
+
+
+def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:
+    """Return the question without the first occurrence of each subject, followed by the entity's name."""
+    for subject in subjects:
+        question = re.sub(re.escape(subject), " ", question, count=1, flags=re.IGNORECASE)
+    return " ".join(f"{question} {entity}".split())
+
+
+def gains(
+    followed: Sequence[FollowedBridge],
+    vectors: Sequence[Vector],
+    chunk_vectors: Mapping[str, Vector],
+    known: Mapping[str, float],
+    parameters: FusionParameters,
+) -> dict[str, Gain]:
+    """Return the best gain of every chunk that gains anything.
+
+    Args:
+        followed: The bridges.
+        vectors: Unit vector of each bridge's residual question.
+        chunk_vectors: Unit vectors of the chunks on the other sides; one without a vector gains nothing.
+        known: Per chunk the cosine that must be beaten, the question's own or an earlier bridge's.
+        parameters: Weights and bounds.
+    """
+    best: dict[str, Gain] = {}
+    for item, vector in zip(followed, vectors, strict=True):
+        weights = item.weights(parameters)
+        ids = [chunk_id for chunk_id in weights if chunk_id in chunk_vectors]
+        if not ids:
+            continue
+        cosines = np.stack([chunk_vectors[chunk_id] for chunk_id in ids]) @ vector
+        for chunk_id, cosine in zip(ids, cosines.tolist(), strict=True):
+            value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)
+            if value > 0 and (chunk_id not in best or value > best[chunk_id].value):
+                best[chunk_id] = Gain(value, item.bridge, cosine)
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    folded: str
+    terms: frozenset[str]
+    named: frozenset[str]
+
+
+def _bridges_from(
+    start: Start, evidence: Mapping[str, EntityEvidence], wanted: _Wanted, parameters: FusionParameters
+) -> Iterator[FollowedBridge]:
+    overlaps: dict[str, float] = {}
+    seen: set[str] = set(start.passed)
+    for mention in start.mentions:
+        entity_id = mention_entity_id(mention)
+        known = evidence.get(entity_id)
+        if known is None or entity_id in seen:
+            continue
+        seen.add(entity_id)
+        is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
+        others = [item for item in known.leading if item.chunk_id not in start.path]
+        about = tuple(dict.fromkeys(item.chunk_id for item in others if is_subject_rank(item.rank)))
+        is_rare = known.mention_count <= parameters.most_mentions
+        if not (about or is_rare):
+            continue
+        said = mention.description
+        if said not in overlaps:
+            overlaps[said] = _overlap(said, wanted.terms)
+        overlap = overlaps[said]
+        order = start.weight * parameters.rarity(known.mention_count) * (0.5 + 0.5 * overlap)
+        order *= (_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0)
+        yield FollowedBridge(
+            bridge=Bridge(start.path[-1], entity_id, mention.name, start.path),
+            order=order,
+            weight=parameters.bridge * start.weight * (parameters.known if is_named else 1.0),
+            mention_count=known.mention_count,
+            about=about,
+            mentioning=tuple(dict.fromkeys(item.chunk_id for item in others)) if is_rare else (),
+        )
+
+
+def _overlap(text: str, wanted: frozenset[str]) -> float:
+    return len(wanted.intersection(terms(text))) / len(wanted) if wanted else 0.0

@@ -1,0 +1,106 @@
+"""What goes into a fused search and what comes out, frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from heliograph.query.modes import FUSED_CHANNELS, Channel
+
+__all__ = ["Bridge", "FusedHit", "FusedHits", "LinkedEntity", "SearchLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """What a fused search may return and use.
+
+    Attributes:
+        hits: Hits at the most.
+        channels: Channels used; others than vector, keyword, bridge and graph are ignored.
+        by_rank: Fuse by reciprocal rank; else by weighted scores.
+        rounds: Bridges one after the other: 1 finds the second hop and costs one batch of embeddings; 2 goes on from
+            there to the third and costs another; more is 2.
+        min_score: Least cosine of a chunk that no other channel found.
+    """
+
+    hits: int = 20
+    channels: frozenset[Channel] = frozenset(FUSED_CHANNELS)
+    by_rank: bool = False
+    rounds: int = 1
+    min_score: float = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHit:
+    """A chunk and why it stands where it stands.
+
+    Attributes:
+        chunk_id: The chunk.
+        score: What it is ranked by, higher is better; comparable within one search only.
+        scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
+            names), `bridge`, `graph`. They add up to `score` unless hits were fused by rank. Zeros are left out.
+        path: Chunks from which bridges led to it, the first hit first; empty if none did.
+    """
+
+    chunk_id: str
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEntity:
+    """An entity that the question names.
+
+    Attributes:
+        id: The entity.
+        name: Its name as the question writes it.
+        start: First character of it in the question.
+        end: One past the last.
+        chunk_ids: Chunks that are about it, in canonical order, at most as many as were read.
+    """
+
+    id: str
+    name: str
+    start: int
+    end: int
+    chunk_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A step from one chunk to others over an entity that both hold.
+
+    Attributes:
+        chunk_id: Where it starts.
+        entity_id: What it goes over.
+        name: That entity's name.
+        path: Chunks it passed, the first hit first, `chunk_id` last.
+    """
+
+    chunk_id: str
+    entity_id: str
+    name: str
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHits:
+    """Hits, best first, ties by id; and what they were found over.
+
+    Attributes:
+        hits: The hits.
+        linked: Entities that the question names, in its order, the longest of overlapping names.
+        bridges: Bridges that brought one of the hits, best first.
+        leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
+    """
+
+    hits: tuple[FusedHit, ...] = ()
+    linked: tuple[LinkedEntity, ...] = ()
+    bridges: tuple[Bridge, ...] = ()
+    leaders: tuple[str, ...] = ()
+
+    @property
+    def chunk_ids(self) -> list[str]:
+        """The chunks, best first."""
+        return [hit.chunk_id for hit in self.hits]

@@ -1,0 +1,358 @@
+"""Fused search: one question in, one ranking of chunks out, every hit with its scores by channel.
+
+The steps: chunks near the question by vector and by words, and entities that it names; from the best chunks over
+entities to further ones (`heliograph.query.bridge`); a walk over the graph of all that was read
+(`heliograph.query.graph_walk`); and the fusion of these lists (`heliograph.query.fusion.combine`). Whatever is read is
+read by id or by index and bounded by `FusionParameters`, so only the two searches may cost more in a larger corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.ids import is_subject_rank
+from heliograph.models import EntityEvidence, EntityMention
+from heliograph.query.alias_linking import alias_spans, find_aliases, find_similar
+from heliograph.query.bridge import (
+    FollowedBridge,
+    Gain,
+    Start,
+    follow_bridges,
+    gains,
+    residual_question,
+    widen,
+    without_surplus,
+)
+from heliograph.query.channels.keyword import search_keywords
+from heliograph.query.concurrency import run_together
+from heliograph.query.fusion.combine import by_rank, by_score, ordered
+from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
+from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.graph_walk import personalised_pagerank
+from heliograph.query.linking import (
+    Named,
+    about_chunks,
+    is_one_word,
+    link_entities,
+    named_in_passage,
+    passage_spans,
+    question_spans,
+)
+from heliograph.query.modes import Channel
+from heliograph.stores.base import Hit, StoreView
+from heliograph.stores.changeset import Collection
+from heliograph.text.analysis import terms
+from heliograph.text.mention_ids import mention_entity_id
+
+__all__ = ["FusedSearch"]
+
+Vector = NDArray[np.float32]
+Scores = dict[str, float]
+
+# How far down the list of cosines the fall is measured that says how well vectors tell chunks apart, and its least.
+_FALL_RANK = 10
+_LEAST_FALL = 0.02
+# Mentions of an entity that are read: enough to hold those of any that is not too common to lead on.
+_READ_MENTIONS = 32
+# Bridges looked at per bridge followed: an entity that only one chunk mentions mostly leads nowhere.
+_TRIED_PER_BRIDGE = 2
+_SHORTEST_PHRASE = 4
+# What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
+_LEAST_EDGE = 0.05
+# How often the walk starts anew at an entity that the question names, beside 1 for the best chunk.
+_NAMED_RESTART = 0.5
+
+
+@dataclass
+class _State:
+    """What a search has found so far: scores by channel, vectors and mentions read."""
+
+    question: str
+    vector: Vector
+    channels: dict[str, Scores] = field(default_factory=dict[str, Scores])
+    vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
+    cosines: Scores = field(default_factory=dict[str, float])
+    mentions: dict[str, Sequence[EntityMention]] = field(default_factory=dict[str, Sequence[EntityMention]])
+    evidence: dict[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
+    named: Named = field(default_factory=Named)
+    similar: Mapping[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
+    bridges: list[Bridge] = field(default_factory=list[Bridge])
+    paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    def totals(self) -> Scores:
+        """Return scores summed over channels; what another channel found counts with its cosine too."""
+        near = self.channels.get(Channel.VECTOR)
+        if near is not None:
+            for scores in list(self.channels.values()):
+                near |= {id_: self.cosines[id_] for id_ in scores.keys() - near.keys() if id_ in self.cosines}
+        return by_score(self.channels)
+
+
+class FusedSearch:
+    """Searches a workspace, or a view of one, through several channels at once.
+
+    Args:
+        store: Where to search.
+        embedding: The model that filled it; embeds the bridges' residual questions, one batch a round.
+        parameters: Weights and bounds.
+    """
+
+    def __init__(self, store: StoreView, embedding: EmbeddingModel, parameters: FusionParameters | None = None) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._parameters = parameters or FusionParameters()
+
+    async def search(self, question: str, vector: Vector, limits: SearchLimits | None = None) -> FusedHits:
+        """Return the best chunks for a question.
+
+        Args:
+            question: The question, or one part of one.
+            vector: Its embedding as a query, `(dimension,)` float32 of length 1.
+            limits: How many hits, through which channels, fused how.
+
+        Returns:
+            Hits, best first, ties by id; the entities that the question names; the bridges that brought hits. All
+            empty where nothing is found, and without the vector and the keyword channel there is nothing to start from.
+
+        Raises:
+            ModelError: The embedding failed.
+            StoreError: The store failed.
+        """
+        limits = limits or SearchLimits()
+        state = _State(question, np.ascontiguousarray(vector, np.float32))
+        await self._first_hop(state, limits)
+        if state.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
+            await self._read_mentions(state, self._best(state, self._parameters.first_hops))
+        if state.channels and Channel.BRIDGE in limits.channels:
+            gained = await self._cross_bridges(state)
+            if gained and limits.rounds > 1:
+                await self._cross_again(state, gained)
+        if state.channels and Channel.GRAPH in limits.channels and self._parameters.walk > 0:
+            _walk(state, self._best(state, self._parameters.walk_starts), self._parameters)
+        return _hits(state, limits)
+
+    async def _first_hop(self, state: _State, limits: SearchLimits) -> None:
+        """Find chunks by vector and by words, and entities by name."""
+        near, worded, _ = await run_together(
+            self._search_vectors(state, limits), self._search_words(state, limits), self._link(state)
+        )
+        if not (near or worded):
+            return
+        about = [chunk_id for entity in state.named.linked for chunk_id in entity.chunk_ids]
+        about += [chunk_id for evidence in state.similar.values() for chunk_id in about_chunks(evidence)]
+        await self._read_vectors(state, dict.fromkeys([*(hit.id for hit in near), *(hit.id for hit in worded), *about]))
+        if Channel.VECTOR in limits.channels:
+            state.channels[Channel.VECTOR] = dict(state.cosines)
+        if worded:
+            weight = _keyword_weight(near, self._parameters) / max(worded[0].score, 1e-9)
+            state.channels[Channel.KEYWORD] = {hit.id: weight * hit.score for hit in worded}
+        state.channels[Channel.ENTITY] = _named_scores(state.named, state.similar, self._parameters)
+
+    async def _search_vectors(self, state: _State, limits: SearchLimits) -> Sequence[Hit]:
+        if Channel.VECTOR not in limits.channels:
+            return []
+        count = self._parameters.vector_limit
+        return await self._store.vectors.search(Collection.CHUNKS, state.vector, count, -1.0)
+
+    async def _search_words(self, state: _State, limits: SearchLimits) -> Sequence[Hit]:
+        if Channel.KEYWORD not in limits.channels:
+            return []
+        return await search_keywords(self._store, state.question, self._parameters.keyword_limit)
+
+    async def _link(self, state: _State) -> Sequence[Hit]:
+        spans = question_spans(state.question)
+        if spans:
+            await self._read_evidence(state, [span.entity_id for span in spans])
+            state.named = link_entities(spans, state.evidence)
+            free = alias_spans(state.question, spans, state.named)
+            aliases, evidence = await find_aliases(self._store, free, _READ_MENTIONS)
+            if aliases:
+                state.evidence |= evidence
+                state.named = link_entities([*spans, *aliases], state.evidence)
+        if not state.named.linked:
+            parameters = self._parameters
+            state.similar = await find_similar(
+                self._store, state.vector, parameters.similar_limit, parameters.least_similar, _READ_MENTIONS
+            )
+        return []
+
+    async def _read_vectors(self, state: _State, chunk_ids: Mapping[str, object]) -> None:
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.vectors]
+        if missing:
+            read = await self._store.vectors.get_vectors(Collection.CHUNKS, missing)
+            state.vectors.update(read)
+            if read:
+                cosines = np.stack(list(read.values())) @ state.vector
+                state.cosines.update(zip(read, cosines.tolist(), strict=True))
+
+    async def _read_evidence(self, state: _State, entity_ids: Sequence[str]) -> None:
+        missing = [id_ for id_ in dict.fromkeys(entity_ids) if id_ not in state.evidence]
+        if missing:
+            entities, _ = await self._store.records.get_evidence(missing, [], _READ_MENTIONS)
+            state.evidence.update((item.id, item) for item in entities if item.leading)
+
+    async def _read_mentions(self, state: _State, chunk_ids: Sequence[str]) -> None:
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.mentions]
+        if missing:
+            extractions, chunks = await run_together(
+                self._store.records.get_extractions(missing), self._store.records.get_chunks(missing)
+            )
+            spans = {chunk.id: passage_spans(chunk.text) for chunk in chunks}
+            read = {item.chunk_id: item.entities for item in extractions}
+            mentioned = [mention_entity_id(mention) for mentions in read.values() for mention in mentions]
+            named = [span.entity_id for found in spans.values() for span in found]
+            await self._read_evidence(state, [*mentioned, *named])
+            for chunk in chunks:
+                found = named_in_passage(chunk.id, chunk.text, spans[chunk.id], state.evidence)
+                state.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)
+
+    async def _cross_bridges(self, state: _State) -> dict[str, Gain]:
+        """Go from the best chunks over entities to further ones."""
+        parameters = self._parameters
+        totals = state.totals()
+        first = self._best(state, parameters.first_hops)
+        best = max(totals[first[0]], 1e-9)
+        starts = [
+            Start((chunk_id,), max(0.0, totals[chunk_id]) / best, state.mentions.get(chunk_id, ()))
+            for chunk_id in first
+        ]
+        gained = await self._follow(state, starts, parameters.bridges, {})
+        state.channels[Channel.BRIDGE] = {chunk_id: gain.value for chunk_id, gain in gained.items()}
+        return gained
+
+    async def _cross_again(self, state: _State, gained: Mapping[str, Gain]) -> None:
+        """Go on from the best chunks that were found over a bridge."""
+        parameters = self._parameters
+        totals = state.totals()
+        best = max(totals.values())
+        reached = sorted(gained, key=lambda chunk_id: (-totals[chunk_id], chunk_id))[: parameters.second_hops]
+        await self._read_mentions(state, reached)
+        starts = [
+            Start(
+                (*gained[chunk_id].bridge.path, chunk_id),
+                max(0.0, totals[chunk_id]) / best,
+                state.mentions.get(chunk_id, ()),
+                frozenset({gained[chunk_id].bridge.entity_id}),
+            )
+            for chunk_id in reached
+        ]
+        beaten = {chunk_id: gain.cosine for chunk_id, gain in gained.items()}
+        scores = state.channels[Channel.BRIDGE]
+        for chunk_id, gain in (await self._follow(state, starts, parameters.second_bridges, beaten)).items():
+            scores[chunk_id] = max(scores.get(chunk_id, 0.0), gain.value)
+
+    async def _follow(
+        self, state: _State, starts: Sequence[Start], limit: int, beaten: Mapping[str, float]
+    ) -> dict[str, Gain]:
+        parameters = self._parameters
+        tried = _TRIED_PER_BRIDGE * limit
+        followed = follow_bridges(starts, state.evidence, state.question, state.named.ids, parameters, tried)
+        followed = without_surplus(followed, limit)
+        # What the evidence already shows to be common leads only to chunks that are about it.
+        phrases = [
+            _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
+        ]
+        holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
+        followed = widen(followed, holders, parameters, limit)
+        if not followed:
+            return {}
+        far = dict.fromkeys(chunk_id for item in followed for chunk_id in (*item.about, *item.mentioning))
+        await self._read_vectors(state, far)
+        known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in state.cosines.items()}
+        vectors = await self._embed(state, followed)
+        found = gains(followed, vectors, state.vectors, known, parameters)
+        state.bridges.extend(gain.bridge for gain in found.values())
+        state.paths = {chunk_id: gain.bridge.path for chunk_id, gain in found.items()} | state.paths
+        return found
+
+    async def _embed(self, state: _State, followed: Sequence[FollowedBridge]) -> Sequence[Vector]:
+        texts = [
+            residual_question(state.question, _subjects(state, item.bridge), item.bridge.name) for item in followed
+        ]
+        embedded = await self._embedding.embed(texts, "query")
+        mixed = embedded.vectors + self._parameters.question * state.vector
+        return list(mixed / np.linalg.norm(mixed, axis=1, keepdims=True))
+
+    def _best(self, state: _State, count: int) -> list[str]:
+        return ordered(state.totals())[:count]
+
+
+def _walk(state: _State, starts: Sequence[str], parameters: FusionParameters) -> None:
+    """Walk over chunks and entities from the best chunks and from the entities that the question names."""
+    totals = state.totals()
+    best = max(totals.values())
+    entities = {mention_entity_id(mention) for id_ in starts for mention in state.mentions.get(id_, ())}
+    entities.update(entity.id for entity in state.named.linked)
+    edges = [
+        (mention.chunk_id, entity_id, parameters.rarity(evidence.mention_count) + _LEAST_EDGE)
+        for entity_id in sorted(entities)
+        if (evidence := state.evidence.get(entity_id))
+        for mention in evidence.leading
+        if evidence.mention_count <= parameters.most_mentions or is_subject_rank(mention.rank)
+    ]
+    restart = {id_: max(0.0, totals[id_] / best) ** 2 for id_ in starts} if best > 0 else {}
+    restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in state.named.linked}
+    reached = personalised_pagerank(edges, restart, parameters.damping)
+    scores = {id_: share for id_, share in reached.items() if id_ in state.cosines or id_ in totals}
+    if scores:
+        scale = parameters.walk / max(scores.values())
+        state.channels[Channel.GRAPH] = {id_: scale * share for id_, share in scores.items()}
+
+
+def _phrase(name: str) -> list[str]:
+    """Return the terms by which chunks are found whose text holds a name; a short one holds no name but any word."""
+    return terms(name) if len(name) >= _SHORTEST_PHRASE or not name.isascii() else []
+
+
+def _keyword_weight(near: Sequence[Hit], parameters: FusionParameters) -> float:
+    if not near:
+        return parameters.most_keyword
+    fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
+    return min(parameters.most_keyword, parameters.keyword_spread / max(fall, _LEAST_FALL))
+
+
+def _named_scores(named: Named, similar: Mapping[str, EntityEvidence], parameters: FusionParameters) -> Scores:
+    worth = [
+        (entity.chunk_ids, parameters.named * (parameters.one_word if is_one_word(entity.name) else 1.0))
+        for entity in named.linked
+    ]
+    worth += [(about_chunks(evidence), parameters.named * parameters.similar) for evidence in similar.values()]
+    scores: Scores = {}
+    for chunk_ids, value in worth:
+        for chunk_id in chunk_ids:
+            scores[chunk_id] = max(scores.get(chunk_id, 0.0), value / len(chunk_ids) ** 0.5)
+    return scores
+
+
+def _subjects(state: _State, bridge: Bridge) -> list[str]:
+    """Return the names of what the chunks on the way are about."""
+    passed = (mention for chunk_id in bridge.path for mention in state.mentions.get(chunk_id, ()))
+    return [mention.name for mention in passed if is_subject_rank(mention.rank)]
+
+
+def _hits(state: _State, limits: SearchLimits) -> FusedHits:
+    sums = state.totals()
+    channels = {name: scores for name, scores in state.channels.items() if scores}
+    totals = by_rank(channels) if limits.by_rank else sums
+    cosines = channels.get(Channel.VECTOR, {})
+    others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
+    near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
+    best = ordered({id_: total for id_, total in totals.items() if id_ in near_or_found})[: limits.hits]
+    hits = tuple(
+        FusedHit(
+            chunk_id,
+            totals[chunk_id],
+            {str(name): scores[chunk_id] for name, scores in channels.items() if scores.get(chunk_id)},
+            state.paths.get(chunk_id, ()),
+        )
+        for chunk_id in best
+    )
+    kept = set(best)
+    crossed = state.channels.get(Channel.BRIDGE, {})
+    useful = {chunk_id for chunk_id in kept if chunk_id in crossed}
+    return FusedHits(hits, state.named.linked, tuple(dict.fromkeys(state.bridges)) if useful else ())

@@ -1,0 +1,188 @@
+"""Which entities a text names: every run of words in it that is the name of one.
+
+Runs are looked up by the id that a name has, so case, width and quotation marks do not matter and nothing is searched.
+In a question every run of up to twelve words (of Chinese: characters) is tried, in a passage only runs that begin and
+end in a capital or a digit, and of Chinese those near its start: what an extractor left out of a passage is found
+again here, if some other passage is about it. Of names inside one another the longest counts.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from heliograph.ids import entity_id, is_subject_rank
+from heliograph.models import EntityEvidence, EntityMention
+from heliograph.query.fusion.models import LinkedEntity
+from heliograph.text.language import HAN
+from heliograph.text.names import entity_key
+
+__all__ = [
+    "NameSpan",
+    "Named",
+    "about_chunks",
+    "is_name_like",
+    "is_one_word",
+    "link_entities",
+    "named_in_passage",
+    "passage_spans",
+    "question_spans",
+]
+
+_UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
+_HAN = re.compile(rf"[{HAN}]")
+_SPACE = re.compile(r"\s+")
+# The sign between two numbers that are one.
+_NUMBERS_JOINED = re.compile(r"(?<=\d)[-.:/](?=\d)")
+_LONGEST = 12
+_LONGEST_IN_PASSAGE = 6
+# A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
+_MOST_UNITS = 96
+# Runs tried in one passage: all of an English one of 300 words, the first 40 characters of a Chinese one.
+_MOST_RUNS = 480
+_AROUND = 100
+_NOT_ABOUT = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpan:
+    """A run of words that may be a name: its text, where it stands, and the id of the entity of that name."""
+
+    text: str
+    start: int
+    end: int
+    entity_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Entities that a question names.
+
+    Attributes:
+        linked: The longest ones, in the order of the question.
+        ids: Ids of all, also of those inside longer names.
+    """
+
+    linked: tuple[LinkedEntity, ...] = ()
+    ids: frozenset[str] = frozenset()
+
+
+def question_spans(question: str) -> list[NameSpan]:
+    """Return every run of words that may be a name, each id once, longer runs first."""
+    units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
+    runs = ((start, end) for first, (start, _) in enumerate(units) for _, end in units[first : first + _LONGEST])
+    return _spans(question, runs)
+
+
+def passage_spans(text: str) -> list[NameSpan]:
+    """Return the runs of words in a passage that look like a name, each id once, longer runs first."""
+    return _spans(text, (run for _, run in zip(range(_MOST_RUNS), _name_runs(text), strict=False)))
+
+
+def _name_runs(text: str) -> Iterator[tuple[int, int]]:
+    units = [match.span() for match in _UNIT.finditer(text)]
+    inner = _inner_numbers(text)
+    is_han = [_HAN.match(text, start) is not None for start, _ in units]
+    may_bound = [
+        han or text[start].isupper() or text[start].isdigit() for han, (start, _) in zip(is_han, units, strict=True)
+    ]
+    may_end = [bound and end not in inner for bound, (_, end) in zip(may_bound, units, strict=True)]
+    for first, (start, _) in enumerate(units):
+        if may_bound[first] and start not in inner:
+            longest = _LONGEST if is_han[first] else _LONGEST_IN_PASSAGE
+            for last in range(first, min(first + longest, len(units))):
+                if may_end[last]:
+                    yield start, units[last][1]
+
+
+def _inner_numbers(text: str) -> set[int]:
+    """Return where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names."""
+    return {place for match in _NUMBERS_JOINED.finditer(text) for place in match.span()}
+
+
+def _spans(text: str, runs: Iterator[tuple[int, int]]) -> list[NameSpan]:
+    found: dict[str, tuple[int, int]] = {}
+    # Two stable sorts by built-in keys: longer runs first, then those that start first.
+    for start, end in sorted(sorted(runs), key=_length, reverse=True):
+        found.setdefault(_key(text[start:end]), (start, end))
+    return [
+        NameSpan(text[start:end], start, end, entity_id(key)) for key, (start, end) in found.items() if len(key) > 1
+    ]
+
+
+def _length(run: tuple[int, int]) -> int:
+    return run[1] - run[0]
+
+
+def _key(run: str) -> str:
+    """Return the key of a name, without the full cleaning where a run consists of letters, digits and single spaces."""
+    if run.isascii() and run.replace(" ", "").isalnum() and "  " not in run:
+        return run.lower()
+    return entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))
+
+
+def about_chunks(evidence: EntityEvidence) -> tuple[str, ...]:
+    """Return the chunks that are about an entity, in canonical order, as far as its evidence was read."""
+    return tuple(dict.fromkeys(mention.chunk_id for mention in evidence.leading if is_subject_rank(mention.rank)))
+
+
+def link_entities(spans: Sequence[NameSpan], evidence: Mapping[str, EntityEvidence]) -> Named:
+    """Return the entities among the runs of a question, given the evidence of those that exist."""
+    known = [span for span in spans if span.entity_id in evidence]
+    linked = tuple(_linked(span, evidence[span.entity_id]) for span in sorted(_longest(known), key=_start))
+    return Named(linked, frozenset(span.entity_id for span in known))
+
+
+def named_in_passage(
+    chunk_id: str, text: str, spans: Sequence[NameSpan], evidence: Mapping[str, EntityEvidence]
+) -> list[EntityMention]:
+    """Return mentions of the entities that a passage names and that other passages are about, in order.
+
+    Args:
+        chunk_id: The passage.
+        text: Its text.
+        spans: What `passage_spans` gave for it.
+        evidence: Of those that exist, with leading mentions.
+    """
+    known = [span for span in spans if _is_told_elsewhere(chunk_id, evidence.get(span.entity_id))]
+    return [
+        EntityMention(chunk_id, span.text, "unknown", _around(text, span), _NOT_ABOUT, span.entity_id)
+        for span in sorted(_longest(known), key=_start)
+    ]
+
+
+def is_name_like(run: str) -> bool:
+    """Return whether a run of words begins and ends in one with a capital or a digit first, or is Chinese."""
+    units = [run[match.start()] for match in _UNIT.finditer(run)]
+    return bool(units) and all(sign.isupper() or sign.isdigit() or _HAN.match(sign) for sign in (units[0], units[-1]))
+
+
+def is_one_word(name: str) -> bool:
+    """Return whether a name is a single word, or two Chinese characters at the most."""
+    return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
+
+
+def _start(span: NameSpan) -> int:
+    return span.start
+
+
+def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
+    return [span for span in spans if not any(_is_within(span, other) for other in spans)]
+
+
+def _is_within(span: NameSpan, other: NameSpan) -> bool:
+    return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
+
+
+def _linked(span: NameSpan, evidence: EntityEvidence) -> LinkedEntity:
+    return LinkedEntity(span.entity_id, span.text, span.start, span.end, about_chunks(evidence))
+
+
+def _is_told_elsewhere(chunk_id: str, evidence: EntityEvidence | None) -> bool:
+    return evidence is not None and any(about != chunk_id for about in about_chunks(evidence))
+
+
+def _around(text: str, span: NameSpan) -> str:
+    return text[max(0, span.start - _AROUND) : span.end + _AROUND]

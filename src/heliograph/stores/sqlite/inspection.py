@@ -1,0 +1,175 @@
+"""Whole-workspace reads of the embedded store, and its own faults: pages, degrees, indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import starmap
+
+import apsw
+
+from heliograph.models import Batch, EntityMention, RelationMention
+from heliograph.stores.changeset import Collection
+from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.sqlite.accelerator import Accelerator
+from heliograph.stores.sqlite.batches import list_batches
+from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.evidence import read_relation_mention
+from heliograph.stores.sqlite.identity import find_ids, find_keys
+from heliograph.stores.sqlite.sql import fetch, fetch_value
+
+__all__ = ["SqliteInspection"]
+
+_TABLES: Mapping[ScanKind, str] = {
+    ScanKind.DOCUMENTS: "document",
+    ScanKind.CHUNKS: "chunk",
+    ScanKind.ENTITY_EVIDENCE: "entity_evidence",
+    ScanKind.RELATION_EVIDENCE: "relation_evidence",
+    ScanKind.ENTITIES: "entity",
+    ScanKind.RELATIONS: "relation",
+    ScanKind.CHUNK_VECTORS: "chunks_vector",
+    ScanKind.ENTITY_VECTORS: "entities_vector",
+    ScanKind.RELATION_VECTORS: "relations_vector",
+}
+_MENTIONS: Mapping[ScanKind, tuple[str, str]] = {
+    ScanKind.EXTRACTIONS: ("extraction", "chunk_key"),
+    ScanKind.MENTIONED_ENTITIES: ("entity_mention", "entity_key"),
+    ScanKind.MENTIONED_RELATIONS: ("relation_mention", "relation_key"),
+}
+_DEGREES = """SELECT key, sum(count) AS degree FROM (
+  SELECT source_key AS key, count(*) AS count FROM relation GROUP BY source_key
+  UNION ALL SELECT target_key, count(*) FROM relation GROUP BY target_key) GROUP BY key"""
+# Every table that refers to an interned id. Ends of relations are entities.
+_USED_KEYS = " UNION ".join(
+    f"SELECT {column} FROM {table}"
+    for table, column in (
+        *((table, "key") for table in _TABLES.values()),
+        *_MENTIONS.values(),
+        *(("chunk", "document_key"), ("relation_evidence", "source_key"), ("relation_evidence", "target_key")),
+    )
+)
+_MODULUS = 1 << 63
+
+
+class SqliteInspection(Inspection):
+    """Reads over whole tables, in pages."""
+
+    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator]) -> None:
+        self._database = database
+        self._accelerators = accelerators
+
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        """See `Inspection`."""
+        table, column = _MENTIONS.get(kind) or (_TABLES[kind], "key")
+        # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
+        narrow = "AND id LIKE 'rel-%'" if kind is ScanKind.MENTIONED_RELATIONS else ""
+        query = f"""SELECT id FROM identity WHERE id > ? {narrow} AND EXISTS
+                    (SELECT 1 FROM {table} WHERE {table}.{column} = identity.key) ORDER BY id LIMIT ?"""
+        rows = await self._database.fetch(query, (after, limit))
+        return [id_ for (id_,) in rows]
+
+    async def get_mentions(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
+    ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+        """See `Inspection`."""
+
+        def read(
+            connection: apsw.Connection,
+        ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+            keys = find_keys(connection, [*entity_ids, *relation_ids])
+            entities = {
+                id_: _entity_mentions(connection, id_, keys[id_], offset, limit) for id_ in entity_ids if id_ in keys
+            }
+            relations = {
+                id_: _relation_mentions(connection, keys[id_], offset, limit) for id_ in relation_ids if id_ in keys
+            }
+            return {id_: found for id_, found in entities.items() if found}, {
+                id_: found for id_, found in relations.items() if found
+            }
+
+        return await self._database.read(read)
+
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
+        """See `Inspection`."""
+        table = f"{collection.value}_terms"
+        return await self._database.read_afresh(lambda connection: _digest_texts(connection, table))
+
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
+        """See `Inspection`."""
+        return await self._database.read(lambda connection: list_batches(connection, offset, limit))
+
+    async def find_faults(self) -> list[str]:
+        """See `Inspection`."""
+        # A connection that has searched before may take its own remembered pages of the full text for damage.
+        faults = await self._database.read_afresh(_find_faults)
+        for collection, accelerator in self._accelerators.items():
+            missing, foreign = await self._database.read(accelerator.compare)
+            if missing or foreign:
+                faults.append(f"the index of {collection.value} lacks {missing} vectors and has {foreign} too many")
+        return faults
+
+    async def repair(self) -> None:
+        """See `Inspection`."""
+        await self._database.write(_repair)
+        for accelerator in self._accelerators.values():
+            await self._database.write(accelerator.forget)
+
+
+def _entity_mentions(connection: apsw.Connection, id_: str, key: int, offset: int, limit: int) -> list[EntityMention]:
+    query = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
+               FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+               WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+    return list(starmap(EntityMention, connection.execute(query, (id_, key, limit, offset))))
+
+
+def _relation_mentions(connection: apsw.Connection, key: int, offset: int, limit: int) -> list[RelationMention]:
+    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
+                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
+               FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+               WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+    return list(starmap(read_relation_mention, connection.execute(query, (key, limit, offset))))
+
+
+def _digest_texts(connection: apsw.Connection, table: str) -> dict[str, int]:
+    sums: dict[int, int] = {}
+    connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab(main, {table}, instance)")
+    for term, key in connection.execute(f"SELECT term, doc FROM temp.{table}_rows"):
+        sums[key] = (sums.get(key, 0) + digest_terms((term,))) % _MODULUS
+    return {id_: sums[key] for key, id_ in find_ids(connection, sums).items()}
+
+
+def _find_faults(connection: apsw.Connection) -> list[str]:
+    faults = [
+        f"the file is damaged: {row[0]}" for row in fetch(connection, "PRAGMA integrity_check(10)") if row[0] != "ok"
+    ]
+    wrong = fetch_value(
+        connection,
+        f"""SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
+            WHERE entity_degree.degree <> coalesce(counted.degree, 0)""",
+    )
+    if wrong:
+        faults.append(f"the degrees of {wrong} entities differ from their relations")
+    for left, right in (("entity", "entity_degree"), ("entity_degree", "entity")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
+        if alone:
+            faults.append(f"{alone} rows of {left} have none in {right}")
+    for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
+        if alone:
+            faults.append(f"{alone} rows of {parts} belong to no {table}")
+    unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
+    if unused:
+        faults.append(f"{unused} ids are kept that nothing refers to")
+    return faults
+
+
+def _repair(connection: apsw.Connection) -> None:
+    connection.execute("REINDEX")
+    connection.execute("DELETE FROM entity_degree WHERE key NOT IN (SELECT key FROM entity)")
+    connection.execute("INSERT OR IGNORE INTO entity_degree SELECT key, 0 FROM entity")
+    connection.execute(
+        f"""UPDATE entity_degree SET degree = coalesce(
+              (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
+    )
+    for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
+        connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
+    connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")

@@ -1,0 +1,101 @@
+"""The second set of vectors of the embedded store: three tables that take the place of the first three."""
+
+from __future__ import annotations
+
+import apsw
+import numpy as np
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import ConflictError
+from heliograph.stores.changeset import Collection, VectorBatch
+from heliograph.stores.reembedding import Reembedding
+from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.embedding_check import PRESENT, read_embedding
+from heliograph.stores.sqlite.identity import find_keys
+from heliograph.stores.sqlite.replies import drop_answers
+from heliograph.stores.sqlite.sql import fetch_value
+
+__all__ = ["SqliteReembedding"]
+
+_NEXT = ("next_embedding_name", "next_embedding_dimension")
+
+
+class SqliteReembedding(Reembedding):
+    """Fills the next tables and renames them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._begun: tuple[str, int] | None = None
+
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        """See `Reembedding`."""
+        wanted = (embedding.name, embedding.dimension)
+        await self._database.write(lambda connection: _begin(connection, wanted))
+        self._begun = wanted
+
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
+        """See `Reembedding`."""
+        table = f"{collection.value}_vector"
+        query = f"""SELECT id FROM identity WHERE id > ? AND EXISTS (SELECT 1 FROM {table} WHERE key = identity.key)
+                    AND NOT EXISTS (SELECT 1 FROM next_{table} WHERE key = identity.key) ORDER BY id LIMIT ?"""
+        return [id_ for (id_,) in await self._database.fetch(query, (after, limit))]
+
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        """See `Reembedding`."""
+        await self._database.write(lambda connection: self._put(connection, f"{collection.value}_vector", batch))
+
+    def _put(self, connection: apsw.Connection, table: str, batch: VectorBatch) -> None:
+        self._check(connection)
+        keys = find_keys(connection, batch.ids)
+        matrix = np.ascontiguousarray(batch.vectors, np.float32)
+        rows = ((keys[id_], row.tobytes()) for id_, row in zip(batch.ids, matrix, strict=True) if id_ in keys)
+        query = f"INSERT OR REPLACE INTO next_{table} SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM {table} WHERE key = ?1)"
+        connection.executemany(query, rows)
+
+    async def finish(self) -> int:
+        """See `Reembedding`."""
+        return await self._database.write(self._finish)
+
+    def _finish(self, connection: apsw.Connection) -> int:
+        self._check(connection)
+        for collection in Collection:
+            table = f"{collection.value}_vector"
+            query = f"SELECT count(*) FROM {table} WHERE key NOT IN (SELECT key FROM next_{table})"
+            if missing := fetch_value(connection, query):
+                raise ConflictError(f"{missing} vectors of {collection.value} are not embedded yet; run reembed again")
+            connection.execute(f"DROP TABLE {table}; ALTER TABLE next_{table} RENAME TO {table}")
+            connection.execute(f"CREATE TABLE next_{table} (key INTEGER PRIMARY KEY, vector BLOB NOT NULL)")
+        for name, next_name in zip(PRESENT, _NEXT, strict=True):
+            connection.execute(
+                f"UPDATE meta SET value = (SELECT value FROM meta WHERE name = '{next_name}') WHERE name = '{name}'"
+            )
+        connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
+        connection.execute("DELETE FROM vector_change; DELETE FROM accelerator")
+        connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
+        drop_answers(connection)
+        self._begun = None
+        return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+
+    async def abandon(self) -> None:
+        """See `Reembedding`."""
+        await self._database.write(_abandon)
+
+    def _check(self, connection: apsw.Connection) -> None:
+        begun = read_embedding(connection, _NEXT)
+        if begun is None or begun != self._begun:
+            raise ConflictError(
+                f"the workspace is not being embedded anew with {self._begun!r} but with {begun!r}; begin again"
+            )
+
+
+def _begin(connection: apsw.Connection, wanted: tuple[str, int]) -> None:
+    if read_embedding(connection, _NEXT) == wanted:
+        return
+    _abandon(connection)
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", zip(_NEXT, wanted, strict=True))
+
+
+def _abandon(connection: apsw.Connection) -> None:
+    connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
+    for collection in Collection:
+        connection.execute(f"DELETE FROM next_{collection.value}_vector")

@@ -1,0 +1,241 @@
+"""What a filter leaves of the embedded store, as sorted arrays of keys: computed once per filter and data version.
+
+A `Scope` holds the keys of the documents that match, of their chunks, and of the entities and relations with a mention
+in one of these; degrees and weights counted from such mentions alone; and the folds made so far. Making one takes time
+in proportion to the matching documents and what they mention. `ScopeMemory` keeps the few used last; each is looked
+up within the transaction that uses it, so that no reader is given what no longer matches.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.filters import Filter, filter_key
+from heliograph.models import Entity, Relation
+from heliograph.stores.base import Fold
+from heliograph.stores.changeset import Collection
+from heliograph.stores.sqlite.filters import compile_filter
+from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.keys import Keys, KeySet
+from heliograph.stores.sqlite.sql import array, fetch_value
+
+__all__ = ["Scope", "ScopeMemory"]
+
+# Each costs some 50 bytes per entity and relation that it leaves.
+_MOST_SCOPES = 8
+_MOST_FOLDS = 16_000
+_MILLION = 1_000_000
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """The part of one data version that a filter leaves.
+
+    Attributes:
+        version: The data version.
+        documents: Documents that match.
+        owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's key to
+            that of the document which has them here.
+        chunks: Chunks of these documents.
+        moments: Per chunk, Unix seconds when the first matching document that has it was first seen.
+        entities: Entities that they mention, and that there are.
+        degrees: Per entity, the relations here that touch it.
+        relations: Relations that they mention, and that there are.
+        ends: Per relation the places of its two entities, `(n, 2)`.
+        weights: Per relation the sum of the weights of its mentions here.
+        incident: Places of relations, grouped by the entity they touch.
+        incident_from: Per entity where its group begins, and one more.
+        folded: Folds made so far, by key.
+    """
+
+    version: int
+    documents: KeySet
+    owners: Mapping[int, int]
+    chunks: KeySet
+    moments: NDArray[np.int64]
+    entities: KeySet
+    degrees: NDArray[np.int64]
+    relations: KeySet
+    ends: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    incident: NDArray[np.int64]
+    incident_from: NDArray[np.int64]
+    folded: dict[int, Entity | Relation] = field(default_factory=dict[int, Entity | Relation])
+
+    def keys_of(self, collection: Collection) -> KeySet:
+        """Return the keys of a collection."""
+        sets = {Collection.CHUNKS: self.chunks, Collection.ENTITIES: self.entities}
+        return sets.get(collection, self.relations)
+
+    def touching(self, entities: Keys) -> NDArray[np.int64]:
+        """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
+        groups = [
+            self.incident[self.incident_from[place] : self.incident_from[place + 1]] for place in entities.tolist()
+        ]
+        return np.unique(np.concatenate(groups)) if groups else np.empty(0, np.int64)
+
+    def remember(self, key: int, fold: Entity | Relation) -> None:
+        """Keep a fold; when there are too many, all are forgotten."""
+        if len(self.folded) >= _MOST_FOLDS:
+            self.folded.clear()
+        self.folded[key] = fold
+
+
+class ScopeMemory:
+    """Scopes by filter and fold, the least recently used forgotten first; may be used from any thread."""
+
+    def __init__(self) -> None:
+        self._scopes: OrderedDict[tuple[str, Fold], Scope] = OrderedDict()
+        self._lock = threading.Lock()
+        self._making: dict[tuple[str, Fold], threading.Lock] = {}
+
+    def get(self, connection: apsw.Connection, filter_: Filter, fold: Fold) -> Scope:
+        """Return what a filter leaves as of the transaction that is open."""
+        name = filter_key(filter_), fold
+        version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        with self._lock:
+            making = self._making.setdefault(name, threading.Lock())
+        # Two questions under one filter that come at once make its scope once.
+        with making:
+            found = self._recall(name, version)
+            if found is None:
+                found = _make_scope(connection, filter_, version)
+                self._keep(name, found)
+        return found
+
+    def _recall(self, name: tuple[str, Fold], version: int) -> Scope | None:
+        with self._lock:
+            found = self._scopes.get(name)
+            if found is None or found.version != version:
+                return None
+            self._scopes.move_to_end(name)
+            return found
+
+    def _keep(self, name: tuple[str, Fold], scope: Scope) -> None:
+        with self._lock:
+            known = self._scopes.get(name)
+            if known is not None and known.version > scope.version:
+                return  # This reader's transaction is older than another's.
+            self._scopes[name] = scope
+            self._scopes.move_to_end(name)
+            while len(self._scopes) > _MOST_SCOPES:
+                oldest, _ = self._scopes.popitem(last=False)
+                self._making.pop(oldest, None)
+
+
+def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> Scope:
+    documents, seen, holders = _documents(connection, filter_)
+    chunks, moments = _chunks(connection, seen, holders)
+    entities = KeySet(_existing(connection, "entity_degree", _mentioned_entities(connection, chunks)))
+    relations, ends, weights = _relations(connection, chunks, entities)
+    touched = ends.T.reshape(-1)
+    order = np.argsort(touched, kind="stable")
+    degrees = np.bincount(touched, minlength=len(entities)).astype(np.int64)
+    return Scope(
+        version=version,
+        documents=documents,
+        owners=_owners(connection, documents, holders),
+        chunks=KeySet(chunks),
+        moments=moments,
+        entities=entities,
+        degrees=degrees,
+        relations=KeySet(relations),
+        ends=ends,
+        weights=weights,
+        incident=order % max(len(relations), 1),
+        incident_from=np.concatenate(([0], np.cumsum(degrees))),
+    )
+
+
+def _documents(connection: apsw.Connection, filter_: Filter) -> tuple[KeySet, NDArray[np.int64], Keys]:
+    """Return the documents that match, when each was first seen, and which document holds its chunks (0: none may).
+
+    A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin
+    with another title does not vouch for them.
+    """
+    condition, values = compile_filter(filter_)
+    query = f"""SELECT document.key, cast(document.created_at AS INTEGER),
+                       CASE WHEN document.twin_key IS NULL THEN document.key
+                            WHEN original.title = document.title AND document.status IN ('processed', 'partial')
+                            THEN document.twin_key ELSE 0 END
+                FROM document LEFT JOIN document AS original ON original.key = document.twin_key
+                WHERE {condition} ORDER BY 1"""
+    documents, seen, holders = _columns(connection, query, tuple(values), 3)
+    return KeySet(documents), seen, holders
+
+
+def _owners(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dict[int, int]:
+    """Return, per document that holds chunks and does not match, the first of its twins that do, by id."""
+    missing = (holders != 0) & ~documents.holds(holders)
+    pairs = list(zip(holders[missing].tolist(), documents.keys[missing].tolist(), strict=True))
+    ids = find_ids(connection, [twin for _, twin in pairs])
+    return dict(sorted(pairs, key=lambda pair: ids[pair[1]], reverse=True))
+
+
+def _chunks(connection: apsw.Connection, seen: NDArray[np.int64], holders: Keys) -> tuple[Keys, NDArray[np.int64]]:
+    """Return the chunks that these documents hold, and when the first document of each was first seen."""
+    if not holders.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    order = np.lexsort((seen, holders))
+    distinct, first = np.unique(holders[order], return_index=True)
+    holding = KeySet(distinct)
+    query = """SELECT chunk.key, document_key FROM carray(?) AS wanted
+               CROSS JOIN chunk INDEXED BY chunk_by_document ON document_key = wanted.value"""
+    keys, owners = _columns(connection, query, (array(holding.keys),), 2)
+    ascending = np.argsort(keys)
+    return keys[ascending], seen[order][first][holding.places(owners[ascending])]
+
+
+def _mentioned_entities(connection: apsw.Connection, chunks: Keys) -> Keys:
+    if not len(chunks):
+        return chunks
+    query = """SELECT entity_key FROM carray(?) AS wanted
+               CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk ON chunk_key = wanted.value"""
+    (keys,) = _columns(connection, query, (array(chunks),), 1)
+    return np.unique(keys)
+
+
+def _relations(
+    connection: apsw.Connection, chunks: Keys, entities: KeySet
+) -> tuple[Keys, NDArray[np.int64], NDArray[np.float64]]:
+    """Return the relations that the chunks mention, the places of their ends, and their weights."""
+    nothing = np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, np.float64)
+    if not len(chunks) or not len(entities):
+        return nothing
+    query = """SELECT relation_key, weight FROM carray(?) AS wanted
+               CROSS JOIN relation_mention INDEXED BY relation_mention_by_chunk ON chunk_key = wanted.value"""
+    rows = connection.execute(query, (array(chunks),)).fetchall()
+    if not rows:
+        return nothing
+    mentioned, places = np.unique(np.array([key for key, _ in rows], np.int64), return_inverse=True)
+    # Whole millionths, as evidence counts them: sums are exact in any order.
+    millionths = np.rint(np.array([weight for _, weight in rows], np.float64) * _MILLION)
+    weights = np.bincount(places, millionths) / _MILLION
+    query = """SELECT key, source_key, target_key FROM carray(?) AS wanted
+               CROSS JOIN relation ON key = wanted.value"""
+    keys, sources, targets = _columns(connection, query, (array(mentioned),), 3)
+    whole = entities.holds(sources) & entities.holds(targets)
+    keys, ends = keys[whole], np.stack((sources[whole], targets[whole]), axis=1)
+    return keys, entities.places(ends), weights[np.searchsorted(mentioned, keys)]
+
+
+def _existing(connection: apsw.Connection, table: str, keys: Keys) -> Keys:
+    """Return those of the keys, ascending, that have a row in a table."""
+    if not len(keys):
+        return keys
+    query = f"SELECT key FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
+    return _columns(connection, query, (array(keys),), 1)[0]
+
+
+def _columns(connection: apsw.Connection, query: str, values: tuple[object, ...], count: int) -> list[Keys]:
+    """Return the columns of a result, whole numbers all of them."""
+    rows = connection.execute(query, values).fetchall()
+    table = np.array(rows, np.int64).reshape(len(rows), count)
+    return [np.ascontiguousarray(table[:, column]) for column in range(count)]

@@ -1,0 +1,147 @@
+"""Keeping the embedded store's file well: giving space back, emptying it, copying it, bringing a copy back.
+
+A backup is one file, made by SQLite from one moment while others read and write. Indexes are not in it; they are built
+again from the vectors when the copy is first searched.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import apsw
+
+from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
+from heliograph.stores.changeset import Collection
+from heliograph.stores.sqlite.database import translate_errors
+from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
+from heliograph.stores.sqlite.sql import fetch, fetch_value
+
+__all__ = ["FILE_NAME", "clear", "restore_file", "vacuum", "write_backup"]
+
+FILE_NAME = "heliograph.db"
+_KEPT_TABLES = ("meta",)
+
+
+def vacuum(connection: apsw.Connection) -> None:
+    """Write the file anew without what was deleted; takes room for a second copy while it runs.
+
+    Args:
+        connection: The writer's, outside a transaction.
+    """
+    for table in ("chunks_terms", "entities_terms"):
+        # Terms of deleted rows stay in the index until its parts are merged into one.
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def clear(connection: apsw.Connection) -> int:
+    """Within a writing transaction, delete all but what says how the store was made; return the new data version."""
+    version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
+    for collection in Collection:
+        keys = [key for (key,) in fetch(connection, f"SELECT key FROM {collection.value}_vector")]
+        if keys:
+            # Indexes in memory, of whatever process, take these out before anything new comes in under the same keys.
+            row = (collection.value, version, b"".join(key.to_bytes(8, "little") for key in keys))
+            connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
+    for table in ("chunks_terms", "entities_terms"):
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
+    for table in _plain_tables(connection):
+        connection.execute(f"DELETE FROM {table}")
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
+    return version
+
+
+def _plain_tables(connection: apsw.Connection) -> list[str]:
+    """Return the tables with rows of their own: not those of the full-text index, nor what is kept."""
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    names = [name for (name,) in fetch(connection, query)]
+    kept = (*_KEPT_TABLES, "vector_change", "accelerator")
+    return [name for name in names if name not in kept and "_terms_" not in name and not name.startswith("sqlite_")]
+
+
+def write_backup(source: Path, target: Path) -> None:
+    """Copy the store at `source`, as of one moment, into the new file `target`; blocks.
+
+    Raises:
+        ConflictError: There is such a file already.
+        StoreUnavailable: The copy cannot be written; nothing is left of it.
+    """
+    if target.exists():
+        raise ConflictError(f"the file {str(target)!r} is there already; choose another name for the backup")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with translate_errors(target):
+            connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                connection.execute("VACUUM INTO ?", (str(part),))
+            finally:
+                connection.close()
+        _make_durable(part)
+        os.link(part, target)
+    except FileExistsError:
+        raise ConflictError(f"the file {str(target)!r} was made meanwhile; choose another name") from None
+    except OSError as error:
+        raise StoreUnavailable(f"the backup {str(target)!r} cannot be written ({error.strerror})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def restore_file(backup: Path, folder: Path) -> None:
+    """Make `folder` a workspace with the contents of a backup; blocks.
+
+    Raises:
+        InvalidRequestError: The file is not a whole backup of this version or an earlier one.
+        ConflictError: There is a workspace in the folder already.
+        StoreUnavailable: The folder cannot be written.
+    """
+    _check_backup(backup)
+    target = folder / FILE_NAME
+    if target.exists():
+        raise ConflictError(
+            f"there is a workspace in {str(folder)!r} already; restore into another workspace, or clear that one first"
+        )
+    part = folder / f".{FILE_NAME}.{secrets.token_hex(4)}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _copy(backup, part)
+        os.link(part, target)
+    except FileExistsError:
+        raise ConflictError(f"a workspace was made in {str(folder)!r} meanwhile; choose another") from None
+    except OSError as error:
+        raise StoreUnavailable(f"the workspace {str(folder)!r} cannot be written ({error.strerror})") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy(backup: Path, target: Path) -> None:
+    with backup.open("rb") as source, target.open("xb") as copy:
+        while block := source.read(1 << 20):
+            copy.write(block)
+    _make_durable(target)
+
+
+def _check_backup(path: Path) -> None:
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            application, version = (int(connection.pragma(name)) for name in ("application_id", "user_version"))
+            verdict = connection.pragma("quick_check")
+        finally:
+            connection.close()
+    except apsw.Error as error:
+        raise InvalidRequestError(f"{str(path)!r} cannot be read as a backup ({error}); check the path") from error
+    if application != APPLICATION_ID or verdict != "ok":
+        raise InvalidRequestError(f"{str(path)!r} is not a whole backup of a workspace; use another one")
+    if version > LATEST_VERSION:
+        raise InvalidRequestError(
+            f"the backup {str(path)!r} was made by a newer version (schema {version}, this one knows "
+            f"{LATEST_VERSION}); upgrade Heliograph"
+        )
+
+
+def _make_durable(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,25 @@
+"""Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full."""
+
+from __future__ import annotations
+
+__all__ = ["is_own_line"]
+
+_LONGEST_TITLE = 60
+_ENDS = frozenset(".,;:!?。，；：！？、")
+
+
+def is_own_line(text: str, line_end: int) -> bool:
+    """Return whether the line that ends here was ended on purpose.
+
+    It was when the first word after it would still have fitted: the next line is longer than this one with that word.
+
+    Args:
+        text: The text.
+        line_end: Place of a line feed in it.
+    """
+    start = text.rfind("\n", 0, line_end) + 1
+    line = text[start:line_end].strip()
+    after = text[line_end + 1 : line_end + 3 * _LONGEST_TITLE].partition("\n")[0].strip()
+    if not line or len(line) > _LONGEST_TITLE or line[-1] in _ENDS or not after or after[0].islower():
+        return False
+    return len(line) + 1 + len(after.split(maxsplit=1)[0]) < len(after)

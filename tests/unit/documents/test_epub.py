@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from heliograph.errors import IngestError
+
+from .samples import epub_bytes, load, zip_bytes
+
+CHAPTERS = {"one": "<h1>One</h1><p>First.</p>", "two": "<h1>Two</h1><p>Second.</p>"}
+
+
+def test_chapters_come_in_the_order_of_the_spine() -> None:
+    document = load("book.epub", epub_bytes(CHAPTERS, ["two", "one"]))
+    assert document.text == "# Two\n\nSecond.\n\n# One\n\nFirst.\n"
+    assert (document.title, document.metadata["author"], document.metadata["chapter_count"]) == ("Lamps", "Ada", 2)
+
+
+def test_protected_book_is_refused_and_obfuscated_fonts_are_not() -> None:
+    def encryption(uri: str) -> str:
+        return f'<encryption><CipherReference URI="{uri}"/></encryption>'
+
+    fonts = epub_bytes(CHAPTERS, ["one"], **{"META-INF__encryption.xml": encryption("OEBPS/a.otf")})
+    assert load("book.epub", fonts).text == "# One\n\nFirst.\n"
+    protected = epub_bytes(CHAPTERS, ["one"], **{"META-INF__encryption.xml": encryption("OEBPS/one.xhtml")})
+    with pytest.raises(IngestError, match="copy-protected"):
+        load("book.epub", protected)
+
+
+def test_book_without_a_package_is_refused() -> None:
+    with pytest.raises(IngestError, match="package is missing"):
+        load("book.epub", zip_bytes({"mimetype": "application/epub+zip", "META-INF/container.xml": "<a/>"}))

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from heliograph.documents import isolation
+from heliograph.documents.base import Limits
+from heliograph.documents.isolation import DocumentReader
+from heliograph.documents.worker import read_frame, write_frame
+from heliograph.errors import IngestError, MissingDependencyError
+
+from .samples import PdfPages, docx_bytes, load
+
+
+@pytest.fixture
+def reader() -> Iterator[DocumentReader]:
+    reader = DocumentReader(Limits(timeout_seconds=20))
+    yield reader
+    reader.close()
+
+
+def write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def test_document_is_the_same_as_read_in_this_process(reader: DocumentReader, tmp_path: Path) -> None:
+    for name, data in (("a.docx", docx_bytes()), ("b.pdf", PdfPages().line(72, 99, "Wörter 字.").data())):
+        path = write(tmp_path / name, data)
+        assert reader.read(path) == load(str(path), data)
+
+
+def test_process_is_used_again_and_bad_documents_do_not_end_it(reader: DocumentReader, tmp_path: Path) -> None:
+    good = write(tmp_path / "a.docx", docx_bytes())
+    reader.read(good)
+    process = reader._process
+    with pytest.raises(IngestError, match=r"broken\.pdf"):
+        reader.read(write(tmp_path / "broken.pdf", b"%PDF-1.4 no"))
+    assert reader.read(good).title == "Gateway manual"
+    assert reader._process is process
+
+
+def test_text_needs_no_process(reader: DocumentReader, tmp_path: Path) -> None:
+    assert reader.read(write(tmp_path / "a.md", b"# A")).title == "A"
+    assert reader._process is None
+
+
+def test_odd_file_names_come_back_as_they_are(reader: DocumentReader, tmp_path: Path) -> None:
+    for name in ("new\nline.docx", "字.docx", os.fsdecode(b"\xff\xfe.docx")):
+        try:
+            path = write(tmp_path / name, docx_bytes())
+        except OSError:
+            # Some file systems take UTF-8 only.
+            continue
+        assert reader.read(path).source == str(path)
+
+
+def test_process_that_dies_is_an_error_of_its_document_and_replaced(reader: DocumentReader, tmp_path: Path) -> None:
+    good = write(tmp_path / "a.docx", docx_bytes())
+    reader.read(good)
+    assert reader._process
+    os.kill(reader._process.pid, signal.SIGSTOP)
+    killer = threading.Timer(0.1, lambda: os.kill(reader._process.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(IngestError, match=r"a\.docx.*exit code -9"):
+        reader.read(good)
+    killer.join()
+    assert reader.read(good).title == "Gateway manual"
+
+
+def test_document_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(timeout_seconds=0.3))
+    good = write(tmp_path / "a.docx", docx_bytes())
+    reader._process = isolation._start()
+    os.kill(reader._process.pid, signal.SIGSTOP)
+    process = reader._process
+    with pytest.raises(IngestError, match=r"a\.docx.*documents\.timeout_seconds"):
+        reader.read(good)
+    assert process.poll() is not None
+    reader.close()
+
+
+def test_close_ends_what_is_being_read(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(timeout_seconds=60))
+    good = write(tmp_path / "a.docx", docx_bytes())
+    reader._process = isolation._start()
+    os.kill(reader._process.pid, signal.SIGSTOP)
+    failures: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            reader.read(good)
+        except IngestError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    while not reader._lock.locked():
+        time.sleep(0.01)
+    reader.close()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert len(failures) == 1
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="other systems do not limit memory")
+def test_document_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(max_memory_bytes=400_000_000, max_compression_ratio=1e6, timeout_seconds=30))
+    page = b"<html><body>" + b"<p>x" * 8_000_000
+    with pytest.raises(IngestError, match=r"documents\.max_memory_bytes"):
+        reader.read(write(tmp_path / "big.html", page))
+    reader.close()
+
+
+def test_missing_package_is_named_across_the_processes() -> None:
+    error = MissingDependencyError("mammoth", "x")
+    with pytest.raises(MissingDependencyError) as raised:
+        isolation._document({"missing": str(error)})
+    assert str(raised.value) == str(error)
+
+
+def test_reader_may_be_told_to_use_no_process(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(), isolate=False)
+    assert reader.read(write(tmp_path / "a.docx", docx_bytes())).title == "Gateway manual"
+    assert reader._process is None
+
+
+def test_frames_come_back_as_they_went(tmp_path: Path) -> None:
+    with (tmp_path / "frames").open("w+b") as file:
+        write_frame(file, b"one")
+        write_frame(file, b"")
+        file.write(b"\0\0")
+        file.seek(0)
+        assert [read_frame(file), read_frame(file), read_frame(file)] == [b"one", b"", None]

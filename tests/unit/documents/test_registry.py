@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import pytest
+
+from heliograph.documents.base import RawDocument
+from heliograph.documents.optional import import_package
+from heliograph.documents.registry import find_loader, known_suffixes
+from heliograph.errors import IngestError, MissingDependencyError
+
+from .samples import load
+
+
+@pytest.mark.parametrize(
+    ("name", "mime_type", "data", "loader"),
+    [
+        ("a.md", "", b"# A", "MarkdownLoader"),
+        ("A.MD", "", b"# A", "MarkdownLoader"),
+        ("https://x.org/a.md?v=1", "text/plain", b"# A", "MarkdownLoader"),
+        ("https://x.org/a", "text/html", b"<p>a", "HtmlLoader"),
+        ("https://x.org/a.php", "text/html", b"<p>a", "HtmlLoader"),
+        ("https://x.org/", "application/json", b"{}", "JsonLoader"),
+        ("https://x.org/a.csv", "application/octet-stream", b"a,b", "DelimitedLoader"),
+        ("https://x.org/a", "text/html", b"%PDF-1.4", "PdfLoader"),
+        ("Makefile", "", b"all:", "TextLoader"),
+        ("a.unknown", "", b"words", "TextLoader"),
+    ],
+)
+def test_loader_follows_content_then_type_then_ending(name: str, mime_type: str, data: bytes, loader: str) -> None:
+    assert type(find_loader(RawDocument(name, data, mime_type))).__name__ == loader
+
+
+@pytest.mark.parametrize(
+    ("stream", "advice"),
+    [
+        ("WordDocument", r"\.docx"),
+        ("PowerPoint Document", r"\.pptx"),
+        ("EncryptedPackage", "password"),
+        ("x", "format"),
+    ],
+)
+def test_older_and_encrypted_office_files_are_refused_with_advice(stream: str, advice: str) -> None:
+    data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600 + stream.encode("utf-16-le") + b"\0" * 600
+    with pytest.raises(IngestError, match=advice):
+        load("a.doc", data)
+
+
+def test_known_suffixes_are_those_of_all_loaders() -> None:
+    expected = {
+        ".txt",
+        ".md",
+        ".html",
+        ".pdf",
+        ".docx",
+        ".pptx",
+        ".xlsx",
+        ".csv",
+        ".epub",
+        ".json",
+        ".jsonl",
+        ".py",
+        ".eml",
+    }
+    assert expected <= known_suffixes()
+
+
+def test_missing_package_is_an_error_that_names_the_extra() -> None:
+    with pytest.raises(MissingDependencyError, match=r"pip install 'heliograph\[watch\]'"):
+        import_package("no_such_module", "no-such-package", "watch")
+
+
+@pytest.mark.parametrize(
+    ("head", "loader"),
+    [
+        (b"\xef\xbb\xbf\n<!DOCTYPE html>", "HtmlLoader"),
+        (b'<?xml version="1.0"?>\n<!-- a --> <!-- b -->\n<html lang="en">', "HtmlLoader"),
+        (b"<!-- only a comment", "TextLoader"),
+        (b"<!-- --> " * 220 + b"<", "TextLoader"),
+        (b"<htmlish>", "TextLoader"),
+    ],
+)
+def test_page_is_told_by_its_start(head: bytes, loader: str) -> None:
+    assert type(find_loader(RawDocument("a", head))).__name__ == loader

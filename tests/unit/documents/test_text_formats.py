@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from heliograph.documents.tables import markdown_table
+from heliograph.errors import IngestError
+
+from .samples import load
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "name,port\nMQTT,8883\n"),
+        ("a.csv", "name;port\nMQTT;8883\n"),
+        ("a.tsv", "name\tport\nMQTT\t8883\n"),
+        ("a.csv", '"name","port"\r\n"MQTT","8883"\r\n\r\n'),
+    ],
+)
+def test_delimited_values_become_a_table(name: str, text: str) -> None:
+    document = load(name, text)
+    assert document.text == "# a\n\n| name | port |\n| --- | --- |\n| MQTT | 8883 |\n"
+    assert document.metadata["row_count"] == 1
+
+
+def test_quoted_cells_may_hold_lines_bars_and_delimiters() -> None:
+    assert "| a, b \\| c d | 2 |" in load("a.csv", 'x,y\n"a, b | c\nd",2\n').text
+
+
+def test_empty_table_is_no_text() -> None:
+    assert load("a.csv", "\n\n").text == ""
+    assert markdown_table([]) == markdown_table([[], ["", " "]]) == ""
+
+
+def test_rows_of_different_length_are_filled_up() -> None:
+    assert markdown_table([["a", "b", ""], ["c"]]) == "| a | b |\n| --- | --- |\n| c |  |"
+
+
+def test_json_records_become_sections() -> None:
+    records = [{"title": "Lamp", "port": 1, "tags": ["a", "b"], "text": "One.\nTwo."}, {"id": 7, "on": True, "x": None}]
+    text = (
+        "# a\n\n## Lamp\n\n- title: Lamp\n- port: 1\n- tags:\n  - a\n  - b\n\ntext:\n\nOne.\nTwo.\n\n"
+        "## 7\n\n- id: 7\n- on: true\n"
+    )
+    assert load("a.json", json.dumps(records)).text == text
+    assert load("a.jsonl", "\n".join(map(json.dumps, records)) + "\n\n").text == text
+
+
+def test_json_object_is_a_nested_list() -> None:
+    assert load("a.json", '{"a": {"b": [1, [2]]}, "c": "望江钟"}').text == (
+        "# a\n\n- a:\n  - b:\n    - 1\n    - 2:\n      - 2\n- c: 望江钟\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "  ", "[]", "{}", "null", '""'])
+def test_json_without_values_is_no_text(text: str) -> None:
+    assert load("a.json", text).text == ""
+
+
+def test_broken_json_says_where() -> None:
+    with pytest.raises(IngestError, match=r"a\.json.*line 1"):
+        load("a.json", '{"a": ')
+    with pytest.raises(IngestError, match=r"line 2 of 'a\.jsonl'"):
+        load("a.jsonl", "{}\n{]\n")
+
+
+def test_json_that_nests_without_end_is_refused() -> None:
+    with pytest.raises(IngestError, match="flatten"):
+        load("a.json", "[" * 100_000)
+
+
+def test_code_is_fenced_in_its_language_under_its_name() -> None:
+    document = load("src/main.py", "def f():\n    return '''```'''\n")
+    assert document.text == "# main.py\n\n```python\ndef f():\n    return '''```'''\n```\n"
+    assert (document.title, document.metadata["programming_language"]) == ("main.py", "python")
+
+
+def test_fence_is_longer_than_those_within() -> None:
+    assert load("a.rs", "/*\n```\n*/").text == "# a.rs\n\n````rust\n/*\n```\n*/\n````\n"
+
+
+MAIL = b"""From: =?utf-8?q?Ada_N=C3=B6ll?= <ada@example.org>
+To: Bo <bo@example.org>
+Subject: The new gateway
+Date: Wed, 01 May 2024 10:00:00 +0200
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary=XX
+
+--XX
+Content-Type: multipart/alternative; boundary=YY
+
+--YY
+Content-Type: text/html; charset=utf-8
+
+<p>It <b>works</b>.</p>
+--YY--
+--XX
+Content-Type: application/pdf; name="plan.pdf"
+Content-Disposition: attachment; filename="plan.pdf"
+Content-Transfer-Encoding: base64
+
+JVBERi0=
+--XX--
+"""
+
+
+def test_mail_is_its_head_its_text_and_the_names_of_its_attachments() -> None:
+    document = load("a.eml", MAIL)
+    assert document.text == (
+        "# The new gateway\n\nFrom: Ada Nöll <ada@example.org>\nTo: Bo <bo@example.org>\n"
+        "Date: Wed, 01 May 2024 10:00:00 +0200\n\nIt works.\n\nAttachments:\n\n- plan.pdf (application/pdf)\n"
+    )
+    assert document.title == "The new gateway"
+    assert document.metadata["created_at"] == "2024-05-01T10:00:00+02:00"
+
+
+def test_plain_text_of_a_mail_goes_before_its_html() -> None:
+    mail = MAIL.replace(
+        b"--YY--", b"--YY\nContent-Type: text/plain; charset=gbk\n\n" + "你好".encode("gbk") + b"\n--YY--"
+    )
+    assert "\n\n你好\n\n" in load("a.eml", mail).text
+
+
+def test_mail_in_an_unknown_charset_or_with_a_broken_date_is_read() -> None:
+    mail = b"Subject: Hi\nDate: yesterday\nContent-Type: text/plain; charset=klingon\n\nText."
+    document = load("a.eml", mail)
+    assert document.text == "# Hi\n\nDate: yesterday\n\nText.\n"
+    assert "created_at" not in document.metadata
+
+
+def test_text_that_is_no_mail_is_refused() -> None:
+    with pytest.raises(IngestError, match="no headers"):
+        load("a.eml", "just some words")

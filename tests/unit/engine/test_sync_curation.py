@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from heliograph import Heliograph
+from heliograph.ingest.graph_curation import GraphCuration
+from heliograph.ingest.graph_curation_sync import SyncGraphCuration
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+
+def _methods(owner: type) -> dict[str, list[str]]:
+    return {
+        name: list(inspect.signature(item).parameters)
+        for name, item in vars(owner).items()
+        if not name.startswith("_") and inspect.isfunction(item)
+    }
+
+
+def test_both_faces_curate_alike() -> None:
+    assert _methods(GraphCuration) == _methods(SyncGraphCuration)
+
+
+def test_entity_is_created_merged_and_taken_back(tmp_path: Path) -> None:
+    with Heliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        kb.create_entity("Ann", description="made by hand")
+        kb.create_entity("Annie")
+        merge = kb.merge_entities("Annie", "Ann", author="eve")
+        assert [entity.name for entity in kb.entities()] == ["Ann"]
+        assert kb.undo(merge.id).undone_at is not None
+        assert {entity.name for entity in kb.entities()} == {"Ann", "Annie"}

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from heliograph.errors import InvalidRequestError
+from heliograph.filters import (
+    And,
+    DocumentIds,
+    Equals,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Range,
+    SourcePrefix,
+    Sources,
+    parse_expression,
+    parse_filter,
+)
+from heliograph.filters.limits import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"team": "red"}, Equals("team", "red")),
+        ({"team": None}, Equals("team", None)),
+        ({"team": ["red", 1, True]}, In("team", ("red", 1, True))),
+        ({"team": []}, In("team", ())),
+        ({"author.name": {"eq": "Ann"}}, Equals("author.name", "Ann")),
+        ({"team": {"ne": "red"}}, Not(Equals("team", "red"))),
+        ({"team": {"in": ["red"]}}, In("team", ("red",))),
+        ({"year": {"gte": 2020, "lt": 2025}}, Range("year", gte=2020, lt=2025)),
+        ({"year": {"gt": 1, "ne": 3}}, And((Not(Equals("year", 3)), Range("year", gt=1)))),
+        ({"day": {"lte": date(2024, 5, 1)}}, Range("day", lte="2024-05-01")),
+        ({"day": datetime(2024, 5, 1, 6, tzinfo=UTC)}, Equals("day", "2024-05-01T06:00:00+00:00")),
+        ({"team": {"exists": True}}, Exists("team")),
+        ({"team": {"exists": False}}, Not(Exists("team"))),
+        ({"document_id": "doc-1"}, DocumentIds(("doc-1",))),
+        ({"document_id": []}, DocumentIds(())),
+        ({"source": ["a", "b"]}, Sources(("a", "b"))),
+        ({"source_prefix": "docs/"}, SourcePrefix("docs/")),
+        ({"source_prefix": ["a/", "b/"]}, Or((SourcePrefix("a/"), SourcePrefix("b/")))),
+        ({"metadata.source": "a"}, Equals("source", "a")),
+        ({"metadata.or": 1}, Equals("or", 1)),
+        ({"not": {"a": 1, "b": 2}}, Not(And((Equals("a", 1), Equals("b", 2))))),
+        ({"or": [{"a": 1}, {"and": [{"b": 2}]}]}, Or((Equals("a", 1), And((Equals("b", 2),))))),
+        (Equals("a", 1), Equals("a", 1)),
+    ],
+    ids=repr,
+)
+def test_object_is_read(given: object, meant: Filter) -> None:
+    assert parse_filter(given) == meant
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "filter is {}"),
+        ("team=red", "filter is 'team=red'"),
+        (None, "filter is None"),
+        ({"and": []}, "filter.and is []"),
+        ({"or": {"a": 1}}, "filter.or is"),
+        ({"or": [{"a": 1}, 7]}, "filter.or[1] is 7"),
+        ({"not": {}}, "filter.not is {}"),
+        ({"not": [{"a": 1}]}, "filter.not is"),
+        ({"a": {"b": 1}}, "'a.name'"),
+        ({"a": {}}, "filter.a is {}"),
+        ({"a": {"$gte": 1}}, "filter.a is"),
+        ({"a": {"gte": None}}, "filter.a.gte is None"),
+        ({"a": {"gte": True}}, "filter.a.gte is True"),
+        ({"a": {"gte": 1, "lt": "x"}}, "all numbers or all strings"),
+        ({"a": {"in": "red"}}, "filter.a.in is 'red'"),
+        ({"a": {"exists": 1}}, "filter.a.exists is 1"),
+        ({"a": [[1]]}, "filter.a[0] is [1]"),
+        ({"a": float("inf")}, "finite"),
+        ({"a": 2**63}, "64 bits"),
+        ({"a": "x\0"}, "NUL"),
+        ({"a": "\ud800"}, "surrogates"),
+        ({"a": "x" * 5000}, "4,096"),
+        ({"": 1}, "a path of the filter is ''"),
+        ({".".join("abcdefghi"): 1}, "up to 8 keys"),
+        ({1: 2}, "string"),
+        ({"source": [1]}, "filter.source is [1]"),
+        ({"source_prefix": ""}, "empty prefix"),
+        ({"document_id": None}, "filter.document_id is None"),
+        (And((Equals("a", 1), "b")), "filter is 'b'"),  # pyright: ignore[reportArgumentType]
+        (Range("a"), "'a'"),
+        (In("a", [1]), "tuple"),  # pyright: ignore[reportArgumentType]
+    ],
+    ids=repr,
+)
+def test_what_is_not_understood_is_refused_with_its_place(given: object, words: str) -> None:
+    with pytest.raises(InvalidRequestError) as error:
+        parse_filter(given)
+    assert words in str(error.value)
+
+
+def test_filter_is_limited_in_depth_and_size() -> None:
+    deep: Any = {"a": 1}
+    for _ in range(MAX_DEPTH):
+        deep = {"not": deep}
+    for large in (deep, {"or": [{"a": 1}] * MAX_CONDITIONS}, {"a": ["x"] * (MAX_VALUES + 1)}):
+        with pytest.raises(InvalidRequestError):
+            parse_filter(large)
+    nested: Filter = Equals("a", 1)
+    for _ in range(5000):
+        nested = Not(nested)
+    with pytest.raises(InvalidRequestError):
+        parse_filter(nested)
+    assert parse_filter({"a": ["x"] * 1000})
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("team=red", Equals("team", "red")),
+        (" team = red fox ", Equals("team", "red fox")),
+        ("a.b=x=y", Equals("a.b", "x=y")),
+        ("team==red", Equals("team", "red")),
+        ("year=2024", Or((Equals("year", "2024"), Equals("year", 2024)))),
+        ('year="2024"', Equals("year", "2024")),
+        ("draft=true", Or((Equals("draft", "true"), Equals("draft", True)))),
+        ("draft!=true", And((Not(Equals("draft", "true")), Not(Equals("draft", True))))),
+        ("year>=2020", Or((Range("year", gte="2020"), Range("year", gte=2020)))),
+        ("day<2024-05-01", Range("day", lt="2024-05-01")),
+        ("reviewed", Exists("reviewed")),
+        ("!draft", Not(Exists("draft"))),
+        ("metadata.source=x", Equals("source", "x")),
+        ("note=", Equals("note", "")),
+    ],
+)
+def test_expression_is_read(text: str, meant: Filter) -> None:
+    assert parse_expression(text) == meant
+
+
+@pytest.mark.parametrize("text", ["", "!", "=red", "a!", "!a=b", " > 3", "n>1e999"])
+def test_expression_that_is_not_understood_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        parse_expression(text)

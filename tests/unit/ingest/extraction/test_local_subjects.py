@@ -1,0 +1,118 @@
+"""What a passage is about: by its title line, its opening, and what else it calls its subject."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from heliograph.ids import mention_rank
+from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.models import Chunk, Document, Extraction
+from heliograph.text.tokens import count_tokens
+
+
+def extract(text: str, title: str = "") -> Extraction:
+    chunk = Chunk("chunk-0", "doc-1", 0, text, count_tokens(text), 0, len(text))
+    return asyncio.run(LocalExtractor().extract(Document("doc-1", "s", title=title), [chunk]))[0]
+
+
+def subjects(text: str, title: str = "") -> set[str]:
+    rank = mention_rank("doc-1", 0, is_subject=True)
+    return {mention.name for mention in extract(text, title).entities if mention.rank == rank}
+
+
+def pairs(text: str, title: str = "") -> set[frozenset[str]]:
+    return {frozenset((found.source, found.target)) for found in extract(text, title).relations}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("King of the Sierras is a 1938 American western directed by Samuel Diege.", {"King of the Sierras"}),
+        ("These Glamour Girls is a 1939 film directed by S. Sylvan Simon.", {"These Glamour Girls"}),
+        ('"You Are What I Am" is a song by Gordon Lightfoot.', {"You Are What I Am"}),
+        ("Canon law is the body of laws of the Church of England.", {"Canon law"}),
+        ("South Dakota ( ; [abc] ) is a state in the United States.", {"South Dakota"}),
+        ("Demon Dice\nThe game was made by Lester Smith and was sold in many shops.", {"Demon Dice"}),
+        ("柳江。柳江的主要支流是寨蒿河。", {"柳江"}),
+        ("《神圣十月》是一部日本动画。", {"神圣十月"}),
+        ("In Germany, the law is a federal one.", set()),
+        ("As of July 31, 2018, the debt was a burden to Kiel.", set()),
+        ("It is a box that was made in Kiel.", set()),
+        ("The population was 682 in Kiel.", set()),
+    ],
+)
+def test_opening_names_the_subject(text: str, expected: set[str]) -> None:
+    assert subjects(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Dillon Hart Francis (born October 5, 1987) is an American musician.", "Dillon Francis"),
+        ('Richard Elmer "Dick" Humbert (1918–2007) was an American footballer.', "Dick Humbert"),
+        ("Maria MacManus, better known by her stage name Elva Zorb, is an English singer.", "Elva Zorb"),
+        ("Abuso di Potere (internationally released as Shadows Unseen) is a film.", "Shadows Unseen"),
+    ],
+)
+def test_other_names_of_the_subject_are_subjects_too(text: str, other: str) -> None:
+    assert other in subjects(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "pair"),
+    [
+        ("Zorb Ltd makes pumps. It was founded in Kiel by Tom Becker.", "Zorb Ltd", ("Zorb Ltd", "Tom Becker")),
+        ("Human Flow is a 2017 film. The film was shown in Oslo and Kiel.", "", ("Human Flow", "Kiel")),
+        ("Anna Weber met Tom Becker. She lives in Oslo.", "Anna Weber", ("Anna Weber", "Oslo")),
+        ("At Zorb Ltd the chief is Anna Weber. She lives in Oslo.", "Zorb Ltd", ("Anna Weber", "Oslo")),
+        ("张三是工程师。他毕业于北京大学。", "张三", ("张三", "北京大学")),
+    ],
+)
+def test_pronoun_stands_for_what_it_means(text: str, title: str, pair: tuple[str, str]) -> None:
+    assert frozenset(pair) in pairs(text, title)
+
+
+def test_short_names_stand_for_full_ones_before_and_after() -> None:
+    names = {m.name for m in extract("Sheeran wrote it. Then Ed Sheeran sang it at the Nordlicht Institute.").entities}
+    assert names == {"Ed Sheeran", "Nordlicht Institute"}
+    text = "She came to the Nordlicht Institute in Kiel. Later the Institute grew."
+    assert {m.name for m in extract(text).entities} == {"Nordlicht Institute", "Kiel"}
+
+
+def test_place_in_a_longer_name_stands_for_itself() -> None:
+    text = "The Diocese of Fredericton is a diocese of Canada. Its offices are in Fredericton."
+    assert {"Diocese of Fredericton", "Fredericton"} <= {m.name for m in extract(text).entities}
+
+
+@pytest.mark.parametrize(
+    "title", ["Joust 2: Survival of the Fittest", "Alexander and the Terrible, Horrible, No Good, Very Bad Day"]
+)
+def test_long_title_is_a_name(title: str) -> None:
+    assert title in subjects("It was made in Kiel.", title)
+
+
+def test_values_that_chinese_sentences_state_are_entities() -> None:
+    assert frozenset(("渡川之战", "一条兼定")) in pairs("渡川之战。渡川之战的主要指挥官是一条兼定。")
+    assert frozenset(("图纹玛瑙", "玛瑙")) in pairs("图纹玛瑙的类别是玛瑙。", "图纹玛瑙")
+
+
+def test_speakers_of_a_dialogue_are_persons() -> None:
+    text = "AdamSmith: Hey Li Hua, rent is due.\nLiHua: Thanks, Adam!\nAdamSmith: Sure.\nLiHua: See you in Kiel."
+    found = {mention.name: mention.type for mention in extract(text).entities}
+    assert found == {"Adam Smith": "person", "Li Hua": "person", "Kiel": found["Kiel"]}
+    assert frozenset(("Adam Smith", "Li Hua")) in pairs(text)
+
+
+def test_both_forms_of_an_abbreviation_are_kept() -> None:
+    text = (
+        "Zorb, Plim, Quux and Vorb met Knar, Drim, Solt, Fenn, Jurb, Teck, Wist, Yarn, Hulk, Bint, Morp, Lurk, Tock. "
+    )
+    names = {m.name for m in extract(text + "Message Queuing Telemetry Transport (MQTT) is used.").entities}
+    assert {"MQTT", "Message Queuing Telemetry Transport"} <= names
+
+
+def test_series_is_no_plural() -> None:
+    text = "The television series began. The television series went on. A television series ends."
+    assert {mention.name for mention in extract(text).entities} == {"television series"}

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import IngestError
+from heliograph.ingest.models import Outcome
+from heliograph.settings import Settings
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+
+@pytest.fixture
+async def kb(tmp_path: Path):
+    settings = Settings.load(store={"data_dir": tmp_path / "kb"})
+    async with AsyncHeliograph(settings=settings, embedding=FakeEmbeddingModel()) as kb:
+        yield kb
+
+
+async def test_same_name_in_different_folders_makes_two_documents(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.md").write_text("# Same\n\nOne text in two places.")
+    report = await kb.insert_files([tmp_path / "a", tmp_path / "b"])
+    assert len({result.id for result in report.results}) == 2
+
+
+async def test_broken_files_fail_and_the_others_go_on(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(b"PK\x03\x04 cut off")
+    (folder / "b.pdf").write_bytes(b"%PDF-1.4 nothing")
+    (folder / "c.json").write_text("{")
+    (folder / "d.md").write_text("# Fine\n\nThis one is fine.")
+    (folder / "e.html").write_text("")
+    report = await kb.insert_files([folder])
+    outcomes = {Path(result.source).name: result.outcome for result in report.results}
+    assert outcomes == dict.fromkeys(("a.docx", "b.pdf", "c.json", "e.html"), Outcome.FAILED) | {
+        "d.md": Outcome.PROCESSED
+    }
+    assert all(isinstance(result.error, IngestError) for result in report.failures)
+
+
+async def test_patterns_choose_files(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "drafts").mkdir(parents=True)
+    for name in ("a.md", "b.txt", "drafts/c.md"):
+        (folder / name).write_text(f"# {name}\n\nText.")
+    report = await kb.insert_files([folder], include=["**/*.md"], exclude=["drafts/"])
+    assert [Path(result.source).name for result in report.results] == ["a.md"]
+
+
+async def test_metadata_given_once_is_kept_when_the_file_is_read_again(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("# A\n\nText.")
+    await kb.insert_files([path], metadata={"team": "iot"})
+    path.write_text("# A\n\nAnother text.")
+    report = await kb.insert_files([path])
+    document = await kb.document(report.results[0].id)
+    assert document
+    assert document.metadata["team"] == "iot"
+    assert document.metadata["mime_type"] == "text/markdown"
+
+
+async def test_url_that_may_not_be_reached_is_a_failed_document(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("# A\n\nText.")
+    report = await kb.insert_files([tmp_path / "a.md", "http://127.0.0.1:9/"])
+    assert [result.outcome for result in report.results] == [Outcome.PROCESSED, Outcome.FAILED]
+    report = await kb.insert_url("ftp://example.org/a")
+    assert "not an http" in str(report.results[0].error)
+
+
+async def test_missing_path_is_an_error_of_the_whole(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    with pytest.raises(IngestError, match="nowhere"):
+        await kb.insert_files([tmp_path / "nowhere"])
+
+
+async def test_page_of_an_allowed_address_is_taken_in_by_its_type(tmp_path: Path) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        body = b"<html><title>Lamps</title><nav>menu</nav><main><p>Hester Tarrant kept the light.</p></main></html>"
+        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/lamps"
+    settings = Settings.load(store={"data_dir": tmp_path / "kb"}, documents={"allow_private_addresses": True})
+    async with AsyncHeliograph(settings=settings, embedding=FakeEmbeddingModel()) as kb:
+        report = await kb.insert_url(url)
+        document = await kb.document(report.results[0].id)
+        assert document
+        assert (document.source, document.title, document.metadata["mime_type"]) == (url, "Lamps", "text/html")
+        assert [chunk.text.strip() for chunk in await kb.chunks(document.id)] == ["Hester Tarrant kept the light."]
+    server.close()

@@ -1,0 +1,329 @@
+"""Working directories of LightRAG and nano-graphrag, whole and broken, made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph import AsyncHeliograph
+from heliograph.errors import InvalidRequestError
+from heliograph.ids import document_id, mention_rank
+from heliograph.ingest.merging import (
+    FoldLimits,
+    apply_entity_delta,
+    apply_relation_delta,
+    empty_entity_evidence,
+    empty_relation_evidence,
+    fragments,
+)
+from heliograph.maintenance.importing.lightrag_documents import join_chunks
+from heliograph.maintenance.importing.lightrag_graph import GraphEdge, GraphNode
+from heliograph.maintenance.importing.lightrag_mentions import MentionTable, restore_spelling
+from heliograph.maintenance.importing.report import ImportReport, NoteKind
+from heliograph.models import DocumentStatus
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+TEXT = "\ufeffScrooge keeps a counting-house.\r\nMarley was his partner. Scrooge sees Marley's ghost."
+CHUNKS = (
+    "Scrooge keeps a counting-house.\r\nMarley was his partner.",
+    "Marley was his partner. Scrooge sees Marley's ghost.",
+)
+NODE = ("entity_type", "description", "source_id", "file_path")
+EDGE = ("weight", "description", "keywords", "source_id")
+
+
+@dataclass
+class Directory:
+    """Writes a working directory."""
+
+    path: Path
+    nodes: list[tuple[str, dict[str, str]]] = field(default_factory=list[tuple[str, dict[str, str]]])
+    edges: list[tuple[str, str, dict[str, str]]] = field(default_factory=list[tuple[str, str, dict[str, str]]])
+
+    def store(self, name: str, rows: Any) -> None:
+        (self.path / f"kv_store_{name}.json").write_text(json.dumps(rows, ensure_ascii=False), "utf-8")
+
+    def graph(self) -> None:
+        keys = "".join(
+            f'<key id="{kind}-{name}" for="{kind}" attr.name="{name}" attr.type="string"/>'
+            for kind, names in (("node", NODE), ("edge", EDGE))
+            for name in names
+        )
+
+        def data(kind: str, values: dict[str, str]) -> str:
+            return "".join(f'<data key="{kind}-{name}">{escape(value)}</data>' for name, value in values.items())
+
+        nodes = "".join(f"<node id={quoteattr(name)}>{data('node', values)}</node>" for name, values in self.nodes)
+        edges = "".join(
+            f"<edge source={quoteattr(a)} target={quoteattr(b)}>{data('edge', values)}</edge>"
+            for a, b, values in self.edges
+        )
+        (self.path / "graph_chunk_entity_relation.graphml").write_text(
+            '<?xml version="1.0" encoding="utf-8"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+            f'{keys}<graph edgedefault="undirected">{nodes}{edges}</graph></graphml>',
+            "utf-8",
+        )
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    """Two chunks of one document; an old version's graph, with a self-loop and an unknown chunk."""
+    (tmp_path / "rag").mkdir()
+    made = Directory(tmp_path / "rag")
+    made.store("full_docs", {"doc-1": {"content": TEXT, "file_path": "carol.txt"}})
+    made.store("doc_status", {"doc-1": {"status": "processed", "created_at": "2025-03-01T15:52:46.469581"}})
+    made.store(
+        "text_chunks",
+        {
+            f"chunk-{n}": {"content": text, "chunk_order_index": n, "full_doc_id": "doc-1", "tokens": 9}
+            for n, text in enumerate(CHUNKS)
+        },
+    )
+    both = "chunk-0<SEP>chunk-1"
+    made.nodes = [
+        ('"SCROOGE"', {"entity_type": '"PERSON"', "description": '"A miser."<SEP>"He sees."', "source_id": both}),
+        ('"MARLEY"', {"entity_type": '"PERSON"', "description": '"A partner."', "source_id": "chunk-1<SEP>chunk-9"}),
+        ('"TINY TIM"', {"entity_type": '"UNKNOWN"', "description": '"Nobody said."', "source_id": "chunk-9"}),
+    ]
+    made.edges = [
+        (
+            '"SCROOGE"',
+            '"MARLEY"',
+            {"weight": "10.0", "keywords": '"work, fear"', "description": '"Partners."', "source_id": both},
+        ),
+        ('"MARLEY"', '"MARLEY"', {"weight": "3.0", "description": '"Himself."', "source_id": "chunk-1"}),
+        ('"TINY TIM"', '"BOB CRATCHIT"', {"weight": "2.5", "description": '"Father."', "source_id": "chunk-9"}),
+    ]
+    made.graph()
+    return made
+
+
+@pytest.fixture
+async def kb(tmp_path: Path) -> AsyncIterator[AsyncHeliograph]:
+    async with AsyncHeliograph(tmp_path / "data", embedding=FakeEmbeddingModel()) as opened:
+        yield opened
+
+
+def noted(report: ImportReport, kind: NoteKind, part: str) -> int:
+    return sum(note.count for note in report.notes if note.kind is kind and part in note.text)
+
+
+async def test_old_directory_is_imported_whole(kb: AsyncHeliograph, directory: Directory) -> None:
+    report = await kb.import_from(directory.path)
+    assert (report.added, report.failed, report.graph.entities, report.graph.relations) == (2, 0, 4, 2)
+    assert report.graph.weight == 12.5
+    scrooge, relation = await kb.entity("scrooge"), await kb.relation("Marley", "Scrooge")
+    assert scrooge is not None
+    assert relation is not None
+    assert (scrooge.name, scrooge.type, scrooge.description) == ("Scrooge", "person", "A miser.<SEP>He sees.")
+    assert (relation.weight, relation.keywords, relation.description) == (10.0, ("fear", "work"), "Partners.")
+    assert (await kb.check()).is_clean
+
+
+async def test_chunks_stand_at_their_places_in_the_text(kb: AsyncHeliograph, directory: Directory) -> None:
+    await kb.import_from(directory.path)
+    document = await kb.document(document_id("carol.txt"))
+    assert document is not None
+    text = await kb.store.records.get_document_text(document.id)
+    assert text == TEXT.removeprefix("\ufeff").replace("\r\n", "\n")
+    chunks = await kb.chunks(document.id)
+    assert [text[chunk.start : chunk.end] for chunk in chunks] == [text.replace("\r\n", "\n") for text in CHUNKS]
+    assert chunks[1].start < chunks[0].end
+    assert document.metadata == {"lightrag_id": "doc-1"}
+    assert document.created_at.year == 2025
+
+
+async def test_what_no_known_chunk_says_has_a_document_of_its_own(kb: AsyncHeliograph, directory: Directory) -> None:
+    report = await kb.import_from(directory.path)
+    own = await kb.document(document_id("rag"))
+    assert own is not None
+    (chunk,) = await kb.chunks(own.id)
+    assert chunk.text == "TINY TIM: Nobody said.\nTINY TIM - BOB CRATCHIT: Father."
+    tim = await kb.entity("Tiny Tim")
+    assert tim is not None
+    assert (tim.type, tim.chunk_ids) == ("unknown", (chunk.id,))
+    assert noted(report, NoteKind.REPAIRED, "document of their own") == 2
+
+
+async def test_report_says_what_was_repaired_and_left_out(kb: AsyncHeliograph, directory: Directory) -> None:
+    directory.store("community_reports", {})
+    (directory.path / "vdb_entities.json").write_text("{}")
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.LEFT_OUT, "with itself") == 1
+    assert noted(report, NoteKind.LEFT_OUT, "chunks that are not kept") == 3
+    assert noted(report, NoteKind.LEFT_OUT, "community reports") == 1
+    assert noted(report, NoteKind.LEFT_OUT, "vectors") == 1
+    assert noted(report, NoteKind.REPAIRED, "in quotes") == 3
+    assert noted(report, NoteKind.REPAIRED, "in capitals") == 2
+    assert noted(report, NoteKind.REPAIRED, "only ends of relations") == 1
+
+
+async def test_importing_again_leaves_all_alone(kb: AsyncHeliograph, directory: Directory) -> None:
+    await kb.import_from(directory.path)
+    version = await kb.store.get_data_version()
+    assert (await kb.import_from(directory.path)).unchanged == 2
+    assert await kb.store.get_data_version() == version
+
+
+async def test_deleting_the_document_takes_its_part_of_the_graph(kb: AsyncHeliograph, directory: Directory) -> None:
+    await kb.import_from(directory.path)
+    await kb.delete(document_id("carol.txt"))
+    assert await kb.entity("Scrooge") is None
+    assert await kb.entity("Tiny Tim") is not None
+    assert (await kb.check()).is_clean
+
+
+async def test_text_that_is_not_kept_is_made_of_chunks(kb: AsyncHeliograph, directory: Directory) -> None:
+    (directory.path / "kv_store_full_docs.json").unlink()
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REPAIRED, "text is made of their chunks") == 1
+    text = await kb.store.records.get_document_text(document_id("doc-1"))
+    assert text == "\n\n".join(chunk.replace("\r\n", "\n") for chunk in CHUNKS)
+    assert (await kb.check()).is_clean
+
+
+async def test_chunk_cut_within_a_character_is_found(kb: AsyncHeliograph, directory: Directory) -> None:
+    row = {"content": "\ufffdlet him", "chunk_order_index": 0, "full_doc_id": "doc-2"}
+    directory.store("full_docs", {"doc-2": {"content": "望let him go"}})
+    directory.store("text_chunks", {"chunk-0": row})
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REPAIRED, "within a character") == 1
+    assert [chunk.text for chunk in await kb.chunks(document_id("doc-2"))] == ["let him"]
+
+
+async def test_document_without_chunks_waits_and_one_without_anything_is_left_out(
+    kb: AsyncHeliograph, directory: Directory
+) -> None:
+    directory.store("full_docs", {"doc-1": {"content": TEXT}, "doc-2": {"content": "Fezziwig dances."}})
+    directory.store("doc_status", {"doc-3": {"status": "failed", "error_msg": "timeout", "file_path": "c.md"}})
+    report = await kb.import_from(directory.path)
+    (note,) = [note for note in report.notes if "neither text nor chunks" in note.text]
+    assert note.examples == ("c.md (failed timeout)",)
+    waiting = await kb.document(document_id("doc-2"))
+    assert waiting is not None
+    assert waiting.status is DocumentStatus.PENDING
+    await kb.resume()
+    assert await kb.entity("Fezziwig") is not None
+
+
+async def test_two_documents_of_one_file_name_are_two(kb: AsyncHeliograph, directory: Directory) -> None:
+    directory.store(
+        "full_docs", {id_: {"content": f"{id_} speaks.", "file_path": "a.md"} for id_ in ("doc-1", "doc-2")}
+    )
+    rows = {f"c{id_}": {"content": f"{id_} speaks.", "full_doc_id": id_} for id_ in ("doc-1", "doc-2")}
+    directory.store("text_chunks", rows)
+    await kb.import_from(directory.path)
+    found = (await kb.documents()).documents
+    assert [item.source for item in found].count("a.md") == 2
+    assert {item.metadata.get("lightrag_id") for item in found} >= {"doc-1", "doc-2"}
+
+
+async def test_chunks_kept_apart_from_the_graph_are_used(kb: AsyncHeliograph, directory: Directory) -> None:
+    directory.store("entity_chunks", {'"MARLEY"': {"chunk_ids": ["chunk-0"], "count": 1}})
+    await kb.import_from(directory.path)
+    marley = await kb.entity("Marley")
+    assert marley is not None
+    assert len(marley.chunk_ids) == 2
+
+
+async def test_directory_without_a_graph_gives_documents_and_says_so(kb: AsyncHeliograph, directory: Directory) -> None:
+    (directory.path / "graph_chunk_entity_relation.graphml").unlink()
+    report = await kb.import_from(directory.path)
+    assert (report.added, report.graph.entities) == (1, 0)
+    assert noted(report, NoteKind.LEFT_OUT, "file is missing") == 1
+
+
+async def test_graph_alone_is_imported(kb: AsyncHeliograph, directory: Directory) -> None:
+    for path in directory.path.glob("kv_store_*"):
+        path.unlink()
+    report = await kb.import_from(directory.path)
+    assert (report.added, report.graph.entities, report.graph.relations) == (1, 4, 2)
+    scrooge = await kb.entity("Scrooge")
+    assert scrooge is not None
+    assert scrooge.description == "A miser.<SEP>He sees."
+
+
+async def test_rows_of_the_wrong_kind_are_left_out(kb: AsyncHeliograph, directory: Directory) -> None:
+    directory.store("text_chunks", {"chunk-0": "text", "chunk-1": {"content": None, "chunk_order_index": "x"}})
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.LEFT_OUT, "no objects") == 1
+    assert noted(report, NoteKind.LEFT_OUT, "without a text") == 1
+    assert (await kb.check()).is_clean
+
+
+@pytest.mark.parametrize("weight", ["0.0", "-1", "nan", "much", ""])
+async def test_weight_that_is_no_positive_number_counts_as_one(
+    kb: AsyncHeliograph, directory: Directory, weight: str
+) -> None:
+    directory.edges[0][2]["weight"] = weight
+    directory.graph()
+    report = await kb.import_from(directory.path)
+    relation = await kb.relation("Scrooge", "Marley")
+    assert relation is not None
+    assert relation.weight == 1.0
+    assert noted(report, NoteKind.REPAIRED, "weights") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("kv_store_text_chunks.json", '{"chunk-0": {"con', "text_chunks.json.* not JSON"),
+        ("kv_store_full_docs.json", "[1]", "no JSON object"),
+        ("graph_chunk_entity_relation.graphml", "<graphml><graph><node", "graphml.* broken"),
+        ("graph_chunk_entity_relation.graphml", "", "graphml.* broken"),
+        ("graph_chunk_entity_relation.graphml", '<!DOCTYPE a [<!ENTITY b "c">]><graphml/>', "declares"),
+    ],
+)
+async def test_broken_file_is_a_typed_error_and_leaves_nothing(
+    kb: AsyncHeliograph, directory: Directory, name: str, content: str, message: str
+) -> None:
+    (directory.path / name).write_text(content)
+    with pytest.raises(InvalidRequestError, match=message):
+        await kb.import_from(directory.path)
+    assert (await kb.documents()).total == 0
+
+
+async def test_folder_of_workspaces_names_them(kb: AsyncHeliograph, directory: Directory) -> None:
+    with pytest.raises(InvalidRequestError, match="'rag'"):
+        await kb.import_from(directory.path.parent)
+
+
+def test_spelling_is_taken_from_the_chunks_and_only_for_names_in_capitals() -> None:
+    node = GraphNode("SCROOGE", '"SCROOGE"', "", (), (), is_shouted=True)
+    assert restore_spelling(node, ["SCROOGE AND SCROOGE", "Scrooge said. scrooge? Scrooge!"]) == "Scrooge"
+    assert restore_spelling(node, ["SCROOGE only", "Scroogelike"]) == "SCROOGE"
+    assert restore_spelling(GraphNode("NASA", "NASA", "", (), (), is_shouted=False), ["nasa"]) == "NASA"
+
+
+@given(
+    descriptions=st.lists(st.text("abc", min_size=1, max_size=3), max_size=12, unique=True),
+    count=st.integers(1, 12),
+    weight=st.floats(0.001, 1_000_000, allow_nan=False).map(lambda weight: round(weight, 6)),
+)
+def test_fold_of_what_was_shared_out_gives_it_back(descriptions: list[str], count: int, weight: float) -> None:
+    chunks = [*join_chunks("doc-1", [f"{n}" for n in range(count)]), *join_chunks("doc-2", ["x", "y"])]
+    ids = [chunk.id for chunk in reversed(chunks)]
+    table = MentionTable(chunks)
+    table.add_entity(GraphNode("A", "A", "Person", tuple(descriptions), (), is_shouted=False), "A", ids)
+    table.add_relation(GraphEdge("A", "B", ("A", "B"), "k", weight, tuple(descriptions), ()), ("A", "B"), ids)
+    said = [table.extraction(id_) for id_ in ids]
+    entities = [item for extraction in said for item in extraction.entities if item.name == "A"]
+    relations = [item for extraction in said for item in extraction.relations]
+    limits = FoldLimits(50, 50)
+    entity = apply_entity_delta(empty_entity_evidence("ent-a"), (), entities, limits.leading)
+    relation = apply_relation_delta(empty_relation_evidence("rel", relations[0]), (), relations, limits.leading)
+    for folded in (entity, relation):
+        assert "<SEP>".join(fragments(folded.leading, 50)).split("<SEP>") == (descriptions or [""])
+    assert relation.weight_millionths == round(weight * 1_000_000)
+    assert {item.type for item in entities} == {"person"}
+    assert all(
+        item.rank in {mention_rank(c.document_id, c.position, is_subject=False) for c in chunks} for item in entities
+    )

@@ -1,0 +1,87 @@
+"""Fused search over a workspace filled by real ingest: what each channel brings, and that scores explain the order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from heliograph import AsyncHeliograph, NewDocument, QueryParam
+from heliograph.query.modes import Channel
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+DOCUMENTS = {
+    "song": ("Hello Love", 'Hello Love is a single by Hank Marlow. "Hello Love" was his last number one.'),
+    "singer": ("Hank Marlow", "Hank Marlow moved to Riverton in 1949 and died there after a long illness."),
+    "town": ("Riverton", "Riverton is a town in Umbria County. Its river floods every spring."),
+    "other": ("Goodbye Love", "Goodbye Love is a novel about a lighthouse keeper and his dog."),
+    "noise": ("Bread", "Bread is baked from flour, water and salt."),
+}
+QUESTION = "Where did the performer of Hello Love die?"
+
+
+@pytest.fixture
+async def kb(tmp_path: Path) -> AsyncIterator[AsyncHeliograph]:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
+        await kb.insert([NewDocument(text, source=name, title=title) for name, (title, text) in DOCUMENTS.items()])
+        yield kb
+
+
+async def _chunks(kb: AsyncHeliograph, question: str = QUESTION, **param: object) -> list[dict[str, object]]:
+    found = await kb.query_data(question, QueryParam(**({"mode": "fusion"} | param)))  # pyright: ignore[reportArgumentType]
+    return found["data"]["chunks"]
+
+
+async def test_second_hop_is_found_over_a_bridge(kb: AsyncHeliograph) -> None:
+    chunks = await _chunks(kb)
+    assert {chunk["file_path"] for chunk in chunks[:2]} == {"song", "singer"}
+    scores = next(chunk["scores"] for chunk in chunks if chunk["file_path"] == "singer")
+    assert isinstance(scores, dict)
+    assert scores["bridge"] > 0
+
+
+async def test_scores_by_channel_add_up_to_the_order(kb: AsyncHeliograph) -> None:
+    chunks = await _chunks(kb)
+    totals = [sum(chunk["scores"].values()) for chunk in chunks]  # pyright: ignore[reportAttributeAccessIssue]
+    assert totals == sorted(totals, reverse=True)
+
+
+async def test_entity_named_in_the_question_lifts_the_chunk_about_it(kb: AsyncHeliograph) -> None:
+    chunks = await _chunks(kb, "What is Goodbye Love about?")
+    assert chunks[0]["file_path"] == "other"
+    assert chunks[0]["scores"]["entity"] > 0  # pyright: ignore[reportIndexIssue]
+
+
+async def test_fusion_by_rank_finds_the_same_chunks(kb: AsyncHeliograph) -> None:
+    by_score = {chunk["chunk_id"] for chunk in await _chunks(kb)}
+    by_rank = await _chunks(kb, fusion="rank")
+    assert {chunk["chunk_id"] for chunk in by_rank} == by_score
+
+
+async def test_paths_between_named_entities_are_told(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data("How is Hank Marlow tied to Riverton?", QueryParam(mode="fusion"))
+    names = [path["entities"] for path in found["data"]["paths"]]
+    assert ["Hank Marlow", "Riverton"] in names or ["Riverton", "Hank Marlow"] in names
+    answer = await kb.query("How is Hank Marlow tied to Riverton?", QueryParam(mode="fusion", only_need_context=True))
+    assert " -> " in answer.text
+
+
+async def test_other_modes_tell_neither_scores_nor_paths(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data(QUESTION, QueryParam(mode="mix"))
+    assert "paths" not in found["data"]
+    assert all("scores" not in chunk for chunk in found["data"]["chunks"])
+
+
+async def test_added_channel_only_adds_to_a_mode(kb: AsyncHeliograph) -> None:
+    plain = await _chunks(kb, mode="naive")
+    added = await _chunks(kb, mode="naive", channels=["keyword", "bridge"])
+    assert {chunk["chunk_id"] for chunk in plain} <= {chunk["chunk_id"] for chunk in added}
+    assert any("keyword" in chunk["scores"] for chunk in added)  # pyright: ignore[reportOperatorIssue]
+
+
+@pytest.mark.parametrize("channel", list(Channel))
+async def test_every_channel_may_be_asked_for_beside_naive(kb: AsyncHeliograph, channel: Channel) -> None:
+    if channel in (Channel.ENTITY, Channel.RELATION):
+        pytest.skip("these belong to the modes")
+    assert await _chunks(kb, mode="naive", channels=[channel.value])

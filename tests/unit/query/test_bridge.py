@@ -1,0 +1,109 @@
+"""The bridge: which pairs are followed, and what a chunk gains over them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.ids import mention_rank
+from heliograph.models import EntityEvidence, EntityMention
+from heliograph.query.bridge import (
+    FollowedBridge,
+    Start,
+    follow_bridges,
+    gains,
+    residual_question,
+    widen,
+    without_surplus,
+)
+from heliograph.query.fusion.models import Bridge
+from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.text.names import name_to_entity_id
+
+PARAMETERS = FusionParameters()
+BRIDGE = FollowedBridge(Bridge("p", "e", "Hank", ("p",)), 1.0, 3.0, 2, ("t",), ("t", "u"))
+
+
+def _mention(chunk: str, name: str, *, is_subject: bool = False, said: str = "") -> EntityMention:
+    return EntityMention(chunk, name, "thing", said, mention_rank(chunk, 0, is_subject=is_subject))
+
+
+def _evidence(*mentions: EntityMention, count: int = 0) -> dict[str, EntityEvidence]:
+    id_ = name_to_entity_id(mentions[0].name)
+    leading = tuple(sorted(mentions, key=lambda mention: mention.rank))
+    return {id_: EntityEvidence(id_, {}, {}, count or len(mentions), leading, 1)}
+
+
+def _follow(evidence: dict[str, EntityEvidence], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
+    start = Start(("p",), 1.0, mentions)
+    return follow_bridges([start], evidence, "Who sang it?", {name_to_entity_id(named)}, PARAMETERS, 16)
+
+
+def test_rare_entity_leads_to_chunks_that_mention_it_or_are_about_it() -> None:
+    here = _mention("p", "Hank")
+    (followed,) = _follow(_evidence(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank")), here)
+    assert followed.about == ("t",)
+    assert set(followed.mentioning) == {"t", "u"}
+    weights = followed.weights(PARAMETERS)
+    assert weights["t"] > weights["u"] > 0
+
+
+def test_common_entity_leads_only_to_chunks_about_it() -> None:
+    here = _mention("p", "Hank")
+    evidence = _evidence(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank"), count=500)
+    (followed,) = _follow(evidence, here)
+    assert followed.weights(PARAMETERS).keys() == {"t"}
+
+
+def test_entity_named_in_the_question_is_worth_less() -> None:
+    here = _mention("p", "Hank")
+    evidence = _evidence(here, _mention("t", "Hank", is_subject=True))
+    (named,) = _follow(evidence, here, named="Hank")
+    (other,) = _follow(evidence, here)
+    assert named.weight < other.weight
+    assert named.order < other.order
+
+
+def test_text_that_holds_a_name_widens_its_bridge() -> None:
+    lone = replace(BRIDGE, mention_count=1, about=(), mentioning=())
+    assert widen([lone], [["p"]], PARAMETERS, 5) == []
+    (wider,) = widen([lone], [["p", "t"]], PARAMETERS, 5)
+    assert wider.mentioning == ("t",)
+
+
+def test_name_held_by_too_many_texts_leads_only_to_chunks_about_it() -> None:
+    many = [f"c{number}" for number in range(PARAMETERS.most_mentions + 1)]
+    (kept,) = widen([BRIDGE], [many], PARAMETERS, 5)
+    assert kept.mentioning == ()
+    assert kept.about == ("t",)
+
+
+def test_chunk_gains_by_how_much_nearer_it_is() -> None:
+    towards, away = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
+    found = gains([BRIDGE], [towards], {"t": towards, "u": away}, {"t": 0.2, "u": 0.2}, PARAMETERS)
+    assert found.keys() == {"t"}
+    assert found["t"].value == pytest.approx(3.0 * (1.0 - 0.2 - PARAMETERS.least_gain))
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_gain_is_never_negative_and_bounded(cosine: float, known: float) -> None:
+    vector = np.array([1.0, 0.0], np.float32)
+    chunk = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
+    for gain in gains([BRIDGE], [vector], {"t": chunk}, {"t": known}, PARAMETERS).values():
+        assert 0 < gain.value <= 2 * PARAMETERS.bridge + 1e-6
+
+
+def test_residual_question_drops_subjects_and_names_the_entity() -> None:
+    assert residual_question("Who directed hello (love)?", ["Hello (Love)"], "Hank") == "Who directed ? Hank"
+
+
+def test_bridges_after_enough_sure_ones_are_surplus() -> None:
+    sure = FollowedBridge(Bridge("chunk-1", "ent-1", "A", ("chunk-1",)), 1.0, 1.0, 1, ("chunk-2",), ())
+    unsure = replace(sure, about=())
+    followed = [sure, unsure, sure, unsure, sure]
+    assert without_surplus(followed, 2) == followed[:3]
+    assert without_surplus(followed, 4) == followed

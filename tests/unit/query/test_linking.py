@@ -1,0 +1,74 @@
+"""Linking: names found in questions and passages, by the ids that names have."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.ids import mention_rank
+from heliograph.models import EntityEvidence, EntityMention
+from heliograph.query.linking import is_one_word, link_entities, named_in_passage, passage_spans, question_spans
+from heliograph.text.names import name_to_entity_id
+
+
+def _evidence(*names: str, about: str = "chunk-1") -> dict[str, EntityEvidence]:
+    rank = mention_rank("doc-1", 0, is_subject=True)
+    return {
+        (id_ := name_to_entity_id(name)): EntityEvidence(
+            id_, {name: 1}, {}, 1, (EntityMention(about, name, "thing", "", rank),), 1
+        )
+        for name in names
+    }
+
+
+def test_longest_name_counts_and_the_inner_ones_are_known() -> None:
+    evidence = _evidence("University of Vienna", "Vienna")
+    named = link_entities(question_spans("Who founded the university of vienna?"), evidence)
+    assert [entity.name for entity in named.linked] == ["university of vienna"]
+    assert named.ids == evidence.keys()
+    assert named.linked[0].chunk_ids == ("chunk-1",)
+
+
+def test_chinese_names_are_found_without_spaces() -> None:
+    named = link_entities(question_spans("上海艺术家的编辑单位是什么？"), _evidence("上海艺术家"))
+    assert [entity.name for entity in named.linked] == ["上海艺术家"]
+
+
+def test_identifiers_are_found_whole() -> None:
+    named = link_entities(question_spans("Does the ESP32-S3 speak MQTT?"), _evidence("ESP32-S3", "MQTT", "ESP32"))
+    assert [entity.name for entity in named.linked] == ["ESP32-S3", "MQTT"]
+
+
+@given(st.text(max_size=60))
+def test_span_ids_are_those_of_their_texts(text: str) -> None:
+    for span in (*question_spans(text), *passage_spans(text)):
+        assert span.text == text[span.start : span.end]
+        assert span.entity_id == name_to_entity_id(" ".join(span.text.split()))
+
+
+def test_passage_names_what_other_passages_are_about() -> None:
+    text = "The film was directed by Priyadarshan and written by Nobody Known."
+    evidence = _evidence("Priyadarshan") | _evidence("Film", about="chunk-9")
+    found = named_in_passage("chunk-2", text, passage_spans(text), evidence)
+    assert [mention.name for mention in found] == ["Priyadarshan"]
+    assert "directed by Priyadarshan" in found[0].description
+    assert named_in_passage("chunk-1", text, passage_spans(text), evidence) == []
+
+
+def test_long_texts_give_a_bounded_number_of_runs() -> None:
+    assert len(question_spans("word " * 5000)) <= 96 * 12
+    assert len(passage_spans("上海艺术家" * 5000)) <= 480
+
+
+def test_one_word_names() -> None:
+    assert is_one_word("Brother")
+    assert is_one_word("上海")
+    assert not is_one_word("Pearl Jam")
+    assert not is_one_word("上海艺术家")
+
+
+def test_parts_of_numbers_are_no_names() -> None:
+    texts = [span.text for span in passage_spans("at 192.168.0.1 since 2010")]
+    assert "192.168.0.1" in texts
+    assert "2010" in texts
+    assert "168.0" not in texts

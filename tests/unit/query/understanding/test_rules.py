@@ -1,0 +1,111 @@
+"""The kind of a question is told by rules, in two languages; half of the labelled questions judged the rules only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.query.understanding.models import QuestionKind
+from heliograph.query.understanding.rules import understand_by_rules
+
+ROWS = [tuple(line.split("\t")) for line in Path(__file__).with_name("labelled.tsv").read_text("utf-8").splitlines()]
+
+
+def halves() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return every other question of each kind and language: those the rules were written with, and the others."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    written_with: list[tuple[str, str]] = []
+    held_out: list[tuple[str, str]] = []
+    for kind, question in ROWS:
+        place = kind, question.isascii()
+        (held_out if seen[place] % 2 else written_with).append((kind, question))
+        seen[place] += 1
+    return written_with, held_out
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["written-with", "held-out"])
+def test_kinds_are_told_by_rules(half: int) -> None:
+    rows = halves()[half]
+    wrong = [(kind, question) for kind, question in rows if understand_by_rules(question).kind != kind]
+    assert len(rows) >= 40
+    assert len(wrong) <= len(rows) // 10, wrong
+
+
+def test_labels_are_kinds() -> None:
+    assert {kind for kind, _ in ROWS} == set(QuestionKind)
+
+
+def test_names_and_other_words_are_told_apart() -> None:
+    found = understand_by_rules("How does the ESP32 connect to an MQTT broker?")
+    assert found.entities == ("ESP32", "MQTT")
+    assert found.expansions == ("connect", "broker")
+    assert (found.language, found.by_model) == ("en", False)
+    assert understand_by_rules("ESP32 怎么连接 MQTT 服务器？").language == "zh"
+
+
+def test_weak_cues_count_only_where_nothing_is_named() -> None:
+    assert understand_by_rules("What are the main topics that speakers discuss?").kind is QuestionKind.GLOBAL
+    assert understand_by_rules("What did Daniel Okafor say about the Lantern?").kind is QuestionKind.FACT
+
+
+@pytest.mark.parametrize(
+    ("question", "sides"),
+    [
+        ("What is the difference between MQTT and HTTP?", ("MQTT", "HTTP")),
+        ("PostgreSQL vs. MySQL for time series data", ("PostgreSQL", "MySQL")),
+        ("Which film came out first, Confessions of an Opium Eater or The Prairie King?",
+         ("Confessions of an Opium Eater", "The Prairie King")),
+        ("Who is the oldest, Ann Ray, Bob Lee or Cy Dow?", ("Ann Ray", "Bob Lee", "Cy Dow")),
+        ("Do both the Danube and the Rhine have locks?", ("the Danube", "the Rhine")),
+        ("How do local and global search differ?", ("local", "global search")),
+        ("What are the advantages of Rust over C++?", ("Rust", "C++")),
+        ("长江和黄河哪个更长？", ("长江", "黄河")),
+        ("蓝色型号比红色型号重吗？", ("蓝色型号", "红色型号")),
+        ("相比旧版本，新版本有哪些改进？", ("旧版本", "新版本")),
+        ("比较一下本地检索与全局检索的优缺点。", ("本地检索", "全局检索")),
+    ],
+)  # fmt: skip
+def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
+    found = understand_by_rules(question)
+    assert found.kind is QuestionKind.COMPARE
+    assert found.sides == sides
+    assert not found.parts
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        ("Who founded Acme and when did it close?", ("Who founded Acme", "when did it close (Acme)?")),
+        ("Who runs the Lantern team? Where is error E-113 explained?",
+         ("Who runs the Lantern team?", "Where is error E-113 explained?")),
+        ("红十字会是谁创立的，什么时候成立的？", ("红十字会是谁创立的", "什么时候成立的 (红十字会)?")),
+        ("网关监听哪个端口？证书多久更换一次？", ("网关监听哪个端口？", "证书多久更换一次？")),
+        ("Li Hua asked for bread. What did Adam say?", ()),
+        ("What is the channel of the Lantern team? What about the one after that?", ()),
+        ("网关监听哪个端口？那信标呢？", ()),
+        ("What is the capital of France and its population?", ()),
+        ("若游戏中离，则多少分钟内不得进行配对？", ()),
+        ("Who is the wife of Bob and the mother of Alice?", ()),
+    ],
+)  # fmt: skip
+def test_parts_of_a_question(question: str, parts: tuple[str, ...]) -> None:
+    assert understand_by_rules(question).parts == parts
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_understood_somehow(text: str) -> None:
+    found = understand_by_rules(text)
+    assert found == understand_by_rules(text)
+    assert len(found.parts) != 1
+    assert len(found.sides) != 1
+    assert not (found.sides and found.kind is not QuestionKind.COMPARE)
+
+
+def test_long_question_is_read_in_part() -> None:
+    found = understand_by_rules("Why, " + "and what, " * 20_000)
+    assert found.kind is QuestionKind.REASON
+    assert len(found.parts) <= 4

@@ -1,0 +1,106 @@
+"""Whatever documents came, changed and went: a view equals a store that never held any others."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.filters import Equals
+from heliograph.ids import document_id
+from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.models import NewDocument
+from heliograph.settings import IngestSettings, StoreSettings
+from heliograph.stores.base import DocumentQuery, StoreView
+from heliograph.stores.changeset import Collection
+from heliograph.stores.registry import open_store
+from heliograph.testing.fakes import FakeEmbeddingModel
+from heliograph.testing.memory_store import MemoryStore
+from tests.unit.ingest.world import make_pipeline
+
+DIMENSION = 16
+FOLD = EvidenceFold.of(IngestSettings())
+PARAGRAPHS = (
+    "Ann (person): Lives in Bonn.\nBonn (place): A town.\nAnn -> Bonn [lives] 1.0: Ann lives in Bonn.",
+    "ann (girl): Likes Rex.\nrex -> ANN [likes, trusts] 2.0: Rex trusts her.",
+    "BONN (city): On the Rhine.\nRex (dog): A dog.\nBonn -> Rex [home] 0.3: Rex lives there.",
+    "Nothing is said here.",
+)
+TEXTS = st.lists(st.sampled_from(PARAGRAPHS), min_size=1, max_size=3).map("\n\n".join)
+STEPS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(["red", "blue"]), st.none() | TEXTS), max_size=6)
+
+
+async def contents(view: StoreView) -> dict[str, Any]:
+    """All that a view shows, without moments."""
+    documents = (await view.records.find_documents(DocumentQuery(sort="source"))).documents
+    chunks = [chunk for item in documents for chunk in await view.records.get_document_chunks(item.id)]
+    entities = await view.graph.list_entities(0, 100)
+    ids = [entity.id for entity in entities]
+    ranked = await view.graph.rank_incident_relations(ids)
+    relations = await view.graph.get_relations([item.id for item in ranked])
+    evidence = await view.records.get_evidence(ids, [item.id for item in ranked], 3)
+    return {
+        "documents": [item.source for item in documents],
+        "texts": [await view.records.get_document_text(item.id) for item in documents],
+        "chunks": [(chunk.text, chunk.position) for chunk in chunks],
+        "entities": [replace(item, created_at=0, chunk_ids=()) for item in entities],
+        "relations": [replace(item, created_at=0, chunk_ids=()) for item in relations],
+        "ranked": ranked,
+        "counts": [item.mention_count for part in evidence for item in part],
+    }
+
+
+@settings(deadline=None, max_examples=25)
+@given(STEPS)
+async def test_view_equals_a_store_of_the_matching_documents(steps: list[tuple[str, str, str | None]]) -> None:
+    left: dict[str, NewDocument] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        where = StoreSettings(data_dir=Path(folder), durability="normal")  # pyright: ignore[reportCallIssue]
+        store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
+        pipeline = make_pipeline(store, embedding=FakeEmbeddingModel(DIMENSION))
+        view = store.view(Equals("team", "red"), FOLD)
+        for source, team, text in steps:
+            if text is None:
+                left.pop(source, None)
+                await pipeline.delete([document_id(source)])
+            else:
+                left[source] = NewDocument(text, source, "Title", metadata={"team": team})
+                await pipeline.insert([left[source]])
+            await view.graph.list_entities(0, 5)
+        found = await contents(view)
+        await store.close()
+    only = MemoryStore()
+    for document in left.values():
+        if document.metadata == {"team": "red"}:
+            await make_pipeline(only, embedding=FakeEmbeddingModel(DIMENSION)).insert([document])
+    assert found == await contents(only)
+
+
+async def test_views_are_exact_while_documents_come_and_go(tmp_path: Path) -> None:
+    where = StoreSettings(data_dir=tmp_path, durability="normal")  # pyright: ignore[reportCallIssue]
+    embedding = FakeEmbeddingModel(DIMENSION)
+    store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
+    pipeline = make_pipeline(store, embedding=embedding)
+    view = store.view(Equals("team", "red"), FOLD)
+    (vector,) = (await embedding.embed(["Ann"], "query")).vectors
+
+    async def write(team: str) -> None:
+        for number in range(12):
+            text = f"Ann (person): Fact {number} of {team}.\nThing {number} {team} (thing): Said by {team}."
+            await pipeline.insert([NewDocument(text, f"{team}-{number % 4}", metadata={"team": team})])
+
+    async def read() -> None:
+        for _ in range(40):
+            hits = await view.vectors.search(Collection.ENTITIES, vector, 50, -1.0)
+            shown = [*await view.graph.get_entities([hit.id for hit in hits]), *await view.graph.list_entities(0, 50)]
+            assert "blue" not in repr(shown)
+
+    await asyncio.gather(write("red"), write("blue"), read(), read())
+    assert len(await view.graph.list_entities(0, 50)) == 5
+    await store.close()

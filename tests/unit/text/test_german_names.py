@@ -1,0 +1,20 @@
+"""Nouns and names in German."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.text.phrases import find_names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Die Verarbeitung der Daten erfolgt in Hamburg und nicht auf dem Gerät.", ["Hamburg"]),
+        ("Der Hund bellt, und Anna Weber aus Mölln nimmt die Leine mit.", ["Anna Weber", "Mölln"]),
+        ("Das Gerät spricht MQTT mit dem ESP32-S3 und nicht mit Strom.", ["MQTT", "ESP32-S3"]),
+        ("Herr Zorblatt ist nicht im Haus, er wird mit Sicherheit kommen.", ["Zorblatt"]),
+    ],
+)
+def test_nouns_are_left_out_in_german(text: str, expected: list[str]) -> None:
+    assert [name.text for name in find_names(text)] == expected
