@@ -281,8 +281,10 @@ class AsyncHeliograph(GraphCuration):
         return found[0] if found else None
 
     async def chunks(self, document_id: str) -> list[Chunk]:
-        """Return a document's chunks in order; empty if there is no such document."""
-        return await self.store.records.get_document_chunks(document_id)
+        """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""
+        document = await self.document(document_id)
+        holder = document.twin_of or document_id if document else document_id
+        return await self.store.records.get_document_chunks(holder)
 
     # Questions
 

@@ -19,7 +19,7 @@ from heliograph.documents.cleaning import clean_text
 from heliograph.errors import IngestError, MissingDependencyError
 from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument, Outcome
+from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.progress import Progress, ProgressCallback
 from heliograph.models import Usage
@@ -34,7 +34,6 @@ _GROUP_SECONDS = 3.0
 
 # Gives what a path or URL says; raises IngestError or MissingDependencyError.
 ReadSource = Callable[[str], LoadedDocument]
-_Item = NewDocument | DocumentResult
 
 
 async def insert_files(
@@ -69,11 +68,10 @@ async def insert_files(
     try:
         while (group := await ahead) is not None:
             ahead = _read_ahead(groups)
-            documents = await _with_known_metadata(records, [item for item in group if isinstance(item, NewDocument)])
+            documents = await _with_known_metadata(records, group)
             watch = _whole(progress, len(results), len(sources), usage) if progress else None
             report = await pipeline.insert(documents, track_id=batch, progress=watch)
-            taken_in = iter(report.results)
-            results += [item if isinstance(item, DocumentResult) else next(taken_in) for item in group]
+            results += report.results
             usage += report.usage
     finally:
         # A thread cannot be cancelled: what it reads is let go when it is done.
@@ -82,17 +80,17 @@ async def insert_files(
     return IngestReport(batch, tuple(results))
 
 
-def _read_ahead(groups: Iterator[list[_Item]]) -> asyncio.Task[list[_Item] | None]:
+def _read_ahead(groups: Iterator[list[NewDocument]]) -> asyncio.Task[list[NewDocument] | None]:
     return asyncio.create_task(asyncio.to_thread(next, groups, None))
 
 
-def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str, Any]) -> Iterator[list[_Item]]:
-    group: list[_Item] = []
+def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str, Any]) -> Iterator[list[NewDocument]]:
+    group: list[NewDocument] = []
     characters, started = 0, time.monotonic()
     for source in sources:
         item = _read(source, read, metadata)
         group.append(item)
-        characters += len(item.text) if isinstance(item, NewDocument) else 0
+        characters += len(item.text)
         is_long = time.monotonic() - started > _GROUP_SECONDS
         if is_long or characters >= _GROUP_CHARACTERS or len(group) >= _GROUP_FILES:
             yield group
@@ -101,11 +99,11 @@ def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str
         yield group
 
 
-def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> _Item:
+def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocument:
     try:
         loaded = read(source)
     except (IngestError, MissingDependencyError) as error:
-        return DocumentResult("", source, Outcome.FAILED, error)
+        return NewDocument("", source, error=error)
     return NewDocument(
         loaded.text,
         loaded.source,

@@ -180,6 +180,8 @@ class Intake:
 
 def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
     """Check one document on its own."""
+    if new.error is not None:
+        return _refused(new, new.error, track_id)
     try:
         name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
         text, page_starts = _text(new, max_characters)

@@ -25,6 +25,7 @@ class NewDocument:
             replaces that document.
         metadata: Free JSON; None keeps that of a known document.
         page_starts: Offsets in `text` at which pages 1, 2, ... start, never going down; empty where it has none.
+        error: Why there is no text: its source could not be read. It is kept as failed, if nothing is stored of it.
     """
 
     text: str
@@ -33,6 +34,7 @@ class NewDocument:
     id: str = ""
     metadata: Mapping[str, Any] | None = None
     page_starts: tuple[int, ...] = ()
+    error: HeliographError | None = None
 
 
 class Outcome(StrEnum):

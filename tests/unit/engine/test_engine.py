@@ -217,7 +217,9 @@ async def test_url_that_is_a_path_reads_no_file(kb: AsyncHeliograph, tmp_path: P
             await kb.insert_url(path)
     (result,) = (await kb.insert_url(f"file://{file}")).results
     assert isinstance(result.error, IngestError)
-    assert not (await kb.documents()).documents
+    (kept,) = (await kb.documents()).documents
+    assert (kept.status, kept.error) == (DocumentStatus.FAILED, str(result.error))
+    assert (await kb.stats()).chunks == 0
 
 
 async def test_empty_path_is_not_the_working_directory(kb: AsyncHeliograph) -> None:
