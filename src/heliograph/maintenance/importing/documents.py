@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.ingest.tasks import gather_or_cancel
 from heliograph.maintenance.export.contents import WholeDocument
 from heliograph.maintenance.importing.report import (
     ImportKind,
@@ -56,12 +56,7 @@ class DocumentImport:
     async def finish(self) -> None:
         """Take in what was added and is not yet; raises as `add`."""
         waiting, self._waiting = self._waiting, []
-        try:
-            async with asyncio.TaskGroup() as group:
-                for whole in waiting:
-                    group.create_task(self._take(whole))
-        except* Exception as errors:
-            raise _first(errors) from errors
+        await gather_or_cancel(self._take(whole) for whole in waiting)
 
     def report(
         self, kind: ImportKind, path: Path, *, curations: int = 0, graph: SourceGraph | None = None
@@ -88,8 +83,3 @@ class DocumentImport:
                 if document.status is DocumentStatus.PENDING:
                     self._notes.add(NoteKind.REMARK, "documents that wait to be read; run resume", document.source)
         self._progress("documents", self._counts.total())
-
-
-def _first(errors: BaseExceptionGroup[Exception]) -> Exception:
-    error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
