@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
@@ -88,6 +88,15 @@ class Output:
         if self.is_quiet or not self.notes.is_terminal:
             return nullcontext()
         return self.notes.status(Text(text, "dim"), spinner="line")
+
+    @contextmanager
+    def counting(self, text: str) -> Generator[Callable[[str, int], None]]:
+        """Show, on a terminal, what is under way; what is given is told what is counted, and how far that is."""
+        if self.is_quiet or not self.notes.is_terminal:
+            yield lambda _kind, _count: None
+            return
+        with self.notes.status(Text(text, "dim"), spinner="line") as status:
+            yield lambda kind, count: status.update(Text(f"{kind}: {count:,}", "dim"))
 
     @contextmanager
     def logging(self) -> Generator[None]:

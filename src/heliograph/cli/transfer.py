@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from heliograph.cli.exit_codes import EXIT_FAILED
 from heliograph.cli.plain import to_plain
 from heliograph.cli.render_transfer import render_import
-from heliograph.cli.session import Session, current_session
+from heliograph.cli.session import current_session
 from heliograph.maintenance.export.registry import ExportFormat
 from heliograph.maintenance.importing.detection import detect_import
 
@@ -50,7 +47,7 @@ def import_(
     session = current_session(ctx)
     # Before the workspace is made: a wrong path shall leave none behind.
     detect_import(path)
-    with session.engine(creates=True) as engine, _counting(session) as progress:
+    with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
         report = engine.import_from(path, progress=progress)
     if session.output.is_json:
         session.output.json(to_plain(report))
@@ -58,14 +55,3 @@ def import_(
         session.output.show(render_import(report))
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
-
-
-@contextmanager
-def _counting(session: Session) -> Generator[Callable[[str, int], None]]:
-    """Show on a terminal what is taken in and how far that is."""
-    output = session.output
-    if output.is_quiet or not output.notes.is_terminal:
-        yield lambda _kind, _count: None
-        return
-    with output.notes.status(Text("reading", "dim"), spinner="line") as status:
-        yield lambda kind, count: status.update(Text(f"{kind}: {count:,}", "dim"))

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from heliograph.cli.exit_codes import EXIT_FAILED
 from heliograph.cli.plain import to_plain
@@ -30,7 +28,7 @@ def check(
 ) -> None:
     """Compare everything that is derived with what the documents say; ends with 1 if something is wrong."""
     session = current_session(ctx)
-    with session.engine() as engine, _counting(session) as progress:
+    with session.engine() as engine, session.output.counting("looking") as progress:
         report = engine.check(repair=repair, progress=progress)
     _show_check(session, report)
 
@@ -38,7 +36,7 @@ def check(
 def rebuild(ctx: typer.Context) -> None:
     """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
     session = current_session(ctx)
-    with session.engine() as engine, _counting(session) as progress:
+    with session.engine() as engine, session.output.counting("looking") as progress:
         report = engine.rebuild(progress=progress)
     _show_check(session, report)
 
@@ -105,7 +103,7 @@ def clear(ctx: typer.Context, yes: Annotated[bool, typer.Option("--yes", "-y", h
 def reembed(ctx: typer.Context) -> None:
     """Embed the workspace anew with the configured embedding; the old vectors answer until all are there."""
     session = current_session(ctx)
-    with _counting(session) as progress:
+    with session.output.counting("looking") as progress:
         report = asyncio.run(_reembed(session.settings, progress))
     if session.output.is_json:
         session.output.json(to_plain(report))
@@ -146,14 +144,3 @@ def _show_check(session: Session, report: CheckReport) -> None:
         session.output.show(render_check(report))
     if not report.is_clean:
         raise typer.Exit(EXIT_FAILED)
-
-
-@contextmanager
-def _counting(session: Session) -> Generator[Callable[[str, int], None]]:
-    """Show on a terminal what is being looked at and how far that is."""
-    output = session.output
-    if output.is_quiet or not output.notes.is_terminal:
-        yield lambda _kind, _count: None
-        return
-    with output.notes.status(Text("looking", "dim"), spinner="line") as status:
-        yield lambda kind, count: status.update(Text(f"{kind}: {count:,}", "dim"))

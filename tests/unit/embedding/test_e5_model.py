@@ -175,7 +175,7 @@ def test_runs_hold_every_window_once_within_the_bound(lengths: list[int]) -> Non
 async def test_gold_passages_are_found_above_the_least_score(e5: E5EmbeddingModel) -> None:
     folder = Path(__file__).parents[4] / "shared" / "bench" / "cmrc2018_trial"
     if not folder.is_dir():
-        pytest.skip("no development data")
+        pytest.skip("needs the folder cmrc2018_trial in ../shared/bench, beside the project")
     passages = [json.loads(line) for line in (folder / "corpus.jsonl").read_text("utf-8").splitlines()][:20]
     questions = [json.loads(line) for line in (folder / "queries.jsonl").read_text("utf-8").splitlines()]
     ids = [passage["id"] for passage in passages]

@@ -19,7 +19,7 @@ BENCH = Path(__file__).parents[4] / "shared" / "bench"
 
 
 @pytest.mark.shared
-@pytest.mark.skipif(not BENCH.exists(), reason="needs the development data beside the project")
+@pytest.mark.skipif(not BENCH.exists(), reason="needs the sets in ../shared/bench, beside the project")
 def test_default_chunks_fit_the_offline_embedding() -> None:
     tokenizer = E5Tokenizer(make_tokenizer_model(E5Weights(find_weights())))
     chunker = make_chunker(IngestSettings(), EmbeddingInfo("e5", 384, MAX_TEXT_TOKENS), extracts_by_chat=False)

@@ -23,7 +23,7 @@ DROPPED = re.compile(r"(\w.*) dropped(?: \(x(\d+)\))?")
 
 def replies() -> list[str]:
     if not REPLIES.exists():
-        pytest.skip("the development data is not here")
+        pytest.skip("needs the file responses.jsonl in ../shared/model_replies, beside the project")
     with REPLIES.open(encoding="utf-8") as lines:
         return [json.loads(line)["response"] for line in lines]
 
