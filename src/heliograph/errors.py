@@ -9,6 +9,11 @@ HeliographError
 │   └── StaleChangesetError    evidence changed between reading and committing it
 ├── IngestError                one document could not be taken in
 │   └── CancelledIngestError   the run was cancelled before the document was finished
+├── AccessError
+│   ├── AuthenticationError    no credentials, or wrong or expired ones
+│   └── PermissionDenied       the credentials do not allow this, or not in this workspace
+├── OverloadedError            too much is under way; carries `retry_after_seconds`
+├── RequestTooLargeError       a request is longer, or nested deeper, than the limits allow
 ├── StoreError
 │   ├── StoreUnavailable       closed, locked, full, read-only, corrupt or out of reach
 │   └── SchemaMismatch         made by a newer version, or with another embedding
@@ -26,6 +31,8 @@ exceptions in one place each.
 from __future__ import annotations
 
 __all__ = [
+    "AccessError",
+    "AuthenticationError",
     "BadModelReply",
     "CancelledIngestError",
     "ConflictError",
@@ -38,7 +45,10 @@ __all__ = [
     "ModelTimeout",
     "ModelUnavailable",
     "NotFoundError",
+    "OverloadedError",
+    "PermissionDenied",
     "RateLimited",
+    "RequestTooLargeError",
     "SchemaMismatch",
     "SettingsError",
     "StaleChangesetError",
@@ -85,6 +95,34 @@ class IngestError(HeliographError):
 
 class CancelledIngestError(IngestError):
     """The run was cancelled before this document was finished; it stays pending."""
+
+
+class AccessError(HeliographError):
+    """Who asks may not."""
+
+
+class AuthenticationError(AccessError):
+    """There are no credentials, or they are wrong, expired or revoked; never says which of these for a known name."""
+
+
+class PermissionDenied(AccessError):  # noqa: N818
+    """The credentials are good, but do not allow this, or not in this workspace."""
+
+
+class OverloadedError(HeliographError):
+    """Too much is under way or waiting, or one client asks too often.
+
+    Attributes:
+        retry_after_seconds: When to try again.
+    """
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class RequestTooLargeError(HeliographError):
+    """A request is longer, or nested deeper, than the limits allow."""
 
 
 class StoreError(HeliographError):

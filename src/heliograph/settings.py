@@ -24,13 +24,16 @@ from pydantic_settings import (
 from heliograph.errors import SettingsError
 
 __all__ = [
+    "AccountSettings",
     "ChatSettings",
     "DocumentSettings",
     "EmbeddingSettings",
     "IngestSettings",
+    "KeySettings",
     "QuerySettings",
     "RerankSettings",
     "ResolutionSettings",
+    "ServerSettings",
     "Settings",
     "StoreSettings",
     "user_cache_dir",
@@ -251,6 +254,66 @@ class QuerySettings(_Room):
     cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")
 
 
+class KeySettings(_Room):
+    """One key of the service."""
+
+    name: str = Field(pattern=r"^[\w][\w.\-@]{0,63}$", description="Who holds it; appears in logs.")
+    key: SecretStr = Field(SecretStr(""), description="The key itself.")
+    key_sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$", description="Its SHA-256, in place of the key itself.")
+    role: Literal["read", "write", "admin"] = Field("write", description="What it allows.")
+    workspaces: tuple[str, ...] = Field((), description="Workspaces it is bound to; none means all.")
+
+
+class AccountSettings(_Room):
+    """One person who logs in."""
+
+    name: str = Field(pattern=r"^[\w][\w.\-@]{0,63}$", description="Name to log in with.")
+    password_hash: SecretStr = Field(
+        description="Argon2 or bcrypt hash, as `heliograph hash-password` prints it; a leading `{bcrypt}` is ignored."
+    )
+    role: Literal["read", "write", "admin"] = Field("write", description="What the account may do.")
+    workspaces: tuple[str, ...] = Field((), description="Workspaces it is bound to; none means all.")
+
+
+class ServerSettings(_Room):
+    """The service: where it listens, who may ask, and how much at once."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on; any but loopback needs credentials.")
+    port: int = Field(9621, ge=0, le=65_535, description="Port to listen on; 0 takes a free one.")
+    workers: int = Field(1, ge=1, le=64, description="Processes that serve.")
+    root_path: str = Field("", description="Prefix that a proxy puts before every path.")
+    insecure: bool = Field(False, description="Listen on any address without credentials.")
+    api_key: SecretStr = Field(SecretStr(""), description="One key that allows everything.")
+    keys: tuple[KeySettings, ...] = Field((), description="Keys with roles and workspaces.")
+    accounts: tuple[AccountSettings, ...] = Field((), description="People who log in with a password.")
+    token_secret: SecretStr = Field(
+        SecretStr(""),
+        description="Signs the tokens of who logs in; empty makes one and keeps it in the data folder.",
+    )
+    token_hours: float = Field(48.0, gt=0, description="How long a token is good.")
+    login_attempts: int = Field(5, ge=1, description="Failed logins of one address or name within the window.")
+    login_window_seconds: float = Field(300.0, gt=0, description="The window.")
+    queries_per_minute: int = Field(0, ge=0, description="Questions per minute of one client; 0 is no limit.")
+    allowed_origins: tuple[str, ...] = Field((), description="Origins that browsers may ask from (CORS); none at all.")
+    max_body_bytes: int = Field(1_048_576, ge=1024, description="Longest body of a request.")
+    max_text_bytes: int = Field(52_428_800, ge=1024, description="Longest body of a request that brings texts.")
+    max_upload_bytes: int = Field(104_857_600, ge=1024, description="Longest uploaded file.")
+    max_json_depth: int = Field(32, ge=4, le=200, description="Levels of nesting in a JSON body.")
+    max_concurrent_queries: int = Field(32, ge=1, description="Questions answered at once by one process.")
+    max_waiting_queries: int = Field(256, ge=0, description="Questions that wait for their turn; more are refused.")
+    max_waiting_jobs: int = Field(10_000, ge=1, description="Jobs that wait in one workspace; more are refused.")
+    max_open_workspaces: int = Field(32, ge=1, description="Workspaces one process keeps open; idle ones are closed.")
+    input_dir: Path | None = Field(
+        None,
+        description="Folder that is scanned and keeps uploads, one folder a workspace; empty is in the data folder.",
+    )
+    shutdown_seconds: float = Field(30.0, gt=0, description="How long running requests may take to end on shutdown.")
+    web_page_dir: Path | None = Field(
+        None,
+        description="Folder of a built web page of LightRAG to serve below `/webui/`; empty serves only our own.",
+    )
+
+
 class Settings(BaseSettings):
     """All rooms' settings."""
 
@@ -270,6 +333,7 @@ class Settings(BaseSettings):
     ingest: IngestSettings = IngestSettings()  # pyright: ignore[reportCallIssue]
     resolution: ResolutionSettings = ResolutionSettings()  # pyright: ignore[reportCallIssue]
     query: QuerySettings = QuerySettings()  # pyright: ignore[reportCallIssue]
+    server: ServerSettings = ServerSettings()  # pyright: ignore[reportCallIssue]
 
     @classmethod
     def settings_customise_sources(  # noqa: D102 (an override)

@@ -32,6 +32,9 @@ LAYERS = (
     {"sync", "evaluation"},
     {"heliograph"},
     {"testing"},
+    {"service"},
+    {"mcp"},
+    {"server"},
     {"cli"},
     {"__main__"},
 )

@@ -25,7 +25,7 @@ from heliograph.chat.timeout import TimedChatModel
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache
 
-__all__ = ["build_chat_model", "wrap_chat_model"]
+__all__ = ["build_chat_model", "connect_chat_model", "wrap_chat_model"]
 
 
 def build_chat_model(
@@ -41,11 +41,20 @@ def build_chat_model(
     Raises:
         SettingsError: The address or the key cannot be used.
     """
+    model = connect_chat_model(settings)
+    return None if model is None else wrap_chat_model(model, settings, replies, meter)
+
+
+def connect_chat_model(settings: ChatSettings) -> ChatModel | None:
+    """Return the bare provider of the settings, for several workspaces to wrap, or None when they name none.
+
+    Raises:
+        SettingsError: The address or the key cannot be used.
+    """
     if not settings.model.strip():
         return None
     # Imported on use: the SDK behind it takes longer to import than all of Heliograph.
-    module = import_module("heliograph.chat.openai")
-    return wrap_chat_model(module.OpenAIChatModel(settings), settings, replies, meter)
+    return import_module("heliograph.chat.openai").OpenAIChatModel(settings)
 
 
 def wrap_chat_model(

@@ -1,0 +1,1 @@
+"""The HTTP service: parses requests, calls the engine, renders what it returns."""

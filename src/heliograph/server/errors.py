@@ -1,0 +1,126 @@
+"""The one table of HTTP status per error, and the problem body (RFC 9457) that every failure is told in.
+
+`detail` is what LightRAG's clients read. A validation failure (422) keeps the list of problems there that clients
+generated from the OpenAPI expect.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from heliograph.errors import (
+    AuthenticationError,
+    BadModelReply,
+    ConflictError,
+    ContextTooLong,
+    HeliographError,
+    IngestError,
+    InvalidRequestError,
+    MissingDependencyError,
+    ModelError,
+    ModelTimeout,
+    ModelUnavailable,
+    NotFoundError,
+    OverloadedError,
+    PermissionDenied,
+    RateLimited,
+    RequestTooLargeError,
+    SchemaMismatch,
+    SettingsError,
+    StoreError,
+    StoreUnavailable,
+)
+
+__all__ = ["add_error_handlers", "problem", "status_of"]
+
+_LOG = logging.getLogger(__name__)
+
+# The first class in the method resolution order of an error that is listed here decides.
+_STATUSES: dict[type[Exception], tuple[int, str]] = {
+    SettingsError: (400, "A setting is not valid"),
+    MissingDependencyError: (501, "An optional package is not installed"),
+    InvalidRequestError: (400, "The request cannot be served as given"),
+    NotFoundError: (404, "Not found"),
+    ConflictError: (409, "Conflict"),
+    IngestError: (422, "A document could not be taken in"),
+    AuthenticationError: (401, "Credentials are needed"),
+    PermissionDenied: (403, "Not allowed"),
+    OverloadedError: (429, "Too many requests"),
+    RequestTooLargeError: (413, "The request is too large"),
+    StoreUnavailable: (503, "The store is unavailable"),
+    SchemaMismatch: (503, "The store does not fit"),
+    StoreError: (503, "The store failed"),
+    RateLimited: (503, "A model refuses for now"),
+    ModelTimeout: (504, "A model did not answer in time"),
+    BadModelReply: (502, "A model gave a reply that cannot be used"),
+    ContextTooLong: (502, "A model was asked for more than it can read"),
+    ModelUnavailable: (502, "A model is unavailable"),
+    ModelError: (502, "A model failed"),
+    HeliographError: (500, "The request failed"),
+}
+
+
+def status_of(error: Exception) -> tuple[int, str]:
+    """Return the HTTP status of an error and its title; 500 for what is no error of Heliograph."""
+    for class_ in type(error).__mro__:
+        if class_ in _STATUSES:
+            return _STATUSES[class_]
+    return 500, "Internal error"
+
+
+def problem(request: Request, status: int, title: str, detail: Any, kind: str = "about:blank") -> JSONResponse:
+    """Return a problem body; its request id is the one of the response's `X-Request-ID`."""
+    body = {"type": kind, "title": title, "status": status, "detail": detail, "request_id": _request_id(request)}
+    return JSONResponse(body, status, media_type="application/problem+json")
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Have every failure of an application told as a problem."""
+    app.add_exception_handler(HeliographError, _on_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_unexpected)
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    status, title = status_of(error)
+    if status >= 500:
+        _LOG.warning("request %s failed: %s: %s", _request_id(request), type(error).__name__, error)
+    response = problem(request, status, title, str(error), f"urn:heliograph:error:{type(error).__name__}")
+    if (seconds := getattr(error, "retry_after_seconds", None)) is not None:
+        response.headers["Retry-After"] = str(max(1, math.ceil(seconds)))
+    if status == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+    problems = error.errors() if isinstance(error, RequestValidationError) else []
+    shown = [{key: value for key, value in item.items() if key in ("loc", "msg", "type")} for item in problems]
+    return problem(request, 422, "The request is not valid", jsonable_encoder(shown))
+
+
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else "failed"
+    response = problem(request, status, str(detail), detail)
+    response.headers.update(getattr(error, "headers", None) or {})
+    return response
+
+
+async def _on_unexpected(request: Request, error: Exception) -> JSONResponse:
+    _LOG.error("request %s failed unexpectedly", _request_id(request), exc_info=error)
+    detail = "something failed that should not have; the log has it under the request id"
+    return problem(request, 500, "Internal error", detail)
+
+
+def _request_id(request: Request) -> str:
+    return getattr(request.state, "request_id", "")

@@ -1,0 +1,1 @@
+"""One file of routes per noun; each offers a `router`."""
