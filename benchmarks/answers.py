@@ -6,7 +6,8 @@ answer and get none; and, in sets that have questions without an answer (`type` 
 Questions that are answered by yes or no are left out. Of each set the first 100 questions are asked, with
 `--all` every one.
 
-`python -m benchmarks answers SET ...`; a name without a folder is looked for in `../shared/bench`.
+`python -m benchmarks answers SET ...`; a name without a folder is looked for in `../shared/bench`; `data=FOLDER` keeps
+the indexes and uses them again. The table goes into `docs/answers.md`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
+from benchmarks.retrieval import find_folders
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.evaluation.answers import holds_answer, is_findable, quoted_sentences
 
@@ -28,7 +30,6 @@ __all__ = ["TITLE", "run"]
 
 TITLE = "Answers without a chat model"
 
-_SETS = Path(__file__).parents[2] / "shared" / "bench"
 _DEFAULT = ("hotpotqa_train100", "musique_train100")
 _MOST_QUESTIONS = 100
 _NO_ANSWER = "null"
@@ -37,14 +38,17 @@ _NO_ANSWER = "null"
 def run(options: Options) -> Findings:
     """Measure each set."""
     most = 5 if options.quick else None if options.everything else _MOST_QUESTIONS
+    words = [word.partition("=") for word in options.arguments]
+    data = next((Path(value) for name, sign, value in words if sign and name == "data"), None)
     figures: list[Figure] = []
-    for name in options.arguments or _DEFAULT:
-        folder = Path(name) if (Path(name) / "corpus.jsonl").exists() else _SETS / name
-        figures += asyncio.run(_measure(folder, most, 40 if options.quick else None))
+    for folder in find_folders([name for name, sign, _ in words if not sign] or _DEFAULT):
+        figures += asyncio.run(_measure(folder, data, most, 40 if options.quick else None))
     return Findings(tuple(figures))
 
 
-async def _measure(folder: Path, most_questions: int | None, most_passages: int | None) -> list[Figure]:
+async def _measure(
+    folder: Path, data: Path | None, most_questions: int | None, most_passages: int | None
+) -> list[Figure]:
     documents = [
         NewDocument(item["text"], source=item["id"], title=item.get("title") or "")
         for item in _read(folder / "corpus.jsonl")[:most_passages]
@@ -52,9 +56,10 @@ async def _measure(folder: Path, most_questions: int | None, most_passages: int 
     asked = _read(folder / "queries.jsonl")
     with_answer = [item for item in asked if is_findable(item.get("answers") or []) and item.get("type") != _NO_ANSWER]
     without = [item for item in asked if item.get("type") == _NO_ANSWER]
-    with TemporaryDirectory() as data:
-        async with AsyncHeliograph(data) as engine:
-            await engine.insert(documents)
+    with TemporaryDirectory() as temporary:
+        async with AsyncHeliograph(data or temporary, workspace=folder.name) as engine:
+            if not (await engine.stats()).chunks:
+                await engine.insert(documents)
             found = await _ask(engine, with_answer[:most_questions])
             unanswered = await _ask(engine, without[:most_questions])
     return _figures(folder.name, found, unanswered)
@@ -77,9 +82,9 @@ def _figures(name: str, found: Counter[str], unanswered: Counter[str]) -> list[F
     count = max(1, found["questions"])
     note = f"{found['questions']} questions"
     figures = [
-        Figure(f"{name}: answer in the first quote", 100 * found["one"] / count, "%", note=note),
-        Figure(f"{name}: answer in the first three", 100 * found["three"] / count, "%"),
-        Figure(f"{name}: answerable, told there is no answer", 100 * found["none"] / count, "%"),
+        Figure(f"{name}: in the first quote", 100 * found["one"] / count, "%", note=note),
+        Figure(f"{name}: in the first three", 100 * found["three"] / count, "%"),
+        Figure(f"{name}: answerable, told there is none", 100 * found["none"] / count, "%"),
     ]
     if unanswered["questions"]:
         share = 100 * unanswered["none"] / unanswered["questions"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.marked_tables import put_between
 from benchmarks.report import RESULTS, format_table
 from heliograph.evaluation.bootstrap import Difference
 from heliograph.evaluation.models import Comparison, EvaluationRun, RunReport, SetReport
@@ -51,14 +52,7 @@ def write_evaluation_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
         ValueError: The page has lost its marks.
         InvalidRequestError: There are no results, or they are of another form.
     """
-    text = page.read_text("utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} has no place for the figures; it needs the lines {BEGIN!r} and {END!r}")
-    figures = render_figures(read_run(results / EVALUATION))
-    page.write_text(f"{before}{begin}\n\n{figures}\n\n{end}{after}", "utf-8")
-    return page
+    return put_between(page, BEGIN, END, lambda: render_figures(read_run(results / EVALUATION)))
 
 
 def _rows(report: SetReport) -> Iterator[tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """Renders `docs/benchmarks.md` from the reports in `benchmarks/results/`; as a program it does only that.
 
-The figures of `make eval`, if there are any, go into `docs/evaluation.md`.
+The figures of `make eval`, if there are any, go into `docs/evaluation.md`; some tables stand on pages of their own
+(`benchmarks.marked_tables`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.evaluation_page import EVALUATION, write_evaluation_page
+from benchmarks.marked_tables import write_tables
 from benchmarks.registry import ALL
 from benchmarks.report import RESULTS, Report, format_table, read_reports
 
@@ -54,5 +56,6 @@ def _section(report: Report) -> str:
 
 if __name__ == "__main__":
     print(write_page())
+    print(*write_tables(), sep="\n")
     if (RESULTS / EVALUATION).exists():
         print(write_evaluation_page())

@@ -27,9 +27,11 @@ DEFAULT = (
     "bulk",
     "query_context",
     "fusion_cost",
+    "service_query",
     "text_scale",
     "filters",
     "open_store",
+    "service_start",
     "demo",
     "offline_indexing",
     "embedding_speed",
@@ -37,7 +39,18 @@ DEFAULT = (
     "operations",
     "loading",
 )
-ALL = (*DEFAULT, "retrieval", "answers", "sensitivity", "chunking", "local_extraction", "lightrag_side_by_side")
+ALL = (
+    *DEFAULT,
+    "stores",
+    "retrieval",
+    "answers",
+    "sensitivity",
+    "chunking",
+    "local_extraction",
+    "lightrag_side_by_side",
+    "service_faults",
+    "service_soak",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +61,13 @@ class Options:
         quick: Small sizes, to see that it works.
         arguments: What followed its name on the command line.
         everything: Do all there is, however long it takes.
+        minutes: How long to go on, where that is for the caller to say; None is as long as is usual.
     """
 
     quick: bool = False
     arguments: tuple[str, ...] = ()
     everything: bool = False
+    minutes: float | None = None
 
 
 class _Benchmark(Protocol):

@@ -2,8 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
+import pytest
 from hypothesis import settings
+
+from .servers.falkordb import FalkorServer, running_falkordb
+from .servers.neo4j import Neo4jServer, running_neo4j
+from .servers.postgres import PostgresServer, running_postgres
+from .servers.redis import RedisServer, running_redis
 
 # Machines are shared: how long an example takes says nothing.
 settings.register_profile("heliograph", deadline=None)
 settings.load_profile("heliograph")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Generator[PostgresServer]:
+    """One PostgreSQL server for all tests that ask for it; skipped, saying how to get one, where there is none."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_database(postgres_server: PostgresServer) -> str:
+    """The URL of one database that tests share, each with workspaces of its own."""
+    return postgres_server.make_database()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Generator[RedisServer]:
+    """One Redis server for all tests that ask for it, each with workspaces of its own; skipped where there is none."""
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def neo4j_server() -> Generator[Neo4jServer]:
+    """One Neo4j server for all tests that ask for it, each with workspaces of its own; skipped where there is none."""
+    with running_neo4j() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def falkordb_server() -> Generator[FalkorServer]:
+    """One FalkorDB server for all tests that ask for it, each with workspaces of its own; skipped likewise."""
+    with running_falkordb() as server:
+        yield server

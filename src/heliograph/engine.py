@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from heliograph.arguments import checks_arguments
 from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatUsage
+from heliograph.documents.base import LoadedDocument
 from heliograph.documents.fetching import is_url
 from heliograph.documents.files import FileFilter
 from heliograph.documents.sources import find_sources
@@ -24,7 +27,7 @@ from heliograph.filters import Filter, parse_filter
 from heliograph.ids import relation_id
 from heliograph.ingest.batch import new_documents
 from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.files import insert_files
+from heliograph.ingest.files import enqueue_files, insert_files
 from heliograph.ingest.graph_curation import CurationRooms, GraphCuration
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument
 from heliograph.ingest.progress import Progress
@@ -36,7 +39,7 @@ from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.opening import Given, Rooms, open_rooms, with_store
-from heliograph.query.models import Answer, QueryParam
+from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
@@ -45,6 +48,7 @@ from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 __all__ = ["AsyncHeliograph"]
 
 
+@checks_arguments
 class AsyncHeliograph(GraphCuration):
     """One workspace: documents in, answers out.
 
@@ -116,7 +120,7 @@ class AsyncHeliograph(GraphCuration):
 
     async def insert(
         self,
-        documents: str | NewDocument | Sequence[str | NewDocument],
+        documents: str | NewDocument | Iterable[str | NewDocument],
         *,
         sources: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
@@ -144,6 +148,23 @@ class AsyncHeliograph(GraphCuration):
         batch = new_documents(documents, sources, ids, metadata)
         return await self._open_rooms_or_fail.ingest.insert(batch, track_id=track_id, progress=progress)
 
+    async def enqueue(
+        self, documents: str | NewDocument | Iterable[str | NewDocument], *, track_id: str | None = None
+    ) -> IngestReport:
+        """Store documents durably as pending, for `resume` to process, and return at once."""
+        return await self._open_rooms_or_fail.ingest.enqueue(new_documents(documents), track_id)
+
+    async def enqueue_files(
+        self, files: Mapping[str, Path | str], *, metadata: Mapping[str, Any] | None = None, track_id: str | None = None
+    ) -> IngestReport:
+        """Read files or URLs, given per source to cite, and store what they say as pending; see `insert_files`."""
+        rooms = self._open_rooms_or_fail
+
+        def read(source: str) -> LoadedDocument:
+            return replace(rooms.sources.read(str(files[source])), source=source)
+
+        return await enqueue_files(rooms.ingest, rooms.store.records, list(files), read, metadata, track_id=track_id)
+
     async def insert_files(
         self,
         paths: Iterable[str | Path],
@@ -163,7 +184,7 @@ class AsyncHeliograph(GraphCuration):
             progress: Called now and then with how far it is.
 
         Raises:
-            IngestError: A path does not exist.
+            IngestError: None of the paths exists, or one is empty; one missing among others is a failed result.
             ModelError: As in `insert`.
             StoreError: As in `insert`.
         """
@@ -184,7 +205,7 @@ class AsyncHeliograph(GraphCuration):
             InvalidRequestError: It is no URL; no file is ever read.
         """
         rooms = self._open_rooms_or_fail
-        if not (isinstance(url, str) and is_url(url)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_url(url):
             raise InvalidRequestError(f"{url!r:.200} is not a URL; give one such as https://..., or use insert_files")
         return await insert_files(rooms.ingest, rooms.store.records, [url], rooms.sources.read, progress, metadata)
 
@@ -248,7 +269,11 @@ class AsyncHeliograph(GraphCuration):
         """Stop the ingest under way; what is not finished stays pending for `resume`."""
         self._open_rooms_or_fail.ingest.cancel()
 
-    async def delete(self, document_ids: str | Sequence[str]) -> DeleteReport:
+    async def abandon(self, reason: str) -> int:
+        """Mark documents that wait as failed, with a reason, so that only `retry` takes them up; return how many."""
+        return await self._open_rooms_or_fail.ingest.abandon(reason)
+
+    async def delete(self, document_ids: str | Iterable[str]) -> DeleteReport:
         """Delete documents and all that only they said; unknown ids are reported, not an error."""
         ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
         return await self._open_rooms_or_fail.ingest.delete(ids)
@@ -288,23 +313,36 @@ class AsyncHeliograph(GraphCuration):
 
     # Questions
 
-    async def query(self, question: str, param: QueryParam | None = None) -> Answer:
+    async def query(
+        self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
+    ) -> Answer:
         """Answer a question.
+
+        Args:
+            question: The question.
+            param: How it is to be answered; None means the defaults.
+            progress: Called with the name of each stage as it begins; `QueryEngine` says which there are.
 
         Raises:
             InvalidRequestError: The question or a parameter cannot be served; says which and why.
             ModelError: A model is out of reach or failed; never turned into an answer.
             StoreError: The store failed.
         """
-        return await self._open_rooms_or_fail.query.query(question, param or QueryParam())
+        return await self._open_rooms_or_fail.query.query(question, param or QueryParam(), progress)
 
     async def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
         """Return what was retrieved, as LightRAG's `/query/data` does; raises as `query` does."""
         return await self._open_rooms_or_fail.query.query_data(question, param or QueryParam())
 
-    async def query_stream(self, question: str, param: QueryParam | None = None) -> AnswerStream:
-        """Return what was retrieved at once and the answer piece by piece; raises as `query` does."""
-        return await self._open_rooms_or_fail.query.stream(question, param or QueryParam())
+    async def retrieve(self, question: str, param: QueryParam | None = None) -> Retrieval:
+        """Return what an answer would be made from, typed; raises as `query` does."""
+        return await self._open_rooms_or_fail.query.retrieve(question, param or QueryParam())
+
+    async def query_stream(
+        self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
+    ) -> AnswerStream:
+        """Return what was retrieved at once and the answer piece by piece; takes and raises what `query` does."""
+        return await self._open_rooms_or_fail.query.stream(question, param or QueryParam(), progress)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
         """Return the workspace as if only the documents that match a filter existed, to be read like the store.
@@ -352,6 +390,10 @@ class AsyncHeliograph(GraphCuration):
         """Return the counts of this workspace."""
         return await self.store.get_stats()
 
+    async def lags(self) -> Mapping[str, int]:
+        """Return, per engine that serves a role beside the store with the truth, how many commits it is behind."""
+        return await self.store.get_lags()
+
     def usage(self) -> ChatUsage:
         """Return the calls and tokens that chat models have spent since opening, per purpose."""
         return self._open_rooms_or_fail.meter.usage()
@@ -366,14 +408,17 @@ class AsyncHeliograph(GraphCuration):
         """Compare every projection with what the documents say; with `repair`, put right what can be."""
         return await self._open_rooms_or_fail.maintenance.check(repair=repair, progress=progress)
 
-    async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
+    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
         """Make every projection anew from what the documents say; answers stay the same, before, meanwhile and after.
 
+        With a `role` that another engine serves (`graph`, `vectors`, `cache`), only that engine is filled anew.
+
         Raises:
+            InvalidRequestError: No other engine serves the role.
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreUnavailable: Another process is taking documents in.
         """
-        return await self._open_rooms_or_fail.maintenance.rebuild(progress=progress)
+        return await self._open_rooms_or_fail.maintenance.rebuild(role, progress=progress)
 
     async def backup(self, path: str | Path) -> None:
         """Write the whole workspace, as of one moment, into one new file, while reading and writing go on.

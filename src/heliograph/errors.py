@@ -14,6 +14,7 @@ HeliographError
 │   └── PermissionDenied       the credentials do not allow this, or not in this workspace
 ├── OverloadedError            too much is under way; carries `retry_after_seconds`
 ├── RequestTooLargeError       a request is longer, or nested deeper, than the limits allow
+├── ServiceUnavailable         a Heliograph service is out of reach, or what answers there is none (the client's)
 ├── StoreError
 │   ├── StoreUnavailable       closed, locked, full, read-only, corrupt or out of reach
 │   └── SchemaMismatch         made by a newer version, or with another embedding
@@ -50,6 +51,7 @@ __all__ = [
     "RateLimited",
     "RequestTooLargeError",
     "SchemaMismatch",
+    "ServiceUnavailable",
     "SettingsError",
     "StaleChangesetError",
     "StoreError",
@@ -123,6 +125,10 @@ class OverloadedError(HeliographError):
 
 class RequestTooLargeError(HeliographError):
     """A request is longer, or nested deeper, than the limits allow."""
+
+
+class ServiceUnavailable(HeliographError):  # noqa: N818
+    """A Heliograph service is out of reach, did not answer in time, or what answers is no such service."""
 
 
 class StoreError(HeliographError):

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 
 __all__ = [
+    "SUBJECT_RANKS",
     "chunk_id",
     "content_hash",
     "curation_id",
@@ -25,6 +26,8 @@ __all__ = [
 
 _POSITION_BITS = 20
 _DOCUMENT_BITS = 42
+# Ranks below stand for chunks that are about the thing.
+SUBJECT_RANKS = 1 << (_DOCUMENT_BITS + _POSITION_BITS)
 
 
 # Of hundreds of runs of words per question it is asked whether they name an entity; so this digest is written out.
@@ -96,7 +99,7 @@ def mention_rank(document: str, position: int, *, is_subject: bool) -> int:
 
 def is_subject_rank(rank: int) -> bool:
     """Return whether a rank that `mention_rank` gave stands for a chunk that is about the thing."""
-    return rank >> (_DOCUMENT_BITS + _POSITION_BITS) == 0
+    return rank < SUBJECT_RANKS
 
 
 def moved_rank(rank: int, position: int) -> int:

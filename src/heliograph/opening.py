@@ -91,16 +91,17 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     meter = ChatMeter()
     chat = _open_chat(settings, given, store, meter, stack)
     extractor = given.extractor or _choose_extractor(settings, chat)
-    ingest = IngestPipeline(store, embedding, extractor, chat, settings.ingest)
+    truth = store.truth
+    ingest = IngestPipeline(truth, embedding, extractor, chat, settings.ingest)
     reranker = await _open_reranker(settings, given, stack)
     query = QueryEngine(
         store, embedding, chat, reranker, settings.query, settings.rerank, EvidenceFold.of(settings.ingest)
     )
     sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
     stack.callback(sources.close)
-    maintenance = Maintenance(store, embedding, chat, settings.ingest)
-    curator = Curator(store, ingest.committer)
-    duplicates = DuplicateFinder(store, curator, settings.resolution)
+    maintenance = Maintenance(truth, embedding, chat, settings.ingest)
+    curator = Curator(truth, ingest.committer)
+    duplicates = DuplicateFinder(truth, curator, settings.resolution)
     if settings.resolution.merge_duplicates:
         ingest.call_after_insert(duplicates.merge_new)
     curation = CurationRooms(curator, duplicates, GraphInserter(ingest))
@@ -139,13 +140,15 @@ def _choose_extractor(settings: Settings, chat: ChatModel | None) -> Extractor:
     return ChatExtractor(chat, settings.ingest)
 
 
-def with_store(settings: Settings, data_dir: str | Path | None, workspace: str | None) -> Settings:
-    """Return settings with another folder or workspace, if they are given.
+def with_store(
+    settings: Settings, data_dir: str | Path | None, workspace: str | None, url: str | None = None
+) -> Settings:
+    """Return settings with another folder, workspace or back end, if they are given.
 
     Raises:
         SettingsError: They are not valid.
     """
-    given = {"data_dir": data_dir, "workspace": workspace}
+    given = {"data_dir": data_dir, "workspace": workspace, "url": url}
     changes = {name: value for name, value in given.items() if value is not None}
     if not changes:
         return settings

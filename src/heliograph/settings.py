@@ -8,7 +8,9 @@ look elsewhere.
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,29 +32,50 @@ __all__ = [
     "EmbeddingSettings",
     "IngestSettings",
     "KeySettings",
+    "McpSettings",
+    "MonitoringSettings",
     "QuerySettings",
     "RerankSettings",
     "ResolutionSettings",
     "ServerSettings",
     "Settings",
     "StoreSettings",
+    "hide_password",
     "user_cache_dir",
 ]
+
+_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/?#@:]*):.*(?=@)|(?<=[?&]password=)[^&]*")
+
+
+def hide_password(value: str) -> str:
+    """Return a text with `***` in place of the password, if it is a URL that has one."""
+    return _PASSWORD_IN_URL.sub(lambda found: f"{found[1]}:***" if found[1] is not None else "***", value)
 
 
 class _Room(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        for name, value in super().__repr_args__():
+            yield name, hide_password(value) if isinstance(value, str) else value
 
 
 class StoreSettings(_Room):
     """Where knowledge is kept."""
 
     url: str = Field("sqlite:", description="Back end; the scheme chooses it.")
+    graph_url: str = Field("", description="Another engine for the graph, such as `neo4j://`; empty is `url` itself.")
+    vectors_url: str = Field("", description="Another engine for vectors, such as `qdrant://`; empty is `url` itself.")
+    cache_url: str = Field("", description="Another engine for replies of models, such as `redis://`; empty is `url`.")
+    max_lag: int = Field(
+        10_000, ge=1, description="Commits that another engine may be behind before further ones are refused."
+    )
     data_dir: Path = Field(
         Path("heliograph_data"), description="Folder of the embedded store, one folder a workspace in it."
     )
     workspace: str = Field("default", pattern=r"^[\w][\w.\-]{0,63}$", description="Name of the workspace; a hard wall.")
     write_timeout_seconds: float = Field(30.0, ge=0, description="How long a second writer waits before it is refused.")
+    pool_size: int = Field(8, ge=2, description="Connections to the server of a store, at the most, per process.")
     durability: Literal["full", "normal"] = Field(
         "full", description="`full` survives loss of power, `normal` survives a crash of the process."
     )
@@ -294,6 +317,13 @@ class ServerSettings(_Room):
     login_attempts: int = Field(5, ge=1, description="Failed logins of one address or name within the window.")
     login_window_seconds: float = Field(300.0, gt=0, description="The window.")
     queries_per_minute: int = Field(0, ge=0, description="Questions per minute of one client; 0 is no limit.")
+    trusted_proxies: tuple[str, ...] = Field(
+        (), description="Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least grave of what is logged."
+    )
+    log_format: Literal["text", "json"] = Field("text", description="Lines of text, or one JSON object a line.")
     allowed_origins: tuple[str, ...] = Field((), description="Origins that browsers may ask from (CORS); none at all.")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="Longest body of a request.")
     max_text_bytes: int = Field(52_428_800, ge=1024, description="Longest body of a request that brings texts.")
@@ -301,7 +331,9 @@ class ServerSettings(_Room):
     max_json_depth: int = Field(32, ge=4, le=200, description="Levels of nesting in a JSON body.")
     max_concurrent_queries: int = Field(32, ge=1, description="Questions answered at once by one process.")
     max_waiting_queries: int = Field(256, ge=0, description="Questions that wait for their turn; more are refused.")
-    max_waiting_jobs: int = Field(10_000, ge=1, description="Jobs that wait in one workspace; more are refused.")
+    max_waiting_jobs: int = Field(
+        10_000, ge=1, description="Jobs, or documents, that wait in one workspace; more are refused."
+    )
     max_open_workspaces: int = Field(32, ge=1, description="Workspaces one process keeps open; idle ones are closed.")
     input_dir: Path | None = Field(
         None,
@@ -312,6 +344,45 @@ class ServerSettings(_Room):
         None,
         description="Folder of a built web page of LightRAG to serve below `/webui/`; empty serves only our own.",
     )
+
+
+class McpSettings(_Room):
+    """Tools for agents over the Model Context Protocol: on standard input and output, and in the service."""
+
+    serve: bool = Field(True, description="Whether the service offers them, at `/mcp`.")
+    name_separator: Literal[".", "_", "-"] = Field(
+        ".", description="Stands between the parts of tools' names; `_` is for clients that take no dots."
+    )
+    read_only: bool = Field(False, description="Offer only tools that change nothing, whatever the caller's role.")
+    stateless: bool = Field(
+        False,
+        description="Keep no sessions, so that any process can answer any request; several workers never keep any.",
+    )
+    max_sessions: int = Field(1_000, ge=1, description="Sessions that a process keeps; more are refused.")
+    session_idle_seconds: float = Field(1_800.0, gt=0, description="A session that is not used for so long is ended.")
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="Names by which the service may be addressed, such as `kb.example.org` or `kb.example.org:*`; none "
+        "is any name where credentials are asked for, and else those of this machine.",
+    )
+
+
+class MonitoringSettings(_Room):
+    """What the service tells of itself: thresholds that `/health` compares with, and where traces go."""
+
+    max_query_p99_seconds: float = Field(2.0, gt=0, description="Slowest percent of questions; alert above it.")
+    max_rerank_p99_seconds: float = Field(0.5, gt=0, description="Slowest percent of rerankings; alert above it.")
+    max_index_freshness_seconds: float = Field(
+        3600.0, gt=0, description="How long an accepted document may wait to be processed; alert above it."
+    )
+    window_seconds: float = Field(300.0, gt=0, description="Questions of the last so many seconds count in `/health`.")
+    traces_endpoint: str = Field(
+        "",
+        pattern=r"^(https?://\S+)?$",
+        description="Address that OpenTelemetry traces are sent to, as OTLP over HTTP; empty sends none.",
+    )
+    traces_share: float = Field(1.0, ge=0, le=1, description="Share of requests to trace that no caller traces.")
+    service_name: str = Field("heliograph", min_length=1, description="Name of the service in traces.")
 
 
 class Settings(BaseSettings):
@@ -334,6 +405,8 @@ class Settings(BaseSettings):
     resolution: ResolutionSettings = ResolutionSettings()  # pyright: ignore[reportCallIssue]
     query: QuerySettings = QuerySettings()  # pyright: ignore[reportCallIssue]
     server: ServerSettings = ServerSettings()  # pyright: ignore[reportCallIssue]
+    monitoring: MonitoringSettings = MonitoringSettings()  # pyright: ignore[reportCallIssue]
+    mcp: McpSettings = McpSettings()  # pyright: ignore[reportCallIssue]
 
     @classmethod
     def settings_customise_sources(  # noqa: D102 (an override)

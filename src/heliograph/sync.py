@@ -148,7 +148,7 @@ class Heliograph(SyncGraphCuration):
 
     def insert(
         self,
-        documents: str | NewDocument | Sequence[str | NewDocument],
+        documents: str | NewDocument | Iterable[str | NewDocument],
         *,
         sources: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
@@ -162,6 +162,22 @@ class Heliograph(SyncGraphCuration):
                 documents, sources=sources, ids=ids, metadata=metadata, track_id=track_id, progress=progress
             )
         )
+
+    def enqueue(
+        self, documents: str | NewDocument | Iterable[str | NewDocument], *, track_id: str | None = None
+    ) -> IngestReport:
+        """See `AsyncHeliograph.enqueue`."""
+        return self._run(self._engine.enqueue(documents, track_id=track_id))
+
+    def enqueue_files(
+        self,
+        files: Mapping[str, Path | str],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        track_id: str | None = None,
+    ) -> IngestReport:
+        """See `AsyncHeliograph.enqueue_files`."""
+        return self._run(self._engine.enqueue_files(files, metadata=metadata, track_id=track_id))
 
     def insert_files(
         self,
@@ -226,7 +242,11 @@ class Heliograph(SyncGraphCuration):
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._engine.cancel)
 
-    def delete(self, document_ids: str | Sequence[str]) -> DeleteReport:
+    def abandon(self, reason: str) -> int:
+        """See `AsyncHeliograph.abandon`."""
+        return self._run(self._engine.abandon(reason))
+
+    def delete(self, document_ids: str | Iterable[str]) -> DeleteReport:
         """See `AsyncHeliograph.delete`."""
         return self._run(self._engine.delete(document_ids))
 
@@ -255,17 +275,25 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.chunks`."""
         return self._run(self._engine.chunks(document_id))
 
-    def query(self, question: str, param: QueryParam | None = None) -> Answer:
-        """See `AsyncHeliograph.query`."""
-        return self._run(self._engine.query(question, param))
+    def query(
+        self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
+    ) -> Answer:
+        """See `AsyncHeliograph.query`; `progress` is called in the engine's thread."""
+        return self._run(self._engine.query(question, param, progress=progress))
 
     def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
         """See `AsyncHeliograph.query_data`."""
         return self._run(self._engine.query_data(question, param))
 
-    def query_stream(self, question: str, param: QueryParam | None = None) -> SyncAnswerStream:
-        """See `AsyncHeliograph.query_stream`."""
-        stream = self._run(self._engine.query_stream(question, param))
+    def retrieve(self, question: str, param: QueryParam | None = None) -> Retrieval:
+        """See `AsyncHeliograph.retrieve`."""
+        return self._run(self._engine.retrieve(question, param))
+
+    def query_stream(
+        self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
+    ) -> SyncAnswerStream:
+        """See `AsyncHeliograph.query_stream`; `progress` is called in the engine's thread."""
+        stream = self._run(self._engine.query_stream(question, param, progress=progress))
         return SyncAnswerStream(stream.retrieval, self._pull(aiter(stream)))
 
     def _pull(self, pieces: AsyncIterator[T]) -> Iterator[T]:
@@ -304,9 +332,9 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.check`."""
         return self._run(self._engine.check(repair=repair, progress=progress))
 
-    def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
+    def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
         """See `AsyncHeliograph.rebuild`."""
-        return self._run(self._engine.rebuild(progress=progress))
+        return self._run(self._engine.rebuild(role, progress=progress))
 
     def backup(self, path: str | Path) -> None:
         """See `AsyncHeliograph.backup`."""
@@ -331,6 +359,10 @@ class Heliograph(SyncGraphCuration):
     def stats(self) -> Stats:
         """See `AsyncHeliograph.stats`."""
         return self._run(self._engine.stats())
+
+    def lags(self) -> Mapping[str, int]:
+        """See `AsyncHeliograph.lags`."""
+        return self._run(self._engine.lags())
 
     def usage(self) -> ChatUsage:
         """See `AsyncHeliograph.usage`."""

@@ -22,8 +22,9 @@ def _blocks(path: Path, language: str) -> list[str]:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_python_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
     for block in _blocks(path, "python"):
-        exec(compile(block, str(path), "exec"), {"__name__": "__main__"})
+        exec(compile(block, str(path), "exec"), names)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -17,6 +17,7 @@ from heliograph.chat.wrapper import WrapperChatModel
 from heliograph.errors import StoreError
 from heliograph.ids import content_hash
 from heliograph.models import utc_now
+from heliograph.observing import tell_lookup
 from heliograph.stores.base import CachedReply, ReplyCache
 
 __all__ = ["CachedChatModel"]
@@ -105,6 +106,7 @@ class CachedChatModel(WrapperChatModel):
 
     async def _fetch(self, key: str, request: ChatRequest) -> ChatReply:
         kept = None if request.fresh else await self._recall(key)
+        tell_lookup("replies", is_hit=kept is not None)
         if kept is not None:
             return kept
         reply = await self.inner.complete(request)

@@ -17,6 +17,7 @@ from heliograph.chat.usage import estimate_usage
 from heliograph.chat.wrapper import WrapperChatModel, open_stream
 from heliograph.errors import ModelError
 from heliograph.models import Usage
+from heliograph.observing import ModelCalls, tell_model_calls
 
 __all__ = ["CallCount", "ChatMeter", "ChatUsage", "MeteredChatModel"]
 
@@ -54,6 +55,7 @@ class ChatMeter:
     def count(self, purpose: Purpose, counted: CallCount) -> None:
         """Add to the counts of a purpose."""
         self._counts[purpose] += counted
+        tell_model_calls(ModelCalls("chat", purpose.value, counted.calls, counted.failures, counted.usage))
 
     def usage(self) -> ChatUsage:
         """Return the counts so far; later calls do not change it."""

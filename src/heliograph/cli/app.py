@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from heliograph._version import __version__
+from heliograph.cli.analysis import assert_, benchmark, compare, inspect, visualize
 from heliograph.cli.curation import (
     create,
     curations,
@@ -29,12 +30,14 @@ from heliograph.cli.edge import CommandGroup
 from heliograph.cli.eval import eval_
 from heliograph.cli.graph import entities, entity, neighbours, paths, relation
 from heliograph.cli.interrupt import Interrupts
+from heliograph.cli.mcp import mcp
 from heliograph.cli.output import Output, discard_stdout
 from heliograph.cli.query import query
+from heliograph.cli.serve import hash_password, make_key, serve
 from heliograph.cli.session import Session
 from heliograph.cli.state import doctor, settings, stats
-from heliograph.cli.transfer import export, import_
-from heliograph.cli.upkeep import backup, batches, check, clear, rebuild, reembed, restore, vacuum
+from heliograph.cli.transfer import export, import_, migrate
+from heliograph.cli.upkeep import backup, batches, check, clear, forget_store, rebuild, reembed, restore, vacuum
 from heliograph.cli.watch import watch
 
 __all__ = ["app", "main"]
@@ -42,9 +45,11 @@ __all__ = ["app", "main"]
 _GROUPS: Mapping[str, tuple[Callable[..., None], ...]] = {
     "Documents": (index, watch, documents, document, delete, retry, resume, batches),
     "Questions": (query, demo, eval_),
+    "Analysis": (inspect, compare, visualize, benchmark, assert_),
     "Graph": (entities, entity, relation, neighbours, paths, history, duplicates),
     "Curation": (create, edit, rename, merge, split, hide, undo, curations, insert_graph),
-    "Upkeep": (check, rebuild, backup, restore, export, import_, reembed, vacuum, clear),
+    "Upkeep": (check, rebuild, backup, restore, export, import_, migrate, reembed, vacuum, clear, forget_store),
+    "Service": (serve, mcp, hash_password, make_key),
     "This installation": (stats, settings, doctor),
 }
 

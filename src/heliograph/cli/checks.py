@@ -30,6 +30,7 @@ from heliograph.cli.tables import byte_size
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
+from heliograph.maintenance.followers import find_leftovers
 from heliograph.models import DocumentStatus, Stats
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings
@@ -95,6 +96,8 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
     checks.append(await _guarded("Chinese words", _check_chinese))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
+    if info is not None and not workspace_is_missing(settings.store):
+        checks.append(await _guarded("other engines", lambda: _check_followers(settings.store, info)))
     checks.append(await _guarded("chat model", lambda: _check_chat(settings.chat)))
     checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank)))
     return checks
@@ -202,6 +205,22 @@ async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> C
             await store.close()
 
     return await _guarded("store", check)
+
+
+async def _check_followers(settings: StoreSettings, info: EmbeddingInfo) -> Check:
+    store = await open_store(settings, info)
+    try:
+        lags, leftovers = await store.get_lags(), await find_leftovers(store)
+    finally:
+        await store.close()
+    said = [f"{name} is up to date" if not lag else f"{name} is {lag:,} commits behind" for name, lag in lags.items()]
+    said += [
+        f"{name} follows the workspace but no setting names it, and {lag:,} commits are kept for it: name it again, or "
+        f"run 'heliograph forget-store {name}'"
+        for name, lag in leftovers.items()
+    ]
+    is_sound = not any(lags.values()) and not leftovers
+    return Check("other engines", State.OK if is_sound else State.WARN, "; ".join(said) or "none")
 
 
 def _judge_stats(stats: Stats, said: str) -> Check:

@@ -31,6 +31,7 @@ from heliograph.evaluation.plot import to_svg
 from heliograph.evaluation.reports import ragas_lines, read_run, to_json, to_markdown
 from heliograph.evaluation.run_diff import diff_runs, diff_to_markdown
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
+from heliograph.ingest.extraction.base import Extractor
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
 
@@ -71,6 +72,9 @@ def eval_(
         int | None, typer.Option(min=1, help="Leave out sets with more passages.", show_default=False)
     ] = None,
     split: Annotated[str, typer.Option(help="Which questions, where a set tells them apart.")] = "",
+    extractions: Annotated[
+        str, typer.Option(metavar="FILE", help="File of each set to take extractions from.", show_default=False)
+    ] = "",
     answers: Annotated[bool, typer.Option("--answers/--no-answers", help="Ask for answers too.")] = True,
     index_dir: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the indexes.")] = _DEFAULT_FOLDER,
     reuse_index: Annotated[
@@ -106,7 +110,7 @@ def eval_(
         keeps_stale=reuse_index,
     )
     settings = session.load_settings(**_parse_settings(setting or []))
-    sets = _read_sets(session.output, paths, split, max_passages)
+    sets = _read_sets(session.output, paths, (split, extractions), max_passages)
     run = _evaluate(session, sets, settings, plan)
     _write(run, {output: to_json, markdown: to_markdown, plot: to_svg})
     if ragas is not None:
@@ -114,9 +118,9 @@ def eval_(
     _show(session.output, run)
 
 
-def make_async_engine(settings: Settings, embedding: EmbeddingModel) -> AsyncHeliograph:
-    """Return an engine for these settings on this model, not yet open."""
-    return AsyncHeliograph(settings=settings, embedding=embedding)
+def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
+    """Return an engine for these settings on this model, with this extractor if there is one, not yet open."""
+    return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
 
 
 def open_embedding(settings: Settings) -> EmbeddingModel | None:  # noqa: ARG001
@@ -140,12 +144,14 @@ def _evaluate(
         )
 
 
-def _read_sets(output: Output, paths: Sequence[str], split: str, max_passages: int | None) -> list[EvaluationSet]:
+def _read_sets(
+    output: Output, paths: Sequence[str], choice: tuple[str, str], max_passages: int | None
+) -> list[EvaluationSet]:
     sets: list[EvaluationSet] = []
     for path in paths:
         found = find_sets(Path(path))
         for folder in found:
-            read = read_set(folder, split)
+            read = read_set(folder, *choice)
             if max_passages is not None and len(read.passages) > max_passages:
                 output.note(f"{read.name} is left out: it has {len(read.passages):,} passages")
             else:

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 __all__ = ["to_plain"]
 
@@ -17,7 +17,8 @@ __all__ = ["to_plain"]
 def to_plain(value: object) -> Any:
     """Return a value as `json.dumps` takes it.
 
-    Dataclasses become objects, enumerations their value, times ISO 8601, paths and errors text; secrets stay masked.
+    Dataclasses and tables of settings become objects, enumerations their value, times ISO 8601, paths and errors text;
+    secrets stay masked.
     """
     if isinstance(value, Enum):
         return value.value
@@ -27,6 +28,8 @@ def to_plain(value: object) -> Any:
         return value.isoformat()
     if isinstance(value, Exception | Path | SecretStr):
         return str(value)
+    if isinstance(value, BaseModel):
+        return {name: to_plain(getattr(value, name)) for name in type(value).model_fields}
     if is_dataclass(value):
         return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 
@@ -16,8 +16,8 @@ from heliograph.settings import StoreSettings
 __all__ = ["render_checks", "render_settings", "render_stats"]
 
 
-def render_stats(stats: Stats, store: StoreSettings) -> RenderableType:
-    """Return the counts of a workspace."""
+def render_stats(stats: Stats, store: StoreSettings, lags: Mapping[str, int] | None = None) -> RenderableType:
+    """Return the counts of a workspace, and how many commits other engines are behind."""
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [
@@ -30,6 +30,7 @@ def render_stats(stats: Stats, store: StoreSettings) -> RenderableType:
         ("data version", f"{stats.data_version:,}"),
         ("on disk", byte_size(stats.bytes_on_disk)),
     ]
+    rows += [(name, f"{lag:,} commits behind" if lag else "up to date") for name, lag in (lags or {}).items()]
     return fields_table(rows)
 
 

@@ -1,4 +1,4 @@
-"""What an import looks like on a terminal."""
+"""What an import and a migration look like on a terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from rich.text import Text
 from heliograph.cli.flow import FlowText, one_line
 from heliograph.cli.tables import fields_table, make_table
 from heliograph.maintenance.importing.report import ImportKind, ImportReport
+from heliograph.maintenance.migration.report import MigrationReport
 
-__all__ = ["render_import"]
+__all__ = ["render_import", "render_migration"]
 
 _EXAMPLE_CELLS = 60
 _SHOWN = 3
@@ -29,6 +30,7 @@ def render_import(report: ImportReport) -> RenderableType:
         rows.append(("its graph", said))
     else:
         rows.append(("curations", f"{report.curations:,} added"))
+        rows.append(("kept replies", f"{report.replies:,} added"))
     fields = fields_table(rows)
     if not report.notes:
         return fields
@@ -39,3 +41,17 @@ def render_import(report: ImportReport) -> RenderableType:
         examples = "\n".join(one_line(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN])
         table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), FlowText(examples))
     return Group(fields, Text(), table)
+
+
+def render_migration(report: MigrationReport) -> RenderableType:
+    """Return what both stores now hold alike, and what follows the target."""
+    table = make_table()
+    for name in ("what", "count", "checksum"):
+        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    for item in report.kinds:
+        table.add_row(item.kind, f"{item.count:,}", item.checksum)
+    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
+    if report.remade_texts:
+        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
+    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
+    return Group(table, Text("\n".join(lines)))

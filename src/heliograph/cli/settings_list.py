@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from heliograph.cli.plain import to_plain
-from heliograph.settings import Settings
+from heliograph.settings import Settings, hide_password
 
 __all__ = ["SettingRow", "SettingValue", "list_settings", "list_values", "settings_markdown"]
 
@@ -100,9 +100,13 @@ def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingVa
     """
     origins = Settings.find_origins() | dict.fromkeys(given, "command line")
     return [
-        SettingValue(row, to_plain(getattr(getattr(settings, row.room), row.name)), origins.get(row.path, "default"))
+        SettingValue(row, _shown(getattr(getattr(settings, row.room), row.name)), origins.get(row.path, "default"))
         for row in list_settings()
     ]
+
+
+def _shown(value: object) -> Any:
+    return hide_password(value) if isinstance(value, str) else to_plain(value)
 
 
 def settings_markdown() -> str:
@@ -149,6 +153,9 @@ def _type(annotation: Any) -> str:
     if annotation in _TYPES:
         return _TYPES[annotation]
     if get_origin(annotation) is tuple:
+        item = arguments[0]
+        if isinstance(item, type) and issubclass(item, BaseModel):
+            return "list of tables with " + ", ".join(f"`{name}`" for name in item.model_fields)
         return "list of texts"
     kinds = [item for item in arguments if item is not type(None)]
     if all(isinstance(item, str) for item in kinds):
@@ -158,7 +165,7 @@ def _type(annotation: Any) -> str:
 
 def _default(value: Any) -> str:
     plain = to_plain(value)
-    if plain is None or plain == "":
+    if plain is None or plain in ("", []):
         return "empty"
     if isinstance(plain, bool):
         plain = str(plain).lower()

@@ -21,11 +21,11 @@ def stats(ctx: typer.Context) -> None:
     """Count what the workspace holds."""
     session = current_session(ctx)
     with session.engine() as engine:
-        found = engine.stats()
+        found, lags = engine.stats(), engine.lags()
     if session.output.is_json:
-        session.output.json(to_plain(found))
+        session.output.json(to_plain(found) | {"lags": dict(lags)})
     else:
-        session.output.show(render_stats(found, session.settings.store))
+        session.output.show(render_stats(found, session.settings.store, lags))
 
 
 def settings(

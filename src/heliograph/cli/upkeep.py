@@ -1,9 +1,10 @@
-"""The commands that look after a workspace: check, rebuild, backup, restore, vacuum, clear, reembed, batches."""
+"""The commands that look after a workspace: checks and rebuilding, backups, room, other embeddings and engines."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,12 +15,21 @@ from heliograph.cli.plain import to_plain
 from heliograph.cli.render_upkeep import render_batches, render_check
 from heliograph.cli.session import Session, current_session
 from heliograph.embedding.registry import build_embedding_model
+from heliograph.maintenance.followers import forget_follower
 from heliograph.maintenance.problems import CheckReport
 from heliograph.maintenance.reembed import ReembedReport
 from heliograph.maintenance.workspace import reembed_workspace, restore_workspace
 from heliograph.settings import Settings
 
-__all__ = ["backup", "batches", "check", "clear", "rebuild", "reembed", "restore", "vacuum"]
+__all__ = ["backup", "batches", "check", "clear", "forget_store", "rebuild", "reembed", "restore", "vacuum"]
+
+
+class Role(StrEnum):
+    """What another engine may serve."""
+
+    GRAPH = "graph"
+    VECTORS = "vectors"
+    CACHE = "cache"
 
 
 def check(
@@ -33,12 +43,31 @@ def check(
     _show_check(session, report)
 
 
-def rebuild(ctx: typer.Context) -> None:
+def rebuild(
+    ctx: typer.Context,
+    role: Annotated[
+        Role | None,
+        typer.Option("--role", help="Fill only the engine that serves this role anew; a cache is emptied."),
+    ] = None,
+) -> None:
     """Make entities, relations, vectors and full text anew from what the documents say; answers stay the same."""
     session = current_session(ctx)
     with session.engine() as engine, session.output.counting("looking") as progress:
-        report = engine.rebuild(progress=progress)
+        report = engine.rebuild(role.value if role else None, progress=progress)
     _show_check(session, report)
+
+
+def forget_store(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The engine, as 'heliograph doctor' calls it.")],
+) -> None:
+    """Keep nothing more for an engine that no setting names any more."""
+    session = current_session(ctx)
+    asyncio.run(forget_follower(session.settings.store, name))
+    if session.output.is_json:
+        session.output.json({"forgotten": name})
+    else:
+        session.output.note(f"{name} is forgotten; if a setting names it again, it is filled anew")
 
 
 def backup(

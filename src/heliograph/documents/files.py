@@ -16,7 +16,7 @@ from heliograph.documents.patterns import matches_any
 from heliograph.documents.registry import known_suffixes
 from heliograph.errors import IngestError
 
-__all__ = ["FileFilter", "find_files"]
+__all__ = ["FileFilter", "find_files", "find_path_error"]
 
 _log = logging.getLogger(__name__)
 
@@ -62,13 +62,20 @@ def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None
         if not os.fspath(given):
             raise IngestError("a path is empty; give '.' for the working directory")
         path = Path(given)
-        try:
-            path.stat()
-        except (OSError, ValueError) as error:
-            raise IngestError(f"there is no file or folder {str(path)!r} ({error}); check the path") from error
+        if error := find_path_error(path):
+            raise error
         for file in _walk(path, files or FileFilter()) if path.is_dir() else (path,):
             found.setdefault(os.path.realpath(file), file)
     return list(found.values())
+
+
+def find_path_error(path: str | os.PathLike[str]) -> IngestError | None:
+    """Return why a path leads to nothing; None if there is something."""
+    try:
+        Path(path).stat()
+    except (OSError, ValueError) as error:
+        return IngestError(f"there is no file or folder {os.fspath(path)!r} ({error}); check the path")
+    return None
 
 
 def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from heliograph.documents.addresses import Resolver, resolve
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.fetching import fetch, is_url
-from heliograph.documents.files import FileFilter, find_files
+from heliograph.documents.files import FileFilter, find_files, find_path_error
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.settings import DocumentSettings
 
@@ -50,20 +50,27 @@ class SourceReader:
 def find_sources(sources: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[str]:
     """Return the files and URLs that these lead to, in order and without repeats; folders are walked.
 
+    One of several that does not exist is returned as it is: its reader says so, and the others go on.
+
     Args:
         sources: Files, folders and URLs.
         files: Which files are taken from folders.
 
     Raises:
-        IngestError: A path does not exist.
+        IngestError: None of them exists, or a path is empty.
     """
     given = list(sources)
+    missing = {
+        source: error for source in given if not is_url(os.fspath(source)) and (error := find_path_error(source))
+    }
+    if missing and all(source in missing for source in given):
+        raise next(iter(missing.values()))
     found: dict[str, None] = {}
     paths: list[str | os.PathLike[str]] = []
     for source in given:
-        if isinstance(source, str) and is_url(source):
+        if is_url(os.fspath(source)) or source in missing:
             found.update(dict.fromkeys(map(str, find_files(paths, files))))
-            found[source] = None
+            found[os.fspath(source)] = None
             paths = []
         else:
             paths.append(source)

@@ -10,6 +10,7 @@ from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.errors import ModelError
 from heliograph.models import Usage
+from heliograph.observing import ModelCalls, tell_model_calls
 
 __all__ = ["EmbeddingCount", "EmbeddingMeter"]
 
@@ -55,11 +56,15 @@ class EmbeddingMeter(WrapperEmbeddingModel):
         """Return the inner model's vectors."""
         if not texts:
             return await self.inner.embed(texts, kind)
-        self._counts[kind] += EmbeddingCount(calls=1)
+        self._count(kind, EmbeddingCount(calls=1))
         try:
             embeddings = await self.inner.embed(texts, kind)
         except ModelError:
-            self._counts[kind] += EmbeddingCount(failures=1)
+            self._count(kind, EmbeddingCount(failures=1))
             raise
-        self._counts[kind] += EmbeddingCount(texts=len(texts), usage=embeddings.usage)
+        self._count(kind, EmbeddingCount(texts=len(texts), usage=embeddings.usage))
         return embeddings
+
+    def _count(self, kind: EmbeddingKind, counted: EmbeddingCount) -> None:
+        self._counts[kind] += counted
+        tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.models import Usage
+from heliograph.observing import tell_lookup
 
 __all__ = ["QueryCachedEmbeddingModel"]
 
@@ -41,6 +42,8 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
             return await self.inner.embed(texts, kind)
         found = {text: self._vectors[text] for text in texts if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in found]
+        for text in dict.fromkeys(texts):
+            tell_lookup("query_embeddings", is_hit=text in found)
         usage = Usage()
         if missing:
             embeddings = await self.inner.embed(missing, kind)

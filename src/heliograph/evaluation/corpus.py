@@ -49,6 +49,12 @@ class _Spans:
                 found.append(self.ids[place])
         return found
 
+    def touching(self, start: int, end: int) -> list[tuple[str, bool]]:
+        spans = zip(self.ids, self.starts, self.ends, strict=True)
+        return [
+            (id_, start <= first and last <= end) for id_, first, last in spans if min(end, last) > max(start, first)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusMap:
@@ -61,6 +67,14 @@ class CorpusMap:
 
     documents: tuple[NewDocument, ...]
     spans: Mapping[str, _Spans]
+
+    def passages_in(self, chunk: ChunkSpan) -> list[tuple[str, bool]]:
+        """Return the passages that a chunk holds any character of, in order, and whether it holds them whole.
+
+        A chunk of an unknown source holds none.
+        """
+        spans = self.spans.get(chunk.source)
+        return spans.touching(chunk.start, chunk.end) if spans else []
 
     def places(self, chunks: Iterable[ChunkSpan]) -> list[tuple[str, ...]]:
         """Return, per chunk that brings a passage which none before it brought, those passages; order is kept.

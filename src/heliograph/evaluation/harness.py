@@ -14,18 +14,21 @@ from heliograph.embedding.registry import build_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.corpus import CorpusMap, map_corpus
+from heliograph.evaluation.given_extractions import GivenExtractor
 from heliograph.evaluation.index import IndexPlan, ensure_index, plan_index
 from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo, RunReport, SetReport
 from heliograph.evaluation.running import run_questions
 from heliograph.evaluation.sets import EvaluationSet
 from heliograph.evaluation.summary import compare
+from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.progress import Progress
 from heliograph.models import utc_now
 from heliograph.settings import Settings
 
 __all__ = ["EvaluationPlan", "Watcher", "evaluate"]
 
-EngineOpener = Callable[[Settings, EmbeddingModel], AbstractAsyncContextManager[AsyncHeliograph]]
+# Takes settings, the embedding model, and an extractor that stands in for that of the settings, or None.
+EngineOpener = Callable[[Settings, EmbeddingModel, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,11 @@ async def evaluate(
     meter = EmbeddingMeter(model)
     open_with = open_engine or _open_engine
     try:
-        harness = _Harness(settings, plan, meter, lambda chosen: open_with(chosen, meter), watcher or Watcher())
+        harness = _Harness(
+            *(settings, plan, meter),
+            lambda chosen, extractor: open_with(chosen, meter, extractor),
+            watcher or Watcher(),
+        )
         reports = [await harness.evaluate_set(item) for item in sets]
     finally:
         if embedding is None:
@@ -110,8 +117,8 @@ async def evaluate(
     return EvaluationRun(utc_now(), __version__, model.info.name, settings.chat.model, tuple(reports))
 
 
-def _open_engine(settings: Settings, embedding: EmbeddingModel) -> AsyncHeliograph:
-    return AsyncHeliograph(settings=settings, embedding=embedding)
+def _open_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
+    return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +126,28 @@ class _Harness:
     settings: Settings
     plan: EvaluationPlan
     embedding: EmbeddingMeter
-    open_engine: Callable[[Settings], AbstractAsyncContextManager[AsyncHeliograph]]
+    open_engine: Callable[[Settings, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
     watcher: Watcher
 
     async def evaluate_set(self, given: EvaluationSet) -> SetReport:
         chosen = replace(given, questions=given.questions[: self.plan.most_questions])
         self.watcher.on_set(chosen.name, len(chosen.passages), len(chosen.questions))
         corpus = map_corpus(chosen, self.plan.join)
-        index = plan_index(chosen.name, corpus, self.settings, self.embedding.info, self.plan.folder)
-        info = await self._index(index, corpus)
+        extractor = None if chosen.extractions is None else GivenExtractor(corpus, chosen.extractions)
+        index = plan_index(
+            *(chosen.name, corpus, self.settings, self.embedding.info, self.plan.folder),
+            extractor.name if extractor else "",
+        )
+        info = await self._index(index, corpus, extractor)
         runs = await self._ask(chosen, corpus, index)
         comparisons = tuple(compare(runs[0], other) for other in runs[1:])
         return SetReport(chosen.name, len(chosen.passages), self.plan.join, info, tuple(runs), comparisons)
 
-    async def _index(self, index: IndexPlan, corpus: CorpusMap) -> IndexInfo:
+    async def _index(self, index: IndexPlan, corpus: CorpusMap, extractor: Extractor | None) -> IndexInfo:
         info = await ensure_index(
             index,
             corpus,
-            self.open_engine,
+            lambda settings: self.open_engine(settings, extractor),
             keeps_stale=self.plan.keeps_stale,
             progress=self.watcher.on_progress,
         )
@@ -145,7 +156,7 @@ class _Harness:
 
     async def _ask(self, chosen: EvaluationSet, corpus: CorpusMap, index: IndexPlan) -> list[RunReport]:
         runs: list[RunReport] = []
-        async with self.open_engine(index.settings) as engine:
+        async with self.open_engine(index.settings, None) as engine:
             for configuration in self.plan.configurations:
                 report = await run_questions(
                     engine,

@@ -8,14 +8,14 @@ judgements in `qrels/<split>.tsv`). What cannot be read is an `InvalidRequestErr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from heliograph.errors import InvalidRequestError, NotFoundError
 
-__all__ = ["EvaluationSet", "Passage", "Question", "find_sets", "read_set"]
+__all__ = ["EvaluationSet", "GivenExtraction", "Passage", "Question", "find_sets", "read_set"]
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 # BEIR measures on test; sets that have no such split are for development.
@@ -52,6 +52,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenExtraction:
+    """What was read in one passage.
+
+    Attributes:
+        entities: Names.
+        triples: Source, predicate and target of each relation.
+    """
+
+    entities: tuple[str, ...] = ()
+    triples: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EvaluationSet:
     """A corpus and questions about it.
 
@@ -59,11 +72,14 @@ class EvaluationSet:
         name: Name of its folder.
         passages: At least one; ids are unique.
         questions: At least one; ids are unique, and every gold id is that of a passage.
+        extractions: Per id of a passage what was read in it, to be used in place of an extractor; None if there is no
+            such file, or it is not asked for.
     """
 
     name: str
     passages: tuple[Passage, ...]
     questions: tuple[Question, ...]
+    extractions: Mapping[str, GivenExtraction] | None = field(default=None, repr=False)
 
 
 def find_sets(folder: Path) -> list[Path]:
@@ -83,13 +99,14 @@ def find_sets(folder: Path) -> list[Path]:
     return found
 
 
-def read_set(folder: Path, split: str = "") -> EvaluationSet:
+def read_set(folder: Path, split: str = "", extractions: str = "") -> EvaluationSet:
     """Read a set.
 
     Args:
         folder: Holds `corpus.jsonl` and `queries.jsonl`.
         split: Which judgements of a BEIR set to use; empty means test, else dev, else train, else the only ones. Of
             a plain set, only questions whose `split` is this, if given.
+        extractions: Name of a file in the folder with what was read in each passage; empty if an extractor shall read.
 
     Raises:
         InvalidRequestError: A file is missing or says something that cannot be used; names it and the line.
@@ -101,7 +118,34 @@ def read_set(folder: Path, split: str = "") -> EvaluationSet:
     _check_unique([passage.id for passage in passages], folder / CORPUS)
     _check_unique([question.id for question in questions], folder / QUERIES)
     _check_gold(folder, passages, questions)
-    return EvaluationSet(folder.resolve().name, passages, tuple(questions))
+    given = _read_extractions(folder / extractions, {item.id for item in passages}) if extractions else None
+    return EvaluationSet(folder.resolve().name, passages, tuple(questions), given)
+
+
+def _read_extractions(path: Path, known: Set[str]) -> dict[str, GivenExtraction]:
+    given: dict[str, GivenExtraction] = {}
+    for where, row in _rows(path):
+        id_ = _string(row, "id", where)
+        if id_ not in known:
+            raise InvalidRequestError(f"{where} is about the passage {id_!r}, which {CORPUS} does not have")
+        given[id_] = GivenExtraction(_strings(row, "entities", where), _triples(row, where))
+    return given
+
+
+def _triples(row: _Row, where: str) -> tuple[tuple[str, str, str], ...]:
+    value = row.get("triples", [])
+    if isinstance(value, list):
+        triples = [_triple(item) for item in cast("list[Any]", value)]
+        if None not in triples:
+            return tuple(triple for triple in triples if triple is not None)
+    raise InvalidRequestError(f"{where}: 'triples' is {str(value)[:80]!r}; give a list of [source, predicate, target]")
+
+
+def _triple(item: Any) -> tuple[str, str, str] | None:
+    if not isinstance(item, list) or not all(isinstance(part, str) for part in cast("list[Any]", item)):
+        return None
+    parts = cast("list[str]", item)
+    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
 
 
 def _plain_questions(folder: Path, split: str) -> list[Question]:

@@ -13,7 +13,7 @@ __all__ = ["new_documents"]
 
 
 def new_documents(
-    documents: str | NewDocument | Sequence[str | NewDocument],
+    documents: str | NewDocument | Iterable[str | NewDocument],
     sources: Sequence[str] | None = None,
     ids: Sequence[str] | None = None,
     metadata: Sequence[Mapping[str, Any]] | None = None,

@@ -15,6 +15,7 @@ from heliograph.errors import ConflictError, StaleChangesetError
 from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo
 from heliograph.ingest.drafting import Drafter
 from heliograph.models import Document, DocumentStatus, Usage
+from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset
 
@@ -92,7 +93,8 @@ class Committer:
         if isinstance(change, DocumentChange) and change.is_removal:
             await self._check_basis(change)
         async with applying:
-            await self._apply(draft.changeset)
+            with stage("ingest.commit"):
+                await self._apply(draft.changeset)
         return Commit(draft.added_entities, draft.added_relations, memo.usage)
 
     async def _check_basis(self, change: DocumentChange) -> None:

@@ -188,7 +188,7 @@ class Curator:
             return await self._commit(scene, _new(CurationKind.DELETE_ENTITY, (entity.name,), (entity.id,), author))
 
     async def create_relation(
-        self, name: str, other: str, keywords: Sequence[str], description: str, weight: float, author: str
+        self, name: str, other: str, keywords: str | Sequence[str], description: str, weight: float, author: str
     ) -> Curation:
         """Record a relation that stays, and its ends with it, without any document.
 
@@ -204,7 +204,7 @@ class Curator:
         self,
         name: str,
         other: str,
-        keywords: Sequence[str] | None,
+        keywords: str | Sequence[str] | None,
         description: str | None,
         weight: float | None,
         author: str,
@@ -373,7 +373,7 @@ def _text(text: str) -> str:
     return clean_text(text).strip()
 
 
-def _keywords(keywords: Sequence[str]) -> tuple[str, ...]:
+def _keywords(keywords: str | Sequence[str]) -> tuple[str, ...]:
     given = (keywords,) if isinstance(keywords, str) else keywords
     return tuple(clean for keyword in given if (clean := _text(keyword)))
 

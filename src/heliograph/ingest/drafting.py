@@ -28,6 +28,7 @@ from heliograph.ingest.resolving import Resolver
 from heliograph.ingest.summary import FRAGMENT_SEPARATOR, DescriptionSummarizer, Summary, join_fragments
 from heliograph.ingest.tasks import gather_or_cancel
 from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence
+from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.text.mention_ids import end_ids
@@ -245,7 +246,8 @@ class Drafter:
         """Embed all texts in one call, but those that are known."""
         unknown = list({text: None for part in texts.values() for text in part.values() if text not in memo.vectors})
         if unknown:
-            vectors = (await self._embedding.embed(unknown, "document")).vectors
+            with stage("ingest.embed", texts=len(unknown)):
+                vectors = (await self._embedding.embed(unknown, "document")).vectors
             if vectors.shape != (len(unknown), self._embedding.info.dimension):
                 raise BadModelReply(
                     f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "

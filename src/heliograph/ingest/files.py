@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,10 @@ from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.progress import Progress, ProgressCallback
 from heliograph.models import Usage
+from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 
-__all__ = ["ReadSource", "insert_files"]
+__all__ = ["ReadSource", "enqueue_files", "insert_files"]
 
 _GROUP_CHARACTERS = 32_000_000
 _GROUP_FILES = 1_000
@@ -34,6 +35,7 @@ _GROUP_SECONDS = 3.0
 
 # Gives what a path or URL says; raises IngestError or MissingDependencyError.
 ReadSource = Callable[[str], LoadedDocument]
+_Take = Callable[[list[NewDocument], str, ProgressCallback | None], Awaitable[IngestReport]]
 
 
 async def insert_files(
@@ -60,7 +62,44 @@ async def insert_files(
     Returns:
         One result per source, in order; raises as `IngestPipeline.insert`.
     """
+
+    async def insert(documents: list[NewDocument], batch: str, watch: ProgressCallback | None) -> IngestReport:
+        return await pipeline.insert(documents, track_id=batch, progress=watch)
+
     batch = track_id or new_track_id("index")
+    return await _take_in(insert, records, sources, read, progress, metadata, batch)
+
+
+async def enqueue_files(
+    pipeline: IngestPipeline,
+    records: RecordsStore,
+    sources: Sequence[str],
+    read: ReadSource,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    track_id: str | None = None,
+) -> IngestReport:
+    """Read files or URLs and store them as pending; arguments and results are those of `insert_files`.
+
+    Raises:
+        StoreError: As `IngestPipeline.enqueue`.
+    """
+
+    async def enqueue(documents: list[NewDocument], batch: str, _: ProgressCallback | None) -> IngestReport:
+        return await pipeline.enqueue(documents, track_id=batch)
+
+    return await _take_in(enqueue, records, sources, read, None, metadata, track_id or new_track_id("index"))
+
+
+async def _take_in(
+    take: _Take,
+    records: RecordsStore,
+    sources: Sequence[str | Path],
+    read: ReadSource,
+    progress: ProgressCallback | None,
+    metadata: Mapping[str, Any] | None,
+    batch: str,
+) -> IngestReport:
     results: list[DocumentResult] = []
     usage = Usage()
     groups = _read_groups([str(source) for source in sources], read, metadata or {})
@@ -70,7 +109,7 @@ async def insert_files(
             ahead = _read_ahead(groups)
             documents = await _with_known_metadata(records, group)
             watch = _whole(progress, len(results), len(sources), usage) if progress else None
-            report = await pipeline.insert(documents, track_id=batch, progress=watch)
+            report = await take(documents, batch, watch)
             results += report.results
             usage += report.usage
     finally:
@@ -101,7 +140,8 @@ def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str
 
 def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocument:
     try:
-        loaded = read(source)
+        with stage("ingest.load"):
+            loaded = read(source)
     except (IngestError, MissingDependencyError) as error:
         return NewDocument("", source, error=error)
     return NewDocument(

@@ -14,9 +14,11 @@ from math import isfinite
 from pathlib import PurePath
 from typing import Any, cast
 
+from heliograph.arguments import check_fields
 from heliograph.documents.cleaning import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import chunk_id, content_hash, document_id, mention_rank
+from heliograph.ingest.extraction.chunk_subjects import subject_keys
 from heliograph.ingest.mentions import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ingest.metadata import clean_metadata
 from heliograph.ingest.models import DocumentResult
@@ -56,7 +58,7 @@ class GivenRelation:
     source: str
     target: str
     description: str = ""
-    keywords: str | tuple[str, ...] = ()
+    keywords: str | Sequence[str] = ()
     weight: float = 1.0
     chunk: str = ""
 
@@ -98,6 +100,8 @@ class GraphInserter:
 
     async def insert(self, graph: GivenGraph) -> DocumentResult:
         """Take a graph in; raises as `GraphCuration.insert_graph`."""
+        for item in (graph, *graph.chunks, *graph.entities, *graph.relations):
+            check_fields(item)
         texts = _texts(graph)
         text = _BETWEEN.join(texts)
         source = clean_text(graph.source)
@@ -188,14 +192,20 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
             raise InvalidRequestError(f"{label} names the chunk {key!r}, which is not given; give it, or leave it out")
         return by_key[key] if key else chunks[0]
 
-    def rank(chunk: Chunk) -> int:
-        return mention_rank(document.id, chunk.position, is_subject=False)
+    places = [(_name(item.name), item) for item in graph.entities]
+    named: dict[str, list[str]] = {chunk.id: [] for chunk in chunks}
+    for name, item in places:
+        named[chunk_of(item.chunk, f"the entity {name!r}").id].append(name)
+    subjects = {chunk.id: subject_keys(document.title, chunk, named[chunk.id]) for chunk in chunks}
 
-    for item in graph.entities:
-        name = _name(item.name)
+    def rank(chunk: Chunk, *names: str) -> int:
+        is_subject = not subjects[chunk.id].isdisjoint(map(entity_key, names))
+        return mention_rank(document.id, chunk.position, is_subject=is_subject)
+
+    for name, item in places:
         chunk = chunk_of(item.chunk, f"the entity {name!r}")
         kind = " ".join(item.type.lower().split()) or UNKNOWN_TYPE
-        readings[chunk.id].entities.append(EntityMention(chunk.id, name, kind, item.description, rank(chunk)))
+        readings[chunk.id].entities.append(EntityMention(chunk.id, name, kind, item.description, rank(chunk, name)))
     for item in graph.relations:
         source, target = _name(item.source), _name(item.target)
         label = f"the relation between {source!r} and {target!r}"
@@ -203,7 +213,9 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
         chunk = chunk_of(item.chunk, label)
         keywords = (item.keywords,) if isinstance(item.keywords, str) else tuple(item.keywords)
         readings[chunk.id].relations.append(
-            RelationMention(chunk.id, source, target, keywords, item.description, item.weight, rank(chunk))
+            RelationMention(
+                *(chunk.id, source, target, keywords, item.description, item.weight), rank(chunk, source, target)
+            )
         )
     return [
         canonical_extraction(Extraction(id_, _EXTRACTOR, tuple(reading.entities), tuple(reading.relations)))

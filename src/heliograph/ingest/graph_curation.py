@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from heliograph.arguments import checks_arguments
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder, DuplicatePair
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
@@ -25,6 +26,7 @@ class CurationRooms:
         self.inserter = inserter
 
 
+@checks_arguments
 class GraphCuration(ABC):
     """Corrections of the graph by hand.
 
@@ -88,7 +90,7 @@ class GraphCuration(ABC):
         """
         return await self._curation.curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
 
-    async def merge_entities(self, names: str | Sequence[str], into: str, *, author: str = "") -> Curation:
+    async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
         """Make several entities one; relations among them go, all others are united.
 
         Args:
@@ -135,7 +137,7 @@ class GraphCuration(ABC):
         name: str,
         other: str,
         *,
-        keywords: Sequence[str] = (),
+        keywords: str | Sequence[str] = (),
         description: str = "",
         weight: float = 1.0,
         author: str = "",
@@ -154,7 +156,7 @@ class GraphCuration(ABC):
         name: str,
         other: str,
         *,
-        keywords: Sequence[str] | None = None,
+        keywords: str | Sequence[str] | None = None,
         description: str | None = None,
         weight: float | None = None,
         author: str = "",

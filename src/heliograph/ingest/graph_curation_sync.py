@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from heliograph.ingest.duplicates import DuplicatePair
@@ -64,7 +64,7 @@ class SyncGraphCuration(ABC):
 
     def merge_entities(
         self,
-        names: str | Sequence[str],
+        names: str | Iterable[str],
         into: str,
         *,
         author: str = "",
@@ -102,7 +102,7 @@ class SyncGraphCuration(ABC):
         name: str,
         other: str,
         *,
-        keywords: Sequence[str] = (),
+        keywords: str | Sequence[str] = (),
         description: str = "",
         weight: float = 1.0,
         author: str = "",
@@ -119,7 +119,7 @@ class SyncGraphCuration(ABC):
         name: str,
         other: str,
         *,
-        keywords: Sequence[str] | None = None,
+        keywords: str | Sequence[str] | None = None,
         description: str | None = None,
         weight: float | None = None,
         author: str = "",

@@ -38,8 +38,9 @@ class NewDocument:
 
 
 class Outcome(StrEnum):
-    """What became of one document."""
+    """What became of one document; `pending` is stored and waits to be processed."""
 
+    PENDING = "pending"
     PROCESSED = "processed"
     PARTIAL = "partial"
     UNCHANGED = "unchanged"

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.errors import ConflictError
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
@@ -35,9 +36,10 @@ from heliograph.ingest.progress import ProgressCallback, ProgressReporter
 from heliograph.ingest.run import Run
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.ingest.twins import as_twin, find_heirs, succeed
-from heliograph.models import Chunk, Document, DocumentStatus, Extraction
+from heliograph.models import Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
+from heliograph.stores.changeset import Changeset
 
 __all__ = ["IngestPipeline"]
 
@@ -99,6 +101,8 @@ class IngestPipeline:
             shares_texts=settings.duplicates != "separate",
         )
         self._claims = Claims()
+        # What comparing an update with what is stored has told, until it is processed.
+        self._updates: dict[str, Work] = {}
         self._entry = SharedEntry(exclusive or store.ingest_lock)
         self._runs: set[Run] = set()
         self._after_insert: Callable[[Sequence[str]], Awaitable[object]] | None = None
@@ -149,6 +153,41 @@ class IngestPipeline:
         if self._after_insert is not None and taken_in:
             await self._after_insert(taken_in)
         return IngestReport(batch, tuple(results[index] for index in range(len(entries))))
+
+    async def enqueue(self, documents: Sequence[NewDocument], track_id: str | None = None) -> IngestReport:
+        """Store documents as pending, for `resume` to process, and return at once.
+
+        Results are `pending`, or what `insert` says of documents that need no processing or cannot be taken in. A
+        document under way is replaced: what is being made of its old text is given up.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        batch = track_id or new_track_id("insert")
+        entries = await self._intake.enqueue(await self._prepare(documents, batch))
+        for entry in entries:
+            if isinstance(entry, Work) and entry.keeps_readings:
+                self._updates[entry.document.id] = replace(entry, text=None)
+        return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
+
+    async def abandon(self, reason: str) -> int:
+        """Mark what waits as failed, for `retry` to take up, and return how many documents that are.
+
+        What is under way in this process is left alone.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        count = 0
+        for id_ in await self._find(DocumentQuery(_WAITING)):
+            async with self._claims.claim([id_]):
+                for document in await self._documents([id_]):
+                    if document.status in _WAITING:
+                        failed = replace(document, status=DocumentStatus.FAILED, error=reason, updated_at=utc_now())
+                        expected = {id_: document.content_hash}
+                        await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
+                        count += 1
+        return count
 
     async def insert_whole(
         self,
@@ -263,7 +302,10 @@ class IngestPipeline:
 
     async def _delete_document(self, id_: str) -> tuple[int, Commit]:
         """Delete one document, or give its chunks to another one with the same text; return how many chunks went."""
-        (document,) = await self._documents([id_])
+        found = await self._documents([id_])
+        if not found:
+            raise ConflictError(f"the document {id_!r} went while it was to be deleted; look again, or check the store")
+        (document,) = found
         if heirs := await find_heirs(self._store.records, document):
             return 0, await succeed(self._store.records, self._committer, document, heirs, None)
         stored = await read_stored_chunks(self._store.records, id_)
@@ -290,11 +332,17 @@ class IngestPipeline:
             async with self._claims.claim(found) as claim:
                 # What another task finished since it was found is left alone.
                 works = [
-                    Work(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
+                    self._stored_work(document)
                     for document in await self._documents(found)
                     if document.status in statuses
                 ]
                 return IngestReport(batch, tuple(await run.process(works, claim.release)))
+
+    def _stored_work(self, document: Document) -> Work:
+        known = self._updates.pop(document.id, None)
+        if known is not None and _is_same(known.document, document):
+            return replace(known, document=document)
+        return Work(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
 
     async def _find(self, query: DocumentQuery) -> list[str]:
         ids: list[str] = []
@@ -324,6 +372,20 @@ class IngestPipeline:
             yield run
         finally:
             self._runs.discard(run)
+
+
+def _waiting(entry: Work | DocumentResult) -> DocumentResult:
+    if isinstance(entry, DocumentResult):
+        return entry
+    document = entry.document
+    return DocumentResult(document.id, document.source, Outcome.PENDING, chunk_count=document.chunk_count)
+
+
+def _is_same(noted: Document, stored: Document) -> bool:
+    return (noted.status, noted.content_hash, noted.title, noted.track_id) == (
+        *(stored.status, stored.content_hash),
+        *(stored.title, stored.track_id),
+    )
 
 
 def _ids(candidates: Iterable[Candidate]) -> Iterator[str]:

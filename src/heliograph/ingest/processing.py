@@ -34,6 +34,7 @@ from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks, rep
 from heliograph.ingest.progress import DocumentProgress
 from heliograph.ingest.twins import as_twin, find_heirs, find_original, succeed, twin_change
 from heliograph.models import Chunk, Document, DocumentStatus, Extraction, Usage, utc_now
+from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
 
@@ -111,7 +112,8 @@ class DocumentProcessor:
         """
         document = work.document
         try:
-            result, commit = await self._process(work, progress)
+            with stage("ingest.document"):
+                result, commit = await self._process(work, progress)
         except OUTAGES:
             raise
         except ConflictError as error:
@@ -141,9 +143,11 @@ class DocumentProcessor:
 
     async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         async with self._reading:
-            plan = await self._plan(work)
+            with stage("ingest.chunk"):
+                plan = await self._plan(work)
             progress.begin_chunks(len(plan.unread))
-            extractions = await self._extract(work.document, plan.unread, progress.finish_chunk)
+            with stage("ingest.extract", chunks=len(plan.unread)):
+                extractions = await self._extract(work.document, plan.unread, progress.finish_chunk)
         document = _finished(work.document, plan.chunk_count, extractions)
         commit = await self._committer.commit(_change(work.document, document, plan, extractions))
         usage = sum((item.usage for item in extractions), commit.usage)

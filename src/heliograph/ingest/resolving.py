@@ -9,7 +9,7 @@ version that was read is named, so that a draft that comes too late is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.ids import relation_id
@@ -54,6 +54,7 @@ class Resolver:
             await self._store.records.get_extractions([item.chunk_id for item in change.replaced])
         )
         rules = _changed_rules(loader, counts, change.curations)
+        await loader.load_changed(rules)
         task = _Task(self._store, loader, change, replaced, rules, {alias for alias, _ in counts})
         return await task.run()
 
@@ -65,6 +66,9 @@ class RuleLoader:
         self._curations = store.curations
         self._read: set[str] = set()
         self._followed: set[str] = set()
+        self._aliases: set[str] = set()
+        self._ends: set[str] = set()
+        self._changed: tuple[NameRules, ...] = ()
         self.rules: dict[str, NameRules] = {}
 
     def versions(self) -> dict[str, int]:
@@ -74,17 +78,40 @@ class RuleLoader:
     async def load(self, ids: Iterable[str]) -> None:
         """Read the rules of these ids and follow them both ways to their ends."""
         waiting = set(ids) - self._followed
-        aliases: set[str] = set()
         while waiting:
             await self._fetch(waiting)
             self._followed |= waiting
-            book = RuleBook(self.rules.values())
             following: set[str] = set()
-            for id_ in waiting & self.rules.keys():
-                following |= book.next_ids(id_) | book.previous_ids(id_)
-                aliases |= self.rules[id_].aliases.keys()
+            for book in self._books():
+                for id_ in (id_ for id_ in waiting if id_ in book):
+                    following |= book.next_ids(id_) | book.previous_ids(id_)
+                    self._aliases.update(book[id_].aliases)
             waiting = following - self._followed
-        await self._fetch(aliases)
+        await self._fetch(self._aliases)
+        await self._load_ends()
+
+    async def load_changed(self, rules: Sequence[NameRules]) -> None:
+        """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
+        self._changed = tuple(rules)
+        ids = {item.id for item in rules}
+        self._followed -= ids
+        await self.load(ids)
+
+    async def _load_ends(self) -> None:
+        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
+        subjects = self._followed | self._aliases
+        said = (rules for book in self._books() for rules in book if rules.id in subjects)
+        ends = {id_ for rules in said for item in _relating(rules) for id_ in item.entity_ids}
+        waiting = ends - self._followed - self._ends
+        while waiting:
+            await self._fetch(waiting)
+            self._ends |= waiting
+            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
+            waiting = following - self._followed - self._ends
+
+    def _books(self) -> tuple[RuleBook, ...]:
+        before = RuleBook(self.rules.values())
+        return (before, before.changed(self._changed)) if self._changed else (before,)
 
     async def _fetch(self, ids: set[str]) -> None:
         if missing := sorted(ids - self._read):
@@ -197,15 +224,11 @@ class _Task:
         """Return the entities and relations of which people now say something else, or under other names."""
         before, after = self._books()
         ids = near | {book.resolve(id_) for book in (before, after) for id_ in near}
-        related = [
-            item
-            for rules in (*before, *after)
-            if rules.id in ids
-            for item in rules.curations
-            if item.kind in RELATION_KINDS
-        ]
+        related = [item for rules in (*before, *after) if rules.id in ids for item in _relating(rules)]
         await self._loader.load(id_ for item in related for id_ in item.entity_ids)
         before, after = self._books()
+        # Whether a relation made by hand still holds its ends depends on what both lead to.
+        ids |= {end for book in (before, after) for item in related for end in relation_pair(book, item)}
         entities = {id_ for id_ in ids if entity_overrides(before, id_) != entity_overrides(after, id_)}
         pairs = {relation_pair(book, item) for book in (before, after) for item in related}
         pairs |= await self._incident_pairs(entities, others)
@@ -227,7 +250,9 @@ class _Task:
         shown: set[str] = set()
         for id_ in entities:
             old, new = entity_overrides(before, id_), entity_overrides(after, id_)
-            is_renamed = old.merged_name != new.merged_name and {id_} not in (before.subjects(id_), after.subjects(id_))
+            # Without another name that may lead here, even within one document only, all mentions spell its own.
+            is_alone = {id_} in (before.sources(id_), after.sources(id_))
+            is_renamed = old.merged_name != new.merged_name and not is_alone
             if is_renamed or (old.name, old.is_hidden) != (new.name, new.is_hidden):
                 changed.add(id_)
             if old.is_hidden and not new.is_hidden:
@@ -245,6 +270,10 @@ class _Task:
             said += await self._store.records.get_extractions(list(places))
         ends = (_ascending(*end_ids(mention)) for item in said for mention in item.relations)
         return pairs | {pair for pair in ends if not shown.isdisjoint(pair)}
+
+
+def _relating(rules: NameRules) -> Iterator[Curation]:
+    return (item for item in rules.curations if item.kind in RELATION_KINDS)
 
 
 def _count_changes(change: Change) -> dict[tuple[str, str], int]:

@@ -1,8 +1,9 @@
 """The lines of an archive: everything that a workspace was told, so that another one can be made from it.
 
 JSON lines, each an object with one key that says what it holds: first `archive` with the version of the form, then per
-document its `document` with its text, its `chunk`s and its `extraction`s, and at the end `curation`s. What follows from
-these (entities, relations, vectors, full text) is not in it. Fields that a reader does not know are passed over.
+document its `document` with its text, its `chunk`s and its `extraction`s, then `curation`s, and at the end the `reply`s
+that chat models gave, which version 1 had not. What follows from these (entities, relations, vectors, full text) is not
+in it, nor are answers. Fields that a reader does not know are passed over.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from heliograph._version import __version__
 from heliograph.errors import InvalidRequestError
 from heliograph.maintenance.export.contents import Contents, WholeDocument
 from heliograph.models import Chunk, Curation, Document, Extraction
+from heliograph.stores.base import CachedReply
 
 __all__ = ["ARCHIVE_VERSION", "ArchiveEntry", "export_archive", "is_archive", "read_archive"]
 
-ARCHIVE_VERSION = 1
+ARCHIVE_VERSION = 2
+_READABLE = range(1, ARCHIVE_VERSION + 1)
 
 _DOCUMENT = TypeAdapter(Document)
 _CHUNK = TypeAdapter(Chunk)
 _EXTRACTION = TypeAdapter(Extraction)
 _CURATION = TypeAdapter(Curation)
+_REPLY = TypeAdapter(CachedReply)
 _HEAD_LENGTH = 200
 _ESCAPED_SURROGATE = "\\ud"
 
-ArchiveEntry = WholeDocument | Curation
+ArchiveEntry = WholeDocument | Curation | CachedReply
 
 
 async def export_archive(contents: Contents, path: Path) -> int:
@@ -51,6 +55,8 @@ async def export_archive(contents: Contents, path: Path) -> int:
             count += 1
         async for curation in contents.curations():
             file.write(_line("curation", _CURATION.dump_python(curation, mode="json")))
+        async for reply in contents.replies():
+            file.write(_line("reply", _REPLY.dump_python(reply, mode="json")))
     return count
 
 
@@ -78,7 +84,7 @@ class _Open:
 
 
 def read_archive(path: Path) -> Iterator[ArchiveEntry]:
-    """Yield whole documents, then curations; memory holds one document.
+    """Yield whole documents, then curations, then replies; memory holds one document.
 
     Raises:
         InvalidRequestError: It is no archive, of a newer form, or a line is not what it should be; says which line.
@@ -91,12 +97,12 @@ def read_archive(path: Path) -> Iterator[ArchiveEntry]:
                 document.chunks.append(_CHUNK.validate_python(fields))
             elif kind == "extraction" and document:
                 document.extractions.append(_EXTRACTION.validate_python(fields))
-            elif kind in ("document", "curation"):
+            elif kind in ("document", "curation", "reply"):
                 if document:
                     yield document.close()
                 document = _opened(fields) if kind == "document" else None
-                if kind == "curation":
-                    yield _CURATION.validate_python(fields)
+                if kind != "document":
+                    yield (_CURATION if kind == "curation" else _REPLY).validate_python(fields)
             else:
                 raise InvalidRequestError(f"line {number} of {str(path)!r} holds a {kind!r} where none can stand")
     except ValidationError as error:
@@ -156,9 +162,10 @@ def _is_encodable(value: object) -> bool:
 def _check_head(path: Path, kind: str, fields: dict[str, Any]) -> None:
     if kind != "archive":
         raise InvalidRequestError(f"{str(path)!r} is not an archive that 'heliograph export' wrote")
-    if fields.get("version") != ARCHIVE_VERSION:
+    if fields.get("version") not in _READABLE:
         raise InvalidRequestError(
-            f"{str(path)!r} has version {fields.get('version')!r}, this Heliograph reads {ARCHIVE_VERSION}; upgrade it"
+            f"{str(path)!r} has version {fields.get('version')!r}, this Heliograph reads up to {ARCHIVE_VERSION}; "
+            "upgrade it"
         )
 
 

@@ -2,6 +2,7 @@
 
 The workspace is walked in windows of ids while others read and write: a window in which something seems wrong is
 looked at again if a commit came in between. Repairs are commits like any other, so readers never see half of one.
+Other engines beside the store are compared with it by their ids, at the end, and made anew where they differ.
 `rebuild` walks the same way and makes everything anew, whether it seems right or not.
 """
 
@@ -16,6 +17,7 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import StaleChangesetError
 from heliograph.maintenance.document_check import CHUNK_KINDS, check_chunks, check_documents
 from heliograph.maintenance.findings import Findings
+from heliograph.maintenance.followers import check_follower
 from heliograph.maintenance.graph_check import ENTITY_KINDS, RELATION_KINDS, check_entities, check_relations
 from heliograph.maintenance.problems import CheckReport, Problem
 from heliograph.maintenance.recount import Recounter
@@ -96,6 +98,7 @@ class Checker:
             async for window in id_windows(store.inspection, kinds):
                 await self._settle(window, look, digests, tally, repair=repair)
         await self._check_files(tally, repair=repair)
+        await self._check_followers(tally, repair=repair)
         return tally.report()
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
@@ -121,6 +124,14 @@ class Checker:
             await inspection.repair()
             tally.repaired += len(faults) - len(await inspection.find_faults())
         tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
+
+    async def _check_followers(self, tally: _Tally, *, repair: bool) -> None:
+        for follower in self._store.followers:
+            findings = await check_follower(follower)
+            tally.add(findings)
+            if repair and any(problem.is_repairable for problem in findings.problems):
+                await follower.rebuild()
+                tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
     async def _repair(self, changeset: Changeset, texts: Mapping[Collection, Mapping[str, str]]) -> None:
         vectors = {collection: await self._embed(part) for collection, part in texts.items() if part}

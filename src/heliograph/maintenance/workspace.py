@@ -13,6 +13,7 @@ from heliograph.ingest.index_texts import index_limits
 from heliograph.ingest.merging import FoldLimits
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.maintenance.check import Checker, CheckProgress
+from heliograph.maintenance.followers import rebuild_role
 from heliograph.maintenance.problems import CheckReport
 from heliograph.maintenance.recount import Recounter
 from heliograph.maintenance.reembed import Reembedder, ReembedProgress, ReembedReport
@@ -45,8 +46,10 @@ class Maintenance:
         """Compare every projection with the truth; see `Checker.check`."""
         return await self._checker.check(repair=repair, progress=progress)
 
-    async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Make every projection anew while no ingest runs; see `Checker.rebuild`."""
+    async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
+        """Make every projection anew while no ingest runs, or one role's; see `Checker.rebuild` and `rebuild_role`."""
+        if role is not None:
+            return await rebuild_role(self._store, role)
         async with self._store.ingest_lock():
             return await self._checker.rebuild(progress=progress)
 

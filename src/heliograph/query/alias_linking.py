@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from heliograph.models import EntityEvidence
 from heliograph.query.linking import Named, NameSpan, is_name_like
-from heliograph.stores.base import StoreView
+from heliograph.stores.base import EntityPlaces, StoreView
 from heliograph.stores.changeset import Collection
+from heliograph.stores.listing import places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id
 
@@ -49,13 +50,13 @@ def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[
 
 async def find_aliases(
     store: StoreView, spans: Sequence[NameSpan], mentions: int
-) -> tuple[list[NameSpan], dict[str, EntityEvidence]]:
-    """Return the runs that are an alias, with the id of the entity whose alias they are, and the evidence of these.
+) -> tuple[list[NameSpan], dict[str, EntityPlaces]]:
+    """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
 
     Args:
         store: Asked once for phrases, and once for evidence where any was found.
         spans: What `alias_spans` gave.
-        mentions: Leading mentions in the evidence.
+        mentions: Mentions read of each.
     """
     phrases: dict[tuple[str, ...], list[NameSpan]] = {}
     for span in spans:
@@ -72,7 +73,7 @@ async def find_aliases(
     aliases = _aliases(evidence)
     tried = [span for group in phrases.values() for span in group]
     found = [replace(span, entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
-    return found, {item.id: item for item in aliases.values()}
+    return found, {item.id: places_of(item, mentions) for item in aliases.values()}
 
 
 def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
@@ -88,19 +89,19 @@ def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
 
 async def find_similar(
     store: StoreView, vector: NDArray[np.float32], limit: int, least: float, mentions: int
-) -> Mapping[str, EntityEvidence]:
-    """Return the evidence of entities whose vectors are near a question's, the nearest first.
+) -> Mapping[str, EntityPlaces]:
+    """Return where entities are mentioned whose vectors are near a question's, the nearest first.
 
     Args:
-        store: Asked once for vectors, and once for evidence where any is near.
+        store: Asked once for vectors, and once for mentions where any is near.
         vector: The question's, of length 1.
         limit: Entities at the most.
         least: The least cosine.
-        mentions: Leading mentions in the evidence.
+        mentions: Mentions read of each.
     """
     near = await store.vectors.search(Collection.ENTITIES, vector, limit, least)
     if not near:
         return {}
-    evidence, _ = await store.records.get_evidence([hit.id for hit in near], [], mentions)
-    found = {item.id: item for item in evidence if item.leading}
+    places = await store.records.get_mention_places([hit.id for hit in near], mentions)
+    found = {item.id: item for item in places if item.chunk_ids}
     return {hit.id: found[hit.id] for hit in near if hit.id in found}

@@ -12,16 +12,17 @@ Pure: what is read and embedded between the two steps is the search's business (
 from __future__ import annotations
 
 import re
+from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.ids import is_subject_rank
-from heliograph.models import EntityEvidence, EntityMention
+from heliograph.models import EntityMention
 from heliograph.query.fusion.models import Bridge
 from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 from heliograph.text.mention_ids import mention_entity_id
 
@@ -98,7 +99,7 @@ class Gain:
 
 def follow_bridges(
     starts: Sequence[Start],
-    evidence: Mapping[str, EntityEvidence],
+    places: Mapping[str, EntityPlaces],
     question: str,
     named: Collection[str],
     parameters: FusionParameters,
@@ -110,15 +111,25 @@ def follow_bridges(
 
     Args:
         starts: Chunks that they may start from.
-        evidence: Of the entities mentioned there, with leading mentions; one without evidence is passed over.
+        places: Where the entities mentioned there are mentioned; one that is not in it is passed over.
         question: The question.
         named: Ids of entities that the question names.
         parameters: Weights and bounds.
         limit: Bridges at the most.
     """
     wanted = _Wanted(question.casefold(), frozenset(terms(question)), frozenset(named))
-    found = [bridge for start in starts for bridge in _bridges_from(start, evidence, wanted, parameters)]
-    return sorted(found, key=lambda bridge: -bridge.order)[:limit]
+    found = [bridge for start in starts for bridge in _bridges_from(start, places, wanted, parameters)]
+    overlaps: dict[str, float] = {}
+    chosen: list[tuple[float, int]] = []
+    # What a mention says raises its order by less than its bound says, so of most bridges it need not be read.
+    for bound, place in sorted((-bridge.bound, place) for place, bridge in enumerate(found)):
+        if len(chosen) >= limit and -bound < -chosen[limit - 1][0]:
+            break
+        said = found[place].said
+        if said not in overlaps:
+            overlaps[said] = _overlap(said, wanted.terms)
+        insort(chosen, (-found[place].order(overlaps[said]), place))
+    return [_followed(found[place], -order, places, parameters) for order, place in chosen[:limit]]
 
 
 def without_surplus(followed: Sequence[FollowedBridge], limit: int) -> list[FollowedBridge]:
@@ -193,37 +204,69 @@ class _Wanted:
     named: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A bridge before it is known what the mention says: what it can be worth at the most, and who is behind it."""
+
+    start: Start
+    mention: EntityMention
+    entity_id: str
+    is_named: bool
+    about: tuple[str, ...]
+    base: float
+    factor: float
+
+    @property
+    def said(self) -> str:
+        return self.mention.description
+
+    @property
+    def bound(self) -> float:
+        return self.order(1.0)
+
+    def order(self, overlap: float) -> float:
+        """Return the order, given the share of the question's terms that the mention's description holds."""
+        return self.base * (0.5 + 0.5 * overlap) * self.factor
+
+
 def _bridges_from(
-    start: Start, evidence: Mapping[str, EntityEvidence], wanted: _Wanted, parameters: FusionParameters
-) -> Iterator[FollowedBridge]:
-    overlaps: dict[str, float] = {}
+    start: Start, places: Mapping[str, EntityPlaces], wanted: _Wanted, parameters: FusionParameters
+) -> Iterator[_Candidate]:
     seen: set[str] = set(start.passed)
     for mention in start.mentions:
         entity_id = mention_entity_id(mention)
-        known = evidence.get(entity_id)
+        known = places.get(entity_id)
         if known is None or entity_id in seen:
             continue
         seen.add(entity_id)
-        is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
-        others = [item for item in known.leading if item.chunk_id not in start.path]
-        about = tuple(dict.fromkeys(item.chunk_id for item in others if is_subject_rank(item.rank)))
-        is_rare = known.mention_count <= parameters.most_mentions
-        if not (about or is_rare):
+        about = _others(start, known.chunk_ids[: known.subjects])
+        if not (about or known.mention_count <= parameters.most_mentions):
             continue
-        said = mention.description
-        if said not in overlaps:
-            overlaps[said] = _overlap(said, wanted.terms)
-        overlap = overlaps[said]
-        order = start.weight * parameters.rarity(known.mention_count) * (0.5 + 0.5 * overlap)
-        order *= (_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0)
-        yield FollowedBridge(
-            bridge=Bridge(start.path[-1], entity_id, mention.name, start.path),
-            order=order,
-            weight=parameters.bridge * start.weight * (parameters.known if is_named else 1.0),
-            mention_count=known.mention_count,
-            about=about,
-            mentioning=tuple(dict.fromkeys(item.chunk_id for item in others)) if is_rare else (),
+        is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
+        yield _Candidate(
+            *(start, mention, entity_id, is_named, about),
+            base=start.weight * parameters.rarity(known.mention_count),
+            factor=(_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0),
         )
+
+
+def _others(start: Start, chunk_ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([id_ for id_ in chunk_ids if id_ not in start.path]))
+
+
+def _followed(
+    candidate: _Candidate, order: float, places: Mapping[str, EntityPlaces], parameters: FusionParameters
+) -> FollowedBridge:
+    start, known = candidate.start, places[candidate.entity_id]
+    is_rare = known.mention_count <= parameters.most_mentions
+    return FollowedBridge(
+        bridge=Bridge(start.path[-1], candidate.entity_id, candidate.mention.name, start.path),
+        order=order,
+        weight=parameters.bridge * start.weight * (parameters.known if candidate.is_named else 1.0),
+        mention_count=known.mention_count,
+        about=candidate.about,
+        mentioning=_others(start, known.chunk_ids) if is_rare else (),
+    )
 
 
 def _overlap(text: str, wanted: frozenset[str]) -> float:

@@ -21,6 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from heliograph.chat.base import ChatModel
 from heliograph.errors import StoreError
 from heliograph.models import Usage, utc_now
+from heliograph.observing import tell_lookup
 from heliograph.prompts import load_prompt
 from heliograph.query.models import Answer
 from heliograph.query.plan import Plan
@@ -62,6 +63,7 @@ class AnswerCache:
     async def get(self, key: str) -> Answer | None:
         """Return the answer under this key as one that cost nothing, or None."""
         reply = await self._replies.get_reply(key)
+        tell_lookup("answers", is_hit=reply is not None)
         if reply is None:
             return None
         try:

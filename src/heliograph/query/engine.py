@@ -13,7 +13,9 @@ from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.observing import stage
 from heliograph.query.answer import answer_offline, answer_with, answering_model
+from heliograph.query.asked import Asked
 from heliograph.query.cache import AnswerCache, answer_key
 from heliograph.query.data import query_data
 from heliograph.query.models import Answer, QueryParam, Retrieval
@@ -79,19 +81,8 @@ class QueryEngine:
         plan = make_plan(question, param, self._settings)
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
-        chat = self._chat_of(plan)
-        key = await self._cache_key(plan, chat)
-        if key and (known := await self._cache.get(key)):
-            return known
-        retrieval = await self._retriever_for(plan).retrieve(plan, chat, progress or _silent)
-        model = answering_model(plan, retrieval, chat)
-        if model is None:
-            return await answer_offline(plan, retrieval, self._view_of(plan).records)
-        (progress or _silent)("generating_response")
-        answer = await answer_with(model, plan, retrieval, self._view_of(plan).records)
-        if key and answer.is_complete:
-            await self._cache.put(key, answer, model.name)
-        return answer
+        with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
+            return await self._answer(plan, progress or _silent, asked)
 
     async def stream(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
@@ -125,7 +116,8 @@ class QueryEngine:
     ) -> Retrieval:
         """Return what was found for a question, typed; raises as `query_data` does."""
         plan = make_plan(question, param, self._settings)
-        return await self._retriever_for(plan).retrieve(plan, self._chat_of(plan), progress or _silent)
+        with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
+            return await self._retrieve(plan, progress or _silent, asked)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
         """Return the workspace as a question under this filter sees it.
@@ -148,15 +140,39 @@ class QueryEngine:
     def _chat_of(self, plan: Plan) -> ChatModel | None:
         return self._chat if plan.chat_model is None else plan.chat_model
 
-    async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
+    async def _retrieve(self, plan: Plan, progress: Progress, asked: Asked) -> Retrieval:
+        retrieval = await self._retriever_for(plan).retrieve(plan, self._chat_of(plan), progress)
+        asked.note_retrieval(retrieval)
+        return retrieval
+
+    async def _answer(self, plan: Plan, progress: Progress, asked: Asked) -> Answer:
         chat = self._chat_of(plan)
-        retrieval = await self._retriever_for(plan).retrieve(plan, chat, progress or _silent)
+        key = await self._cache_key(plan, chat)
+        if key and (known := await self._cache.get(key)):
+            asked.note_cached()
+            return known
+        retrieval = await self._retrieve(plan, progress, asked)
         model = answering_model(plan, retrieval, chat)
-        records = self._view_of(plan).records
-        if model is None:
-            return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records), records)
-        (progress or _silent)("generating_response")
-        return AnswerStream(plan, retrieval, model, records)
+        if model is not None:
+            progress("generating_response")
+        with asked.answering():
+            if model is None:
+                return await answer_offline(plan, retrieval, self._view_of(plan).records)
+            answer = await answer_with(model, plan, retrieval, self._view_of(plan).records)
+        if key and answer.is_complete:
+            await self._cache.put(key, answer, model.name)
+        return answer
+
+    async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
+        asked = Asked(plan.mode)
+        with stage("query", mode=plan.mode.value), asked.unless_answered():
+            retrieval = await self._retrieve(plan, progress or _silent, asked)
+            model = answering_model(plan, retrieval, self._chat_of(plan))
+            records = self._view_of(plan).records
+            if model is None:
+                return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records), records, asked)
+            (progress or _silent)("generating_response")
+            return AnswerStream(plan, retrieval, model, records, asked)
 
     async def _cache_key(self, plan: Plan, chat: ChatModel | None) -> str:
         """Return the key of an answer that may be kept, or an empty string."""

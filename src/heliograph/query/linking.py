@@ -13,16 +13,16 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.ids import entity_id, is_subject_rank
-from heliograph.models import EntityEvidence, EntityMention
+from heliograph.ids import entity_id
+from heliograph.models import EntityMention
 from heliograph.query.fusion.models import LinkedEntity
+from heliograph.stores.base import EntityPlaces
 from heliograph.text.language import HAN
-from heliograph.text.names import entity_key
+from heliograph.text.names import MAX_NAME_LENGTH, entity_key
 
 __all__ = [
     "NameSpan",
     "Named",
-    "about_chunks",
     "is_name_like",
     "is_one_word",
     "link_entities",
@@ -36,6 +36,8 @@ _HAN = re.compile(rf"[{HAN}]")
 _SPACE = re.compile(r"\s+")
 # The sign between two numbers that are one.
 _NUMBERS_JOINED = re.compile(r"(?<=\d)[-.:/](?=\d)")
+_ASCII_QUOTES = "\"'`"
+_WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
 _LONGEST = 12
 _LONGEST_IN_PASSAGE = 6
 # A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
@@ -117,26 +119,23 @@ def _length(run: tuple[int, int]) -> int:
 
 
 def _key(run: str) -> str:
-    """Return the key of a name, without the full cleaning where a run consists of letters, digits and single spaces."""
-    if run.isascii() and run.replace(" ", "").isalnum() and "  " not in run:
-        return run.lower()
+    """Return the key of a name; of a run of plain ASCII without the full cleaning, which changes nothing else in it."""
+    if run.isascii() and len(run) <= MAX_NAME_LENGTH:
+        text = " ".join(run.split())
+        if text.isprintable():
+            return text.strip(_ASCII_QUOTES + " ").lower().translate(_WITHOUT_QUOTES)
     return entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))
 
 
-def about_chunks(evidence: EntityEvidence) -> tuple[str, ...]:
-    """Return the chunks that are about an entity, in canonical order, as far as its evidence was read."""
-    return tuple(dict.fromkeys(mention.chunk_id for mention in evidence.leading if is_subject_rank(mention.rank)))
-
-
-def link_entities(spans: Sequence[NameSpan], evidence: Mapping[str, EntityEvidence]) -> Named:
-    """Return the entities among the runs of a question, given the evidence of those that exist."""
-    known = [span for span in spans if span.entity_id in evidence]
-    linked = tuple(_linked(span, evidence[span.entity_id]) for span in sorted(_longest(known), key=_start))
+def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]) -> Named:
+    """Return the entities among the runs of a question, given where those that exist are mentioned."""
+    known = [span for span in spans if span.entity_id in places]
+    linked = tuple(_linked(span, places[span.entity_id]) for span in sorted(_longest(known), key=_start))
     return Named(linked, frozenset(span.entity_id for span in known))
 
 
 def named_in_passage(
-    chunk_id: str, text: str, spans: Sequence[NameSpan], evidence: Mapping[str, EntityEvidence]
+    chunk_id: str, text: str, spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]
 ) -> list[EntityMention]:
     """Return mentions of the entities that a passage names and that other passages are about, in order.
 
@@ -144,9 +143,9 @@ def named_in_passage(
         chunk_id: The passage.
         text: Its text.
         spans: What `passage_spans` gave for it.
-        evidence: Of those that exist, with leading mentions.
+        places: Where those that exist are mentioned.
     """
-    known = [span for span in spans if _is_told_elsewhere(chunk_id, evidence.get(span.entity_id))]
+    known = [span for span in spans if _is_told_elsewhere(chunk_id, places.get(span.entity_id))]
     return [
         EntityMention(chunk_id, span.text, "unknown", _around(text, span), _NOT_ABOUT, span.entity_id)
         for span in sorted(_longest(known), key=_start)
@@ -176,12 +175,12 @@ def _is_within(span: NameSpan, other: NameSpan) -> bool:
     return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
 
 
-def _linked(span: NameSpan, evidence: EntityEvidence) -> LinkedEntity:
-    return LinkedEntity(span.entity_id, span.text, span.start, span.end, about_chunks(evidence))
+def _linked(span: NameSpan, places: EntityPlaces) -> LinkedEntity:
+    return LinkedEntity(span.entity_id, span.text, span.start, span.end, places.about)
 
 
-def _is_told_elsewhere(chunk_id: str, evidence: EntityEvidence | None) -> bool:
-    return evidence is not None and any(about != chunk_id for about in about_chunks(evidence))
+def _is_told_elsewhere(chunk_id: str, places: EntityPlaces | None) -> bool:
+    return places is not None and any(about != chunk_id for about in places.chunk_ids[: places.subjects])
 
 
 def _around(text: str, span: NameSpan) -> str:

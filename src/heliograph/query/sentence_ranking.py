@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.query.expected_answer import AnswerType, expected_type, type_match
+from heliograph.query.modes import Channel
 from heliograph.query.quotable import Quotable
 from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
@@ -36,8 +37,11 @@ _OTHER_SCRIPT = 0.6
 _REPEATED = 0.8
 _LEADS_ON = 0.3
 _SAME_DOCUMENT = 0.2
-# Below this share of the question's terms no sentence says anything of it.
+# Below this share of the question's terms no sentence says anything of it; where the cosine of the best chunk is known,
+# the share and half of the cosine must come to this.
 _LEAST_COVERED = 0.22
+_NEARNESS = 0.5
+_LEAST_TOLD = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,13 +104,18 @@ def _read_question(question: str, sentences: Sequence[Quotable]) -> _Question:
 def _says_anything(question: str, asked: _Question, sentences: Sequence[Quotable]) -> bool:
     """Return whether some sentence holds enough of the question, words that nothing holds counted in.
 
-    Pairs of Chinese characters cross the borders of words, so one that is missing says nothing.
+    What is near the question may say it in other words, so the nearer the best chunk, the fewer must be shared. Pairs
+    of Chinese characters cross the borders of words, so one that is missing says nothing.
     """
     total = asked.total
     if not asked.is_chinese:
         count = 1 + max(sentence.place for sentence in sentences)
         total += math.log1p(count) * len(set(terms(question)) - asked.weights.keys())
-    return max(asked.share(sentence.words) for sentence in sentences) * asked.total / total >= _LEAST_COVERED
+    covered = max(asked.share(sentence.words) for sentence in sentences) * asked.total / total
+    cosines = [cosine for sentence in sentences if (cosine := sentence.item.scores.get(Channel.VECTOR)) is not None]
+    if not cosines:
+        return covered >= _LEAST_COVERED
+    return covered + _NEARNESS * max(cosines) >= _LEAST_TOLD
 
 
 def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:

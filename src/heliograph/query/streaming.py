@@ -12,6 +12,7 @@ from typing import Self
 from heliograph.chat.base import ChatModel, ChatReply
 from heliograph.errors import InvalidRequestError
 from heliograph.query.answer import answer_request, finished_answer
+from heliograph.query.asked import Asked
 from heliograph.query.models import Answer, Context, Reference
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
@@ -37,13 +38,24 @@ class AnswerStream:
         answer: The whole answer, once the last piece was read; None before.
     """
 
-    def __init__(self, plan: Plan, retrieval: Retrieval, source: ChatModel | Answer, records: RecordsStore) -> None:
-        """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted."""
+    def __init__(
+        self,
+        plan: Plan,
+        retrieval: Retrieval,
+        source: ChatModel | Answer,
+        records: RecordsStore,
+        asked: Asked | None = None,
+    ) -> None:
+        """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted.
+
+        `asked` is told when the last piece was read, or reading was given up.
+        """
         self.retrieval = retrieval
         self.answer: Answer | None = None
         self._plan = plan
         self._source = source
         self._records = records
+        self._asked = asked or Asked(plan.mode)
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
 
     @property
@@ -79,24 +91,27 @@ class AnswerStream:
         return self.answer
 
     async def _ready(self, answer: Answer) -> AsyncGenerator[str]:
-        if answer.text:
-            yield answer.text
-        self.answer = answer
+        with self._asked:
+            if answer.text:
+                yield answer.text
+            self.answer = answer
 
     async def _written(self, chat: ChatModel) -> AsyncGenerator[str]:
         written = WrittenAnswer(self._plan, self.retrieval)
         replies: list[ChatReply] = []
-        pieces = chat.stream(replace(answer_request(self._plan, self.retrieval), on_finish=replies.append))
-        async with AsyncExitStack() as stack:
-            if isinstance(pieces, AsyncGenerator):
-                stack.push_async_callback(pieces.aclose)
-            async for piece in pieces:
-                if shown := written.feed(piece):
-                    yield shown
-        if rest := written.finish():
-            yield rest
-        reply = replies[0] if replies else None
-        self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
+        request = replace(answer_request(self._plan, self.retrieval), on_finish=replies.append)
+        with self._asked, self._asked.answering(in_pieces=True):
+            pieces = chat.stream(request)
+            async with AsyncExitStack() as stack:
+                if isinstance(pieces, AsyncGenerator):
+                    stack.push_async_callback(pieces.aclose)
+                async for piece in pieces:
+                    if shown := written.feed(piece):
+                        yield shown
+            if rest := written.finish():
+                yield rest
+            reply = replies[0] if replies else None
+            self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
 
     async def aclose(self) -> None:
         """Stop reading and end the call; closing twice does nothing."""

@@ -1,6 +1,7 @@
 """How long the stages of a question take, in seconds by the wall clock.
 
-A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`.
+A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`. Who observes the
+engine is told of each stage as `query.<stage>`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+
+from heliograph.observing import stage as observed_stage
 
 __all__ = ["StageClock"]
 
@@ -24,7 +27,8 @@ class StageClock:
         """Add the time that the block takes to a stage, whether it succeeds or not."""
         started = time.perf_counter()
         try:
-            yield
+            with observed_stage(f"query.{stage}"):
+                yield
         finally:
             self._seconds[stage] = self._seconds.get(stage, 0.0) + time.perf_counter() - started
 

@@ -13,12 +13,52 @@ from fastapi import APIRouter, FastAPI
 from heliograph._version import __version__
 from heliograph.opening import Given
 from heliograph.server.errors import add_error_handlers
+from heliograph.server.guard import PUBLIC_PATHS
+from heliograph.server.mcp import McpRoute
+from heliograph.server.middleware import add_middleware
+from heliograph.server.openapi import describe_api
+from heliograph.server.pages import add_pages
+from heliograph.server.routes import (
+    auth,
+    curations,
+    document_intake,
+    document_listing,
+    document_pipeline,
+    documents,
+    graph,
+    graph_detail,
+    graph_edits,
+    health,
+    metrics,
+    ollama,
+    openai,
+    query,
+    workspaces,
+)
+from heliograph.server.shutdown import Drain
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
 __all__ = ["create_app"]
 
-_ROUTERS: tuple[APIRouter, ...] = ()
+_ROUTERS: tuple[APIRouter, ...] = (
+    auth.router,
+    health.router,
+    metrics.router,
+    workspaces.router,
+    query.router,
+    document_intake.router,
+    document_listing.router,
+    document_pipeline.router,
+    # Before `/documents/{id}`, since two of its paths lie below `/documents`.
+    graph_edits.router,
+    documents.router,
+    ollama.router,
+    openai.router,
+    graph.router,
+    graph_detail.router,
+    curations.router,
+)
 
 
 def create_app(settings: Settings | None = None, given: Given | None = None) -> FastAPI:
@@ -32,17 +72,30 @@ def create_app(settings: Settings | None = None, given: Given | None = None) -> 
         SettingsError: A setting is not valid.
     """
     service = Service(settings or Settings.load(), given)
+    drain = Drain(service.settings.server.shutdown_seconds)
+    agents = McpRoute(service, drain)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with service:
+        async with service, agents.run():
             yield
 
+    server = service.settings.server
     app = FastAPI(
-        title="Heliograph", version=__version__, lifespan=lifespan, root_path=service.settings.server.root_path
+        title="Heliograph",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.service = service
+    app.state.drain = drain
+    app.openapi = lambda: describe_api(app, PUBLIC_PATHS, is_open=service.access.is_open)
+    app.state.problem_shapes = {"/api/": ollama.render_problem, "/api/v1/": None, "/v1/": openai.render_problem}
     add_error_handlers(app)
+    add_middleware(app, service, drain)
     for router in _ROUTERS:
         app.include_router(router)
+    agents.add_to(app)
+    add_pages(app, server)
     return app

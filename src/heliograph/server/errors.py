@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from heliograph.errors import (
@@ -38,10 +39,12 @@ from heliograph.errors import (
     StoreError,
     StoreUnavailable,
 )
+from heliograph.server.streaming import ClientGone
 
-__all__ = ["add_error_handlers", "problem", "status_of"]
+__all__ = ["add_error_handlers", "error_response", "failure_body", "internal_error_response", "problem", "status_of"]
 
 _LOG = logging.getLogger(__name__)
+_UNEXPECTED = "something failed that should not have; the log has it under the request id"
 
 # The first class in the method resolution order of an error that is listed here decides.
 _STATUSES: dict[type[Exception], tuple[int, str]] = {
@@ -77,9 +80,28 @@ def status_of(error: Exception) -> tuple[int, str]:
 
 
 def problem(request: Request, status: int, title: str, detail: Any, kind: str = "about:blank") -> JSONResponse:
-    """Return a problem body; its request id is the one of the response's `X-Request-ID`."""
+    """Return a problem body; its request id is the one of the response's `X-Request-ID`.
+
+    Below the prefixes in `app.state.problem_shapes`, whose clients expect another shape, it is made into that; the
+    longest prefix decides, and None leaves it as it is.
+    """
     body = {"type": kind, "title": title, "status": status, "detail": detail, "request_id": _request_id(request)}
+    if (render := _shape_of(request)) is not None:
+        return JSONResponse(render(body), status)
     return JSONResponse(body, status, media_type="application/problem+json")
+
+
+def failure_body(request: Request, error: Exception) -> dict[str, Any]:
+    """Return the problem of a failure, for a response that has begun and cannot have its status any more."""
+    status, title = status_of(error)
+    is_known = isinstance(error, HeliographError)
+    return {
+        "type": _kind(error) if is_known else "about:blank",
+        "title": title,
+        "status": status,
+        "detail": str(error) if is_known else _UNEXPECTED,
+        "request_id": _request_id(request),
+    }
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -87,19 +109,33 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HeliographError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(ClientGone, _on_client_gone)
     app.add_exception_handler(Exception, _on_unexpected)
 
 
-async def _on_error(request: Request, error: Exception) -> JSONResponse:
+def error_response(request: Request, error: HeliographError) -> JSONResponse:
+    """Return the response that tells of an error, with the headers that belong to its status."""
     status, title = status_of(error)
     if status >= 500:
         _LOG.warning("request %s failed: %s: %s", _request_id(request), type(error).__name__, error)
-    response = problem(request, status, title, str(error), f"urn:heliograph:error:{type(error).__name__}")
+    response = problem(request, status, title, str(error), _kind(error))
     if (seconds := getattr(error, "retry_after_seconds", None)) is not None:
         response.headers["Retry-After"] = str(max(1, math.ceil(seconds)))
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response
+
+
+def internal_error_response(request: Request, error: Exception) -> JSONResponse:
+    """Return the response to a defect, which the log tells in full."""
+    _LOG.error("request %s failed unexpectedly", _request_id(request), exc_info=error)
+    return problem(request, 500, "Internal error", _UNEXPECTED)
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    if not isinstance(error, HeliographError):
+        return await _on_unexpected(request, error)
+    return error_response(request, error)
 
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -117,9 +153,22 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    _LOG.error("request %s failed unexpectedly", _request_id(request), exc_info=error)
-    detail = "something failed that should not have; the log has it under the request id"
-    return problem(request, 500, "Internal error", detail)
+    return internal_error_response(request, error)
+
+
+async def _on_client_gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 (nobody reads it)
+    return Response(status_code=499)
+
+
+def _shape_of(request: Request) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
+    shapes = getattr(request.app.state, "problem_shapes", {})
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    prefix = max((known for known in shapes if path.startswith(known)), key=len, default="")
+    return shapes.get(prefix)
+
+
+def _kind(error: Exception) -> str:
+    return f"urn:heliograph:error:{type(error).__name__}"
 
 
 def _request_id(request: Request) -> str:

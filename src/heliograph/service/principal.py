@@ -44,6 +44,10 @@ class Principal:
         """Whether anything is allowed in this workspace."""
         return self.workspaces is None or workspace in self.workspaces
 
+    def may_create(self, workspace: str) -> bool:
+        """Whether a workspace may be made by writing into it: by an admin, or by who is bound to it by name."""
+        return self.may_enter(workspace) and (self.role is Role.ADMIN or self.workspaces is not None)
+
     def require(self, role: Role, workspace: str | None = None) -> None:
         """Check that this role is held, in this workspace if one is given.
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Self
 
+from heliograph.monitoring.monitoring import Monitoring
+from heliograph.observing import observe
 from heliograph.opening import Given
+from heliograph.service.access.access import Access
+from heliograph.service.admission import Admission
+from heliograph.service.jobs.jobs import Jobs
+from heliograph.service.states import States
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 
@@ -21,12 +28,22 @@ class Service:
 
     Attributes:
         settings: As given.
+        access: Knows who asks.
         workspaces: Lends engines.
+        jobs: Works in the background.
+        admission: Lets questions through, so many at once.
+        monitoring: Counts and traces what is done.
+        states: Looks at open workspaces.
     """
 
     def __init__(self, settings: Settings, given: Given | None = None) -> None:
         self.settings = settings
+        self.access = Access(settings)
         self.workspaces = Workspaces(settings, given)
+        self.jobs = Jobs(settings, self.workspaces)
+        self.admission = Admission(settings.server.max_concurrent_queries, settings.server.max_waiting_queries)
+        self.monitoring = Monitoring(settings.monitoring)
+        self.states = States(self.workspaces, self.jobs)
         self._stack = AsyncExitStack()
 
     async def open(self) -> Self:
@@ -38,14 +55,25 @@ class Service:
             ModelError: A model cannot be made ready.
         """
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._stop_observing)
+            # What is begun from here on, such as jobs, is observed as well.
+            observe(self.monitoring)
+            await self.access.open()
+            stack.push_async_callback(self.access.close)
             await self.workspaces.open()
             stack.push_async_callback(self.workspaces.close)
+            await self.jobs.open()
+            stack.push_async_callback(self.jobs.close)
             self._stack = stack.pop_all()
         return self
 
     async def close(self) -> None:
         """Finish what is under way and close everything; closing twice does nothing."""
         await self._stack.aclose()
+
+    async def _stop_observing(self) -> None:
+        observe(None)
+        await asyncio.to_thread(self.monitoring.close)
 
     async def __aenter__(self) -> Self:
         return await self.open()

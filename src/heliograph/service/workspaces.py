@@ -1,33 +1,66 @@
 """The workspaces that one process serves: opened when first asked for, shared by requests, closed when long idle.
 
 Models are opened once and lent to every workspace; each workspace keeps its own store, cache of replies and counts.
-A workspace that is being removed is given to nobody.
+A workspace that is being removed is given to nobody. One that another process removed, and perhaps made again, is
+noticed by the identity of its store, and opened again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import re
+import unicodedata
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from heliograph.chat.registry import connect_chat_model
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import ConflictError, NotFoundError, StoreUnavailable
+from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.opening import Given, with_store
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import Settings
-from heliograph.stores.registry import drop_workspace, find_workspaces
+from heliograph.stores.registry import drop_workspace, find_workspaces, workspace_identity
 
 __all__ = ["Workspaces"]
 
+_LOG = logging.getLogger(__name__)
 
-@dataclass(slots=True)
+# How long who uses a workspace may go on when the service closes, or when it is there no more.
+_LAST_SECONDS = 5.0
+_NAME = re.compile(r"\w[\w.\-]{0,63}")
+
+RemovalStep = Callable[[str], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
 class _Open:
+    """An engine that is open.
+
+    Attributes:
+        engine: The engine.
+        identity: Of the store, as it was opened.
+        users: How many use it.
+        idle: Set while nobody does.
+    """
+
     engine: AsyncHeliograph
+    identity: object
     users: int = 0
+    idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def enter(self) -> None:
+        self.users += 1
+        self.idle.clear()
+
+    def leave(self) -> None:
+        self.users -= 1
+        if not self.users:
+            self.idle.set()
 
 
 class Workspaces:
@@ -47,14 +80,27 @@ class Workspaces:
         self._models = Given()
         self._stack = AsyncExitStack()
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._removing: set[str] = set()
+        self._closing: dict[str, asyncio.Task[None]] = {}
+        self._abandoned: set[asyncio.Task[None]] = set()
+        self._before_removal: list[RemovalStep] = []
         self._is_open = False
 
     @property
     def default(self) -> str:
         """The workspace of requests that name none."""
         return self.settings.store.workspace
+
+    @property
+    def open_count(self) -> int:
+        """How many workspaces this process has open."""
+        return len(self._open)
+
+    @property
+    def open_names(self) -> list[str]:
+        """Names of the workspaces that this process has open, the one unused for the longest time first."""
+        return list(self._open)
 
     async def open(self) -> None:
         """Make the models ready and open the default workspace.
@@ -75,12 +121,23 @@ class Workspaces:
             raise
 
     async def close(self) -> None:
-        """Close all workspaces, then the models; closing twice does nothing."""
+        """Close all workspaces, each once those who use it are done or a moment has passed, then the models.
+
+        Closing twice does nothing.
+        """
         self._is_open = False
-        while self._open:
-            _, entry = self._open.popitem()
-            await entry.engine.close()
+        entries = list(self._open.items())
+        self._open.clear()
+        closing = [_close(name, entry, _LAST_SECONDS) for name, entry in entries]
+        await asyncio.gather(*closing, *self._closing.values(), *self._abandoned)
         await self._stack.aclose()
+
+    def call_before_removal(self, step: RemovalStep) -> None:
+        """Have something called with the name of each workspace that is to be removed, such as to end its jobs.
+
+        By then nobody gets the workspace any more; those who have it are waited for afterwards.
+        """
+        self._before_removal.append(step)
 
     async def names(self) -> list[str]:
         """Return the names of all workspaces, open or not, sorted."""
@@ -89,14 +146,14 @@ class Workspaces:
 
     async def exists(self, name: str) -> bool:
         """Whether there is such a workspace."""
-        return name not in self._removing and (name in self._open or name in await self.names())
+        return name in await self.names()
 
     async def create(self, name: str, *, may_exist: bool = False) -> None:
         """Make a workspace.
 
         Raises:
             ConflictError: There is one of this name, and it may not exist.
-            SettingsError: It is no name for a workspace.
+            InvalidRequestError: It is no name for a workspace.
             StoreError: It cannot be made.
         """
         if not may_exist and await self.exists(name):
@@ -114,11 +171,18 @@ class Workspaces:
         """
         if name == self.default:
             raise ConflictError(f"{name!r} is the default workspace; clear it instead")
+        if name in self._removing:
+            raise ConflictError(f"the workspace {name!r} is being removed already")
         if not await self.exists(name):
             raise NotFoundError(f"there is no workspace {name!r}")
         self._removing.add(name)
         try:
-            await self._close_when_idle(name)
+            for step in self._before_removal:
+                await step(name)
+            async with self._lock(name):
+                entry = self._open.pop(name, None)
+            if entry is not None:
+                await _close(name, entry)
             await drop_workspace(with_store(self.settings, None, name).store)
         finally:
             self._removing.discard(name)
@@ -133,33 +197,63 @@ class Workspaces:
 
         Raises:
             NotFoundError: It is not there and not to be made.
-            SettingsError: It is no name for a workspace.
+            InvalidRequestError: It is no name for a workspace.
             StoreError: It cannot be opened.
         """
         entry = await self._take(name or self.default, creates)
         try:
             yield entry.engine
         finally:
-            entry.users -= 1
+            entry.leave()
+
+    def _lock(self, name: str) -> asyncio.Lock:
+        """Return what lets one task at a time open a workspace; it is never held while users are waited for."""
+        return self._locks.setdefault(name, asyncio.Lock())
 
     async def _take(self, name: str, creates: bool) -> _Open:
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            if not self._is_open:
-                raise StoreUnavailable("the service is closed; it takes no requests any more")
-            if name in self._removing:
-                raise NotFoundError(f"the workspace {name!r} is being removed")
-            if name not in self._open:
-                self._open[name] = _Open(await self._open_engine(name, creates))
-            entry = self._open[name]
-            entry.users += 1
+        if not _NAME.fullmatch(name):
+            raise InvalidRequestError(
+                f"{name[:80]!r} is no name for a workspace; use up to 64 letters, digits, '_', '.' and '-'"
+            )
+        async with self._lock(name):
+            self._check_available(name)
+            entry = self._open.get(name)
+            if entry is not None and entry.identity != workspace_identity(entry.engine.settings.store):
+                # Another process removed it, and may have made another of this name.
+                del self._open[name]
+                self._abandon(name, entry)
+                entry = None
+            if entry is None:
+                entry = await self._open_entry(name, creates)
+            entry.enter()
             self._open.move_to_end(name)
-        await self._close_idle()
+        self._close_idle()
+        return entry
+
+    def _check_available(self, name: str) -> None:
+        if not self._is_open:
+            raise StoreUnavailable("the service is closed; it takes no requests any more")
+        if name in self._removing:
+            raise NotFoundError(f"the workspace {name!r} is being removed")
+
+    async def _open_entry(self, name: str, creates: bool) -> _Open:
+        if (closing := self._closing.get(name)) is not None:
+            await asyncio.wait([closing])
+        engine = await self._open_engine(name, creates)
+        entry = _Open(engine, workspace_identity(engine.settings.store))
+        try:
+            # Much may have happened while it was opened.
+            self._check_available(name)
+        except BaseException:
+            await engine.close()
+            raise
+        self._open[name] = entry
         return entry
 
     async def _open_engine(self, name: str, creates: bool) -> AsyncHeliograph:
         settings = with_store(self.settings, None, name)
-        if not creates and not await self.exists(name):
-            raise NotFoundError(f"there is no workspace {name!r}; create it first")
+        if name != self.default or not creates:
+            await self._check_name(name, creates)
         return await AsyncHeliograph(
             settings=settings,
             chat=self._models.chat,
@@ -167,6 +261,17 @@ class Workspaces:
             reranker=self._models.reranker,
             extractor=self._models.extractor,
         ).open()
+
+    async def _check_name(self, name: str, creates: bool) -> None:
+        names = await self.names()
+        if name in names:
+            return
+        if not creates:
+            raise NotFoundError(f"there is no workspace {name!r}; create it first")
+        # Some file systems take names that differ in case alone, or in how accents are encoded, for one.
+        for other in names:
+            if _folded(other) == _folded(name):
+                raise ConflictError(f"there is a workspace {other!r}, too like {name!r}; choose another name")
 
     async def _open_models(self, stack: AsyncExitStack) -> Given:
         models = self._given
@@ -182,16 +287,30 @@ class Workspaces:
             models = replace(models, reranker=reranker)
         return models
 
-    async def _close_idle(self) -> None:
+    def _close_idle(self) -> None:
         idle = [name for name, entry in self._open.items() if not entry.users]
         for name in idle[: max(0, len(self._open) - self.settings.server.max_open_workspaces)]:
-            await self._close_when_idle(name)
+            task = asyncio.create_task(_close(name, self._open.pop(name)))
+            self._closing[name] = task
+            task.add_done_callback(lambda _, name=name: self._closing.pop(name, None))
 
-    async def _close_when_idle(self, name: str) -> None:
-        async with self._locks.setdefault(name, asyncio.Lock()):
-            entry = self._open.get(name)
-            while entry is not None and entry.users:
-                await asyncio.sleep(0.05)
-            if entry is not None:
-                del self._open[name]
-                await entry.engine.close()
+    def _abandon(self, name: str, entry: _Open) -> None:
+        task = asyncio.create_task(_close(name, entry, _LAST_SECONDS))
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+
+
+async def _close(name: str, entry: _Open, patience_seconds: float | None = None) -> None:
+    """Close an engine once nobody uses it any more, or that has been waited for long enough."""
+    if entry.users:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_seconds):
+                await entry.idle.wait()
+    try:
+        await entry.engine.close()
+    except HeliographError as error:
+        _LOG.warning("the workspace %r was not closed cleanly: %s", name, error)
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()

@@ -12,21 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import InvalidRequestError
-from heliograph.filters import Filter, check_filter
+from heliograph.filters import Filter
 from heliograph.models import (
     AliasMention,
     Chunk,
     Curation,
     Document,
-    DocumentStatus,
     Entity,
     EntityEvidence,
     EntityMention,
@@ -38,11 +34,24 @@ from heliograph.models import (
     RelationMention,
     Stats,
     Subgraph,
-    Usage,
 )
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.inspection import Inspection
+from heliograph.stores.listing import (
+    CurationPage,
+    CurationQuery,
+    DocumentPage,
+    DocumentQuery,
+    DocumentSort,
+    EntityPlaces,
+    Hit,
+    IncidentRelation,
+    places_of,
+)
+from heliograph.stores.names import NameIndex
+from heliograph.stores.outbox import Outbox
 from heliograph.stores.reembedding import Reembedding
+from heliograph.stores.replies import CachedReply, ReplyCache
 
 __all__ = [
     "CachedReply",
@@ -52,7 +61,10 @@ __all__ = [
     "DocumentPage",
     "DocumentQuery",
     "DocumentSort",
+    "EntityPlaces",
     "Fold",
+    "Follower",
+    "FollowerDifference",
     "GraphStore",
     "Hit",
     "IncidentRelation",
@@ -63,134 +75,6 @@ __all__ = [
     "TextStore",
     "VectorStore",
 ]
-
-
-DocumentSort = Literal["created_at", "updated_at", "source", "id"]
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One search result: an id and its score, higher is better."""
-
-    id: str
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentQuery:
-    """Which documents to list; every condition given must hold.
-
-    Attributes:
-        statuses: Any of these; empty means all.
-        track_id: Of this batch.
-        source_prefix: Whose source starts so.
-        filter: Which match it.
-        content_hashes: Whose text has any of these hashes; empty means any text.
-        twin_of: Which are twins of this document.
-        sort: Field to sort by; ties by id.
-        descending: Largest first.
-        offset: Documents to skip.
-        limit: Documents to return at the most.
-
-    Raises:
-        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative.
-    """
-
-    statuses: tuple[DocumentStatus, ...] = ()
-    track_id: str | None = None
-    source_prefix: str | None = None
-    filter: Filter | None = None
-    content_hashes: tuple[str, ...] = ()
-    twin_of: str | None = None
-    sort: DocumentSort = "created_at"
-    descending: bool = False
-    offset: int = 0
-    limit: int = 100
-
-    def __post_init__(self) -> None:
-        # What is no filter must not pass for none: what matches may be about to be deleted.
-        if isinstance(self.filter, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidRequestError(f"filter is {self.filter!r:.200}; read it with heliograph.filters.parse_filter")
-        if self.filter is not None:
-            check_filter(self.filter)
-        if self.source_prefix is not None and not isinstance(self.source_prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidRequestError(f"source_prefix is {self.source_prefix!r}; give a string")
-        if self.sort not in get_args(DocumentSort):
-            raise InvalidRequestError(f"sort is {self.sort!r}; choose one of {', '.join(get_args(DocumentSort))}")
-        if self.offset < 0 or self.limit < 0:
-            raise InvalidRequestError(f"offset is {self.offset} and limit {self.limit}; neither may be negative")
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentPage:
-    """Documents that answer a `DocumentQuery`, and how many there are without its limit."""
-
-    documents: tuple[Document, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentRelation:
-    """A relation that touches a given entity, with what ranks it.
-
-    Attributes:
-        id: The relation's id.
-        degree: Degree of one end plus degree of the other.
-        weight: The relation's weight.
-    """
-
-    id: str
-    degree: int
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class CachedReply:
-    """A finished model call.
-
-    Attributes:
-        key: `{mode}:{cache_type}:{args_hash}`.
-        text: The reply.
-        model: Name of the model that gave it.
-        usage: What it cost.
-        subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
-            anything said of that entity or relation, drops it.
-        created_at: When it came, UTC.
-    """
-
-    key: str
-    text: str
-    model: str
-    usage: Usage
-    created_at: datetime
-    subject_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class CurationQuery:
-    """Which curations to list; every condition given must hold.
-
-    Attributes:
-        entity_id: That names this entity, alone or as an end of a relation.
-        includes_undone: Whether to list those that were taken back, too.
-        descending: Latest first.
-        offset: Curations to skip.
-        limit: Curations to return at the most.
-    """
-
-    entity_id: str | None = None
-    includes_undone: bool = True
-    descending: bool = False
-    offset: int = 0
-    limit: int = 100
-
-
-@dataclass(frozen=True, slots=True)
-class CurationPage:
-    """Curations that answer a `CurationQuery`, and how many there are without its limit."""
-
-    curations: tuple[Curation, ...]
-    total: int
 
 
 class RecordsStore(ABC):
@@ -207,6 +91,11 @@ class RecordsStore(ABC):
     @abstractmethod
     async def get_document_text(self, document_id: str) -> str | None:
         """Return a document's whole text, or None if there is no such document."""
+
+    async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
+        """Return, per document with a text, its first `length` characters; back ends need not read all of it."""
+        texts = {id_: await self.get_document_text(id_) for id_ in document_ids}
+        return {id_: text[:length] for id_, text in texts.items() if text is not None}
 
     @abstractmethod
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
@@ -228,6 +117,13 @@ class RecordsStore(ABC):
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         """Return what was read in these chunks, mentions in the order they were written."""
 
+    async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
+        """Return the entity mentions of these chunks alone, in the order they were written, per chunk that was read.
+
+        A back end may read less for it than for whole extractions.
+        """
+        return {item.chunk_id: item.entities for item in await self.get_extractions(chunk_ids)}
+
     @abstractmethod
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
@@ -236,6 +132,15 @@ class RecordsStore(ABC):
 
         Both lists and all versions are of one moment.
         """
+
+    async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        """Return where these entities are mentioned, up to `most` places of each in canonical order.
+
+        Of one that has more mentions only those are counted in that are about it. A back end may read less for it than
+        for evidence.
+        """
+        entities, _ = await self.get_evidence(entity_ids, [], most)
+        return [places_of(evidence, most) for evidence in entities]
 
 
 class GraphStore(ABC):
@@ -259,6 +164,10 @@ class GraphStore(ABC):
     @abstractmethod
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         """Return entities by degree (descending), then name."""
+
+    @abstractmethod
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        """Return the relations whose two ends are both among these, heaviest first, then by id."""
 
     @abstractmethod
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
@@ -346,22 +255,6 @@ class TextStore(ABC):
         """
 
 
-class ReplyCache(ABC):
-    """Finished model calls, so that none is paid for twice."""
-
-    @abstractmethod
-    async def get_reply(self, key: str) -> CachedReply | None:
-        """Return the reply under this key, or None."""
-
-    @abstractmethod
-    async def put_reply(self, reply: CachedReply) -> None:
-        """Keep a reply, durably, in place of any under its key."""
-
-    @abstractmethod
-    async def delete_replies(self, cache_type: str | None = None) -> int:
-        """Drop all replies, or those of one type (the middle part of their key); return how many."""
-
-
 class Fold(ABC):
     """How mentions become what is shown: given to `Store.view`, which has mentions of its own to count and fold.
 
@@ -405,13 +298,86 @@ class StoreView(ABC):
     text: TextStore
 
 
-class Store(StoreView):
-    """The stores of one workspace, opened together."""
+@dataclass(frozen=True, slots=True)
+class FollowerDifference:
+    """What another engine holds of one kind, against what it should.
 
+    Attributes:
+        follower: Name of the engine, as `Follower` has it.
+        kind: Of what, such as `entities` or `chunk vectors`.
+        missing: How many ids it has not.
+        stray: How many it should not have.
+        examples: A few of either.
+    """
+
+    follower: str
+    kind: str
+    missing: int
+    stray: int
+    examples: tuple[str, ...]
+
+
+class Follower(ABC):
+    """Another engine that serves one role of a workspace, kept in step with the store that holds the truth.
+
+    Attributes:
+        name: Which; begins with its role.
+        role: `graph`, `vectors` or `cache`.
+    """
+
+    name: str
+    role: str
+
+    @abstractmethod
+    async def measure_lag(self) -> int:
+        """Return how many commits it is behind, as far as the store with the truth knows."""
+
+    @abstractmethod
+    async def find_differences(self) -> list[FollowerDifference]:
+        """Return, per kind with any, how its ids differ from what they should be; it is brought up to date first.
+
+        Raises:
+            StoreUnavailable: Either is out of reach.
+        """
+
+    @abstractmethod
+    async def rebuild(self) -> None:
+        """Make it anew, now; a cache is emptied.
+
+        Raises:
+            StoreUnavailable: Either is out of reach; it is done when they are back.
+        """
+
+
+class Store(StoreView):
+    """The stores of one workspace, opened together.
+
+    Attributes:
+        outbox: What changed, for other engines; None where the back end keeps none.
+        followers: Other engines that serve roles beside this store; most have none.
+        embedding: Name and dimension of what fills it; None where the back end does not tell.
+    """
+
+    names: NameIndex
     curations: CurationStore
     replies: ReplyCache
     inspection: Inspection
     reembedding: Reembedding
+    outbox: Outbox | None = None
+    followers: Sequence[Follower] = ()
+    embedding: tuple[str, int] | None = None
+
+    @property
+    def truth(self) -> Store:
+        """This store with graph and vectors read where the truth is held: for whoever computes a change, or checks.
+
+        Nothing of it is closed; it ends with this store.
+        """
+        return self
+
+    async def get_lags(self) -> Mapping[str, int]:
+        """Return, per follower, how many commits it is behind."""
+        return {item.name: await item.measure_lag() for item in self.followers}
 
     @abstractmethod
     async def apply(self, changeset: Changeset) -> int:

@@ -78,6 +78,8 @@ class Changeset:
         removed_relations: Ids; vectors go with them.
         vectors: Vectors to upsert per collection.
         texts: Full text to upsert per collection.
+        moments: Unix seconds per id at which entities and relations first appeared that are new here; those of other
+            ids appear now.
         curations: Curations to add, or to upsert where one was undone; new ones (sequence 0) get the next sequences.
         name_rules: Rules of names that change: their counts of aliases are stored, their `curations` and `version`
             are not read. Ids that a curation names are among them.
@@ -103,6 +105,7 @@ class Changeset:
     removed_relations: tuple[str, ...] = ()
     vectors: Mapping[Collection, VectorBatch] = field(default_factory=dict[Collection, VectorBatch])
     texts: Mapping[Collection, tuple[TextEntry, ...]] = field(default_factory=dict[Collection, tuple[TextEntry, ...]])
+    moments: Mapping[str, int] = field(default_factory=dict[str, int])
     curations: tuple[Curation, ...] = ()
     name_rules: tuple[NameRules, ...] = ()
     kept_replies: tuple[str, ...] = ()

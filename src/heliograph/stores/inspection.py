@@ -35,6 +35,7 @@ class ScanKind(StrEnum):
     CHUNK_VECTORS = "chunk_vectors"
     ENTITY_VECTORS = "entity_vectors"
     RELATION_VECTORS = "relation_vectors"
+    NAME_RULES = "name_rules"
 
 
 class Inspection(ABC):

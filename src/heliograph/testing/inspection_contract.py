@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError
-from heliograph.models import DocumentStatus
+from heliograph.models import DocumentStatus, NameRules
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.inspection import ScanKind, digest_terms
@@ -42,6 +42,25 @@ class InspectionContract:
         relations = [changesets[0].relations[0].id]
         for kind in (ScanKind.MENTIONED_RELATIONS, ScanKind.RELATION_EVIDENCE, ScanKind.RELATION_VECTORS):
             assert await scan(kind, "", 9) == relations
+
+    async def test_names_with_rules_are_listed(self, store: Store) -> None:
+        assert await store.inspection.scan(ScanKind.NAME_RULES, "", 9) == []
+        ids = sorted(map(name_to_entity_id, "XYZ"))
+        await store.apply(Changeset(name_rules=tuple(NameRules(id_, {"ent-a": 1}) for id_ in ids)))
+        assert await store.inspection.scan(ScanKind.NAME_RULES, "", 2) == ids[:2]
+        assert await store.inspection.scan(ScanKind.NAME_RULES, ids[1], 9) == ids[2:]
+
+    async def test_new_things_are_dated_as_the_changeset_says(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)])
+        (first, second), (relation,) = changeset.entities, changeset.relations
+        await store.apply(replace(changeset, moments={first.id: 7, relation.id: 8}))
+        entities = {item.id: item.created_at for item in await store.graph.get_entities([first.id, second.id])}
+        assert entities[first.id] == 7
+        assert entities[second.id] > 8
+        assert [item.created_at for item in await store.graph.get_relations([relation.id])] == [8]
+        await store.apply(replace(changeset, moments={first.id: 9, relation.id: 9}))
+        assert [item.created_at for item in await store.graph.get_entities([first.id])] == [7]
+        assert [item.created_at for item in await store.graph.get_relations([relation.id])] == [8]
 
     async def test_mentions_come_in_canonical_order_by_pages(self, store: Store) -> None:
         changesets = [example_changeset(f"{name}.md", ["X", "Y"], [("X", "Y", 1.0)]) for name in "abc"]

@@ -74,6 +74,10 @@ class MemoryCurationStore(CurationStore):
         for rules in changeset.name_rules:
             self._rules[rules.id] = replace(rules, curations=(), version=version)
 
+    def rule_ids(self) -> Iterable[str]:
+        """Return the ids of all names that have rules."""
+        return list(self._rules)
+
     def clear(self) -> None:
         """Drop everything."""
         self._rules.clear()

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
+from heliograph.stores.names import NameIndex, name_match
 
-__all__ = ["MemoryGraphStore"]
+__all__ = ["MemoryGraphStore", "MemoryNameIndex"]
 
 
 class MemoryGraphStore(GraphStore):
@@ -36,14 +37,23 @@ class MemoryGraphStore(GraphStore):
         for id_ in entity_ids:
             self.entities.pop(id_, None)
 
-    def upsert(self, entities: Iterable[Entity], relations: Iterable[Relation], moment: int) -> None:
-        """Put these in; `moment` (Unix seconds) is when the new ones appeared."""
+    def upsert(
+        self,
+        entities: Iterable[Entity],
+        relations: Iterable[Relation],
+        moment: int,
+        moments: Mapping[str, int] | None = None,
+    ) -> None:
+        """Put these in; new ones appeared at `moment` (Unix seconds), or at one of their own in `moments`."""
+        own = moments or {}
         for entity in entities:
             known = self.entities.get(entity.id)
-            self.entities[entity.id] = replace(entity, created_at=known.created_at if known else moment)
+            self.entities[entity.id] = replace(
+                entity, created_at=known.created_at if known else own.get(entity.id, moment)
+            )
         for relation in relations:
             known_relation = self.relations.get(relation.id)
-            created_at = known_relation.created_at if known_relation else moment
+            created_at = known_relation.created_at if known_relation else own.get(relation.id, moment)
             self.relations[relation.id] = replace(relation, created_at=created_at)
             self._incident[relation.source_id][relation.id] = relation.target_id
             self._incident[relation.target_id][relation.id] = relation.source_id
@@ -68,6 +78,11 @@ class MemoryGraphStore(GraphStore):
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:  # noqa: D102
         return self._by_degree(self.entities)[offset : offset + limit]
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:  # noqa: D102
+        wanted = set(entity_ids)
+        found = [item for item in self.relations.values() if {item.source_id, item.target_id} <= wanted]
+        return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:  # noqa: D102
         if entity_id not in self.entities or max_entities < 1:
@@ -136,6 +151,25 @@ class MemoryGraphStore(GraphStore):
     def _path(self, steps: Sequence[tuple[str, str]]) -> GraphPath:
         entities = tuple(self._entity(id_) for _, id_ in steps)
         return GraphPath(entities, tuple(self.relations[relation] for relation, _ in steps[1:]))
+
+
+class MemoryNameIndex(NameIndex):
+    """Looks at every name.
+
+    Args:
+        graph: Whose entities are looked for.
+    """
+
+    def __init__(self, graph: MemoryGraphStore) -> None:
+        self._graph = graph
+
+    async def find_names(self, text: str, limit: int) -> list[str]:  # noqa: D102
+        ranked = [
+            (match, -entity.degree, entity.name, entity.id)
+            for entity in await self._graph.get_entities(list(self._graph.entities))
+            if (match := name_match((entity.name, *entity.aliases), text)) is not None
+        ]
+        return [id_ for *_, id_ in sorted(ranked)[: max(0, limit)]]
 
 
 def _weight(path: GraphPath) -> float:

@@ -49,7 +49,7 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.inspection import ScanKind
 from heliograph.testing.memory_curations import MemoryCurationStore
-from heliograph.testing.memory_graph import MemoryGraphStore
+from heliograph.testing.memory_graph import MemoryGraphStore, MemoryNameIndex
 from heliograph.testing.memory_inspection import MemoryInspection
 from heliograph.testing.memory_reembedding import MemoryReembedding
 from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
@@ -261,6 +261,9 @@ class _MemoryReplyCache(ReplyCache):
             del self.replies[key]
         return len(dropped)
 
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        return [self.replies[key] for key in sorted(self.replies) if key > after][:limit]
+
     def drop_answers(self) -> None:
         for key in [key for key in self.replies if key.split(":")[1] == "query"]:
             del self.replies[key]
@@ -292,6 +295,7 @@ class MemoryStore(Store):
         self.graph = self._graph
         self.vectors = self._vectors
         self.text = self._text
+        self.names = MemoryNameIndex(self._graph)
         self._curations = MemoryCurationStore(self._data.chunks, self._data.extractions)
         self.curations = self._curations
         self.replies = self._replies
@@ -372,6 +376,7 @@ class MemoryStore(Store):
             ScanKind.CHUNK_VECTORS: self._vectors.ids(Collection.CHUNKS),
             ScanKind.ENTITY_VECTORS: self._vectors.ids(Collection.ENTITIES),
             ScanKind.RELATION_VECTORS: self._vectors.ids(Collection.RELATIONS),
+            ScanKind.NAME_RULES: self._curations.rule_ids(),
         }
 
     def _raise_version(self) -> int:
@@ -451,7 +456,7 @@ class MemoryStore(Store):
                 data.relation_evidence[evidence.id] = replace(evidence, leading=(), version=self._version)
 
     def _upsert_projections(self, changeset: Changeset) -> None:
-        self._graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()))
+        self._graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()), changeset.moments)
         self._reembedding.note(changeset)
         for collection, batch in changeset.vectors.items():
             self._vectors.upsert(collection, batch.ids, batch.vectors)

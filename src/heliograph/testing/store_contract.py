@@ -18,13 +18,15 @@ from datetime import UTC, datetime
 import pytest
 
 from heliograph.errors import StaleChangesetError, StoreUnavailable
-from heliograph.ids import document_id
+from heliograph.ids import document_id, mention_rank
 from heliograph.models import DocumentStatus, Usage
 from heliograph.stores.base import CachedReply, DocumentQuery, Store
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.listing import EntityPlaces, places_of
 from heliograph.testing.curation_contract import CurationContract
 from heliograph.testing.examples import example_changeset, unit_vector
 from heliograph.testing.inspection_contract import InspectionContract
+from heliograph.testing.name_contract import NameContract
 from heliograph.testing.view_contract import ViewContract
 from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
@@ -44,6 +46,10 @@ class _Records:
         assert stored == changeset.documents[0]
         assert await store.records.get_document_text(stored.id) == changeset.document_texts[stored.id]
         assert await store.records.get_document_text("doc-missing") is None
+        opening = {stored.id: changeset.document_texts[stored.id][:4]}
+        assert await store.records.get_openings([stored.id, "doc-missing"], 4) == opening
+        assert await store.records.get_openings([], 4) == {}
+        assert await store.records.get_documents(["doc-\0"]) == []
 
     async def test_document_keeps_its_creation_time(self, store: Store) -> None:
         first = example_changeset("a.md").documents[0]
@@ -84,6 +90,8 @@ class _Records:
         changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 2.0)])
         await store.apply(changeset)
         assert await store.records.get_extractions([changeset.chunks[0].id]) == list(changeset.extractions)
+        mentions = {item.chunk_id: item.entities for item in changeset.extractions}
+        assert await store.records.get_entity_mentions([changeset.chunks[0].id, "chunk-absent"]) == mentions
         emptied = replace(changeset.extractions[0], entities=(), relations=(), error="no reply", usage=Usage(3, 4))
         await store.apply(Changeset(extractions=(emptied,)))
         assert await store.records.get_extractions([changeset.chunks[0].id]) == [emptied]
@@ -102,6 +110,19 @@ class _Records:
         (short, _) = await store.records.get_evidence([entity("X")], [], 1)
         assert short[0].leading == tuple(mentions[:1])
 
+    async def test_places_are_those_of_all_mentions_or_of_those_about_a_common_entity(self, store: Store) -> None:
+        await store.apply(example_changeset("a.md", ["X", "Y"]))
+        about = _about(example_changeset("b.md", ["X"]))
+        await store.apply(about)
+        (rare, other) = await store.records.get_mention_places([entity("X"), entity("none"), entity("Y")], 5)
+        (evidence, _) = await store.records.get_evidence([entity("X"), entity("Y")], [], 5)
+        assert [rare, other] == [places_of(item, 5) for item in evidence]
+        assert (rare.mention_count, len(rare.chunk_ids), rare.subjects) == (2, 2, 1)
+        assert rare.about == (about.chunks[0].id,)
+        (common,) = await store.records.get_mention_places([entity("X")], 1)
+        assert common == EntityPlaces(entity("X"), 2, rare.about, 1)
+        assert await store.records.get_mention_places([entity("none")], 5) == []
+
     async def test_removed_document_leaves_no_truth(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["X"])
         await store.apply(changeset)
@@ -112,6 +133,15 @@ class _Records:
         assert await store.records.get_chunks([chunk]) == []
         assert await store.records.get_extractions([chunk]) == []
         assert await store.records.get_evidence([entity("X")], [], 5) == ([], [])
+
+
+def _about(changeset: Changeset) -> Changeset:
+    """Return the changeset as if its chunk were about its entities and each were mentioned elsewhere, too."""
+    (extraction,) = changeset.extractions
+    rank = mention_rank(changeset.documents[0].id, 0, is_subject=True)
+    mentions = tuple(replace(mention, rank=rank) for mention in extraction.entities)
+    evidence = tuple(replace(item, mention_count=2) for item in changeset.entity_evidence)
+    return replace(changeset, extractions=(replace(extraction, entities=mentions),), entity_evidence=evidence)
 
 
 class _Graph:
@@ -265,6 +295,10 @@ class _Replies:
         await store.replies.put_reply(replace(reply, text="newer"))
         await store.replies.put_reply(replace(reply, key="mix:keywords:2", subject_id=""))
         assert await store.replies.get_reply(reply.key) == replace(reply, text="newer")
+        listed = await store.replies.list_replies("", 1)
+        listed += await store.replies.list_replies(listed[0].key, 2) if listed else []
+        # A cache that cannot list what it holds says that there is nothing.
+        assert [item.key for item in listed] in ([], sorted([reply.key, "mix:keywords:2"]))
         assert await store.replies.delete_replies("extract") == 1
         assert await store.replies.get_reply(reply.key) is None
         assert await store.replies.delete_replies() == 1
@@ -285,7 +319,9 @@ class _Replies:
         assert await store.replies.get_reply("mix:keywords:1") is not None
 
 
-class StoreContract(_Records, _Graph, _Search, _Replies, InspectionContract, CurationContract, ViewContract):
+class StoreContract(
+    _Records, _Graph, _Search, _Replies, NameContract, InspectionContract, CurationContract, ViewContract
+):
     """What every store must do."""
 
     async def test_every_commit_raises_the_data_version(self, store: Store) -> None:

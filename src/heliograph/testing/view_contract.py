@@ -13,6 +13,7 @@ from heliograph.ingest.evidence_fold import EvidenceFold
 from heliograph.ingest.merging import FoldLimits
 from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.listing import places_of
 from heliograph.testing.examples import example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
@@ -91,6 +92,11 @@ class ViewContract:
         ]
         assert [len(item.leading) for item in (*entities, *relations)] == [1, 1]
         assert [(item.id, item.weight_millionths) for item in relations] == [(relation("Hub", "A"), 9_000_000)]
+        (entities, _) = await view.records.get_evidence([entity("Hub")], [], 2)
+        places = await view.records.get_mention_places([entity("Hub"), entity("D")], 2)
+        assert places == [places_of(entities[0], 2)]
+        (common,) = await view.records.get_mention_places([entity("Hub")], 1)
+        assert (common.mention_count, common.chunk_ids) == (2, ())
 
     async def test_view_ranks_and_walks_what_is_left(self, store: Store) -> None:
         await _fill(store)
@@ -103,6 +109,8 @@ class ViewContract:
         around = await view.graph.get_neighbourhood(entity("Hub"), 2, 10)
         assert [item.name for item in around.entities] == ["Hub", "A", "B"]
         assert len(around.relations) == 2
+        among = await view.graph.find_relations_among([entity("Hub"), entity("A"), entity("E")])
+        assert [item.id for item in among] == [relation("Hub", "A")]
         assert (await view.graph.get_neighbourhood(entity("Hub"), 2, 2)).is_truncated
         assert (await view.graph.get_neighbourhood(entity("E"), 2, 10)).entities == ()
         (path,) = await view.graph.find_shortest_paths(entity("Hub"), entity("C"), 5, 5)

@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["add_document", "bulk", "query_context", "text_scale", "open_store"])
+@pytest.mark.parametrize(
+    "name",
+    ["add_document", "bulk", "query_context", "service_query", "service_start", "text_scale", "open_store"],
+)
 def test_benchmark_runs(name: str, tmp_path: Path) -> None:
     results = tmp_path / "results"
     command = [sys.executable, "-m", "benchmarks", name, "--quick", "--results", str(results)]

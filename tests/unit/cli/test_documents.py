@@ -56,6 +56,14 @@ def test_index_json_has_one_result_a_document(world: World) -> None:
     assert "is empty" in results["docs/empty.md"]["error"]
 
 
+def test_index_takes_the_others_in_where_one_path_is_missing(world: World) -> None:
+    world.write("docs/story.md", STORY)
+    result = world.run("index", "nowhere", "docs")
+    assert result.exit_code == 1
+    assert "check the path" in " ".join(result.stdout.split())
+    assert "1 processed, 1 failed" in result.stderr
+
+
 def test_index_of_a_missing_path_names_it(world: World) -> None:
     result = world.run("index", "nowhere")
     assert result.exit_code == 1

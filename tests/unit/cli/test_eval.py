@@ -8,6 +8,7 @@ import pytest
 from heliograph.cli import eval as command
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
+from heliograph.ingest.extraction.base import Extractor
 from heliograph.settings import Settings
 
 from .conftest import World
@@ -25,9 +26,9 @@ def harbour(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     world.write("sets/harbour/corpus.jsonl", CORPUS)
     world.write("sets/harbour/queries.jsonl", QUERIES)
 
-    def make(settings: Settings, embedding: EmbeddingModel) -> AsyncHeliograph:
+    def make(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
         world.settings.append(settings)
-        return AsyncHeliograph(settings=settings, embedding=embedding)
+        return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
 
     monkeypatch.setattr(command, "open_embedding", lambda settings: world.embedding)
     monkeypatch.setattr(command, "make_async_engine", make)

@@ -68,3 +68,23 @@ def test_wrong_path_is_refused_and_makes_no_workspace(world: World) -> None:
     for path in ("notes.md", "missing", "."):
         assert world.run("import", path).exit_code == 2
     assert not (world.folder / "heliograph_data").exists()
+
+
+def test_workspace_is_moved_and_both_sides_compared(story: World) -> None:
+    report = story.json("migrate", "--to", "sqlite:", "--to-data-dir", "elsewhere", "--to-workspace", "moved")
+    counts = {item["kind"]: item["count"] for item in report["kinds"]}
+    assert counts["documents"] == 2
+    assert report["copied"] > 0
+    moved = "--data-dir", "elsewhere", "--workspace", "moved"
+    assert story.json(*moved, "check")["is_clean"] is True
+    assert story.json(*moved, "stats")["entities"] == counts["entities"]
+    result = story.run("migrate", "--to", "sqlite:", "--to-data-dir", "elsewhere", "--to-workspace", "moved")
+    assert "0 things were written by this run" in result.stdout
+
+
+def test_migration_names_what_is_wrong_with_its_places(story: World) -> None:
+    result = story.run("migrate", "--to", "sqlite:")
+    assert result.exit_code != 0
+    assert "name another place" in result.stderr
+    result = story.run("migrate", "--to", "sqlite:", "--from-workspace", "none", "--to-workspace", "moved")
+    assert "no workspace 'none'" in result.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph import AsyncHeliograph
+from heliograph import AsyncHeliograph, QueryParam
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.ingest.models import Outcome
@@ -182,6 +182,15 @@ async def test_given_graph_is_a_document_like_any_other(kb: AsyncHeliograph) -> 
     assert await kb.entity("Eve") is None
     await kb.delete(result.id)
     assert await names(kb) == {"Ann", "Annie", "Bob", "Cy"}
+
+
+async def test_chunk_of_a_given_graph_is_about_what_it_opens_with(kb: AsyncHeliograph) -> None:
+    chunks = [GivenChunk("Dot was built by Eve.", "c1"), GivenChunk("Eve lives near Dot.", "c2")]
+    entities = [GivenEntity("Dot", chunk="c1"), GivenEntity("Dot", chunk="c2")]
+    await kb.insert_graph(chunks, entities, source="graph.json")
+    found = await kb.query_data("Who built Dot?", QueryParam(mode="fusion"))
+    about = {item["content"] for item in found["data"]["chunks"] if "entity" in item["scores"]}
+    assert about == {"Dot was built by Eve."}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from heliograph.evaluation.corpus import map_corpus
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.index import plan_index
 from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo
-from heliograph.evaluation.sets import EvaluationSet, read_set
+from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, read_set
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
@@ -66,7 +66,7 @@ async def test_joined_passages_are_found_again(harbour: Path, tmp_path: Path) ->
 async def test_evaluate_judges_what_a_chat_model_wrote(harbour: Path, tmp_path: Path) -> None:
     chat = FakeChatModel("Ada Pell [1].")
 
-    def open_engine(settings: Settings, embedding: object) -> AsyncHeliograph:
+    def open_engine(settings: Settings, embedding: object, _extractor: object) -> AsyncHeliograph:
         return AsyncHeliograph(settings=settings, embedding=embedding, chat=chat)  # type: ignore[arg-type]
 
     given = replace(read_set(harbour), questions=read_set(harbour).questions[:1])
@@ -157,3 +157,14 @@ async def test_each_configuration_pays_for_its_own_vectors(harbour: Path, tmp_pa
     found = await evaluate([given], Settings.load(), plan(tmp_path, NAIVE, again), embedding=model)
     first, second = (ran.cost.embedding_tokens for ran in found.sets[0].runs)
     assert first == second > 0
+
+
+async def test_given_extractions_stand_in_for_the_extractor(harbour: Path, tmp_path: Path) -> None:
+    given = read_set(harbour)
+    said = {"p1": GivenExtraction(("Ada Pell", "Gannet Head"), (("Ada Pell", "keeps", "Gannet Head"),))}
+    (read_locally,) = (await run(given, plan(tmp_path))).sets
+    (replayed,) = (await run(replace(given, extractions=said), plan(tmp_path))).sets
+    assert (replayed.index.entities, replayed.index.relations) == (2, 1)
+    assert replayed.index.folder != read_locally.index.folder
+    (nothing,) = (await run(replace(given, extractions={}), plan(tmp_path))).sets
+    assert nothing.index.entities == 0

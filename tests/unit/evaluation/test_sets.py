@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.evaluation.sets import find_sets, read_set
+from heliograph.evaluation.sets import GivenExtraction, find_sets, read_set
 
 from .conftest import PASSAGES, QUESTIONS, write_lines
 
@@ -85,3 +85,26 @@ def test_find_sets_says_when_there_is_none(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         with pytest.raises(NotFoundError, match=r"corpus\.jsonl and queries\.jsonl"):
             find_sets(folder)
+
+
+def test_extractions_are_read_beside_the_corpus(harbour: Path) -> None:
+    row = {"id": "p1", "entities": ["Ada Pell"], "triples": [["Ada Pell", "keeps", "lamp"]]}
+    write_lines(harbour / "openie.jsonl", [row])
+    found = read_set(harbour, extractions="openie.jsonl").extractions
+    assert found == {"p1": GivenExtraction(("Ada Pell",), (("Ada Pell", "keeps", "lamp"),))}
+    assert read_set(harbour).extractions is None
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"id": "p9", "entities": []}, "the passage 'p9'"),
+        ({"id": "p1", "entities": "Ada Pell"}, "a list of texts"),
+        ({"id": "p1", "entities": [], "triples": [["Ada Pell", "keeps"]]}, "source, predicate, target"),
+        ({"id": "p1", "entities": [], "triples": "none"}, "source, predicate, target"),
+    ],
+)
+def test_extractions_that_cannot_be_used_are_named(harbour: Path, row: dict[str, object], said: str) -> None:
+    write_lines(harbour / "openie.jsonl", [row])
+    with pytest.raises(InvalidRequestError, match=said):
+        read_set(harbour, extractions="openie.jsonl")

@@ -72,9 +72,20 @@ async def test_url_that_may_not_be_reached_is_a_failed_document(kb: AsyncHeliogr
     assert "not an http" in str(report.results[0].error)
 
 
-async def test_missing_path_is_an_error_of_the_whole(kb: AsyncHeliograph, tmp_path: Path) -> None:
-    with pytest.raises(IngestError, match="nowhere"):
-        await kb.insert_files([tmp_path / "nowhere"])
+async def test_paths_none_of_which_exists_are_an_error_of_the_whole(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    for paths in (["nowhere"], ["nowhere", "elsewhere"]):
+        with pytest.raises(IngestError, match="nowhere"):
+            await kb.insert_files([tmp_path / path for path in paths])
+
+
+async def test_missing_path_among_others_is_a_failed_result(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    for name in ("a", "c"):
+        (tmp_path / f"{name}.md").write_text(f"# {name}\n\nText of {name}.")
+    report = await kb.insert_files([tmp_path / "a.md", tmp_path / "nowhere", "no\0where", tmp_path / "c.md"])
+    outcomes = [result.outcome for result in report.results]
+    assert outcomes == [Outcome.PROCESSED, Outcome.FAILED, Outcome.FAILED, Outcome.PROCESSED]
+    assert "nowhere" in str(report.results[1].error)
+    assert "check the path" in str(report.results[1].error)
 
 
 async def test_page_of_an_allowed_address_is_taken_in_by_its_type(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from heliograph import AsyncHeliograph
+from heliograph.errors import StoreUnavailable
 from heliograph.ids import document_id
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.query.models import QueryParam
@@ -105,6 +106,23 @@ async def test_damaged_truth_is_reported_and_left(maintenance: Maintenance, tmp_
     assert not report.is_clean
     assert all("again" in problem.message for problem in report.problems if not problem.is_repairable)
     assert not (await maintenance.check()).is_clean
+
+
+@pytest.mark.parametrize("lost", ["", "WHERE id LIKE 'rel-%'", "WHERE id LIKE 'chunk-%'", "WHERE id LIKE 'doc-%'"])
+async def test_lost_ids_are_reported(maintenance: Maintenance, tmp_path: Path, lost: str) -> None:
+    damage(tmp_path, f"DELETE FROM identity {lost}")
+    report = await maintenance.check()
+    assert any("ids are lost" in problem.message for problem in report.problems)
+
+
+async def test_lost_ends_of_relations_are_a_store_error_that_says_what_to_do(
+    kb: AsyncHeliograph, maintenance: Maintenance, tmp_path: Path
+) -> None:
+    damage(tmp_path, "DELETE FROM identity WHERE id LIKE 'ent-%'")
+    with pytest.raises(StoreUnavailable, match=r"table of ids is damaged.*restore a backup"):
+        await maintenance.check()
+    with pytest.raises(StoreUnavailable, match="table of ids is damaged"):
+        await kb.query_data(QUESTION)
 
 
 async def test_orphaned_chunk_is_removed(maintenance: Maintenance, tmp_path: Path) -> None:

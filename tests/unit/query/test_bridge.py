@@ -22,6 +22,7 @@ from heliograph.query.bridge import (
 )
 from heliograph.query.fusion.models import Bridge
 from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.stores.listing import EntityPlaces, places_of
 from heliograph.text.names import name_to_entity_id
 
 PARAMETERS = FusionParameters()
@@ -32,20 +33,20 @@ def _mention(chunk: str, name: str, *, is_subject: bool = False, said: str = "")
     return EntityMention(chunk, name, "thing", said, mention_rank(chunk, 0, is_subject=is_subject))
 
 
-def _evidence(*mentions: EntityMention, count: int = 0) -> dict[str, EntityEvidence]:
+def _places(*mentions: EntityMention, count: int = 0) -> dict[str, EntityPlaces]:
     id_ = name_to_entity_id(mentions[0].name)
     leading = tuple(sorted(mentions, key=lambda mention: mention.rank))
-    return {id_: EntityEvidence(id_, {}, {}, count or len(mentions), leading, 1)}
+    return {id_: places_of(EntityEvidence(id_, {}, {}, count or len(mentions), leading, 1), 600)}
 
 
-def _follow(evidence: dict[str, EntityEvidence], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
+def _follow(places: dict[str, EntityPlaces], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
     start = Start(("p",), 1.0, mentions)
-    return follow_bridges([start], evidence, "Who sang it?", {name_to_entity_id(named)}, PARAMETERS, 16)
+    return follow_bridges([start], places, "Who sang it?", {name_to_entity_id(named)}, PARAMETERS, 16)
 
 
 def test_rare_entity_leads_to_chunks_that_mention_it_or_are_about_it() -> None:
     here = _mention("p", "Hank")
-    (followed,) = _follow(_evidence(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank")), here)
+    (followed,) = _follow(_places(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank")), here)
     assert followed.about == ("t",)
     assert set(followed.mentioning) == {"t", "u"}
     weights = followed.weights(PARAMETERS)
@@ -54,16 +55,16 @@ def test_rare_entity_leads_to_chunks_that_mention_it_or_are_about_it() -> None:
 
 def test_common_entity_leads_only_to_chunks_about_it() -> None:
     here = _mention("p", "Hank")
-    evidence = _evidence(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank"), count=500)
-    (followed,) = _follow(evidence, here)
+    places = _places(here, _mention("t", "Hank", is_subject=True), _mention("u", "Hank"), count=500)
+    (followed,) = _follow(places, here)
     assert followed.weights(PARAMETERS).keys() == {"t"}
 
 
 def test_entity_named_in_the_question_is_worth_less() -> None:
     here = _mention("p", "Hank")
-    evidence = _evidence(here, _mention("t", "Hank", is_subject=True))
-    (named,) = _follow(evidence, here, named="Hank")
-    (other,) = _follow(evidence, here)
+    places = _places(here, _mention("t", "Hank", is_subject=True))
+    (named,) = _follow(places, here, named="Hank")
+    (other,) = _follow(places, here)
     assert named.weight < other.weight
     assert named.order < other.order
 

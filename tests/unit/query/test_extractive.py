@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heliograph.models import Chunk
 from heliograph.query.extractive import ExtractiveAnswer, extractive_answer, nothing_found
 from heliograph.query.models import Context, Failure, Mode, Reference, Retrieval, RetrievedChunk
@@ -48,6 +50,17 @@ def test_question_that_nothing_speaks_of_is_not_answered() -> None:
     assert extractive_answer("How tall is a redwood?", _context("First things first.")) == ExtractiveAnswer()
     # Words of another language say nothing about what a chunk speaks of.
     assert extractive_answer("红杉树有多高？", _context("First things first.")).citations
+
+
+def test_near_chunk_needs_to_share_fewer_words_and_a_far_one_more() -> None:
+    plain = _context("The tallest redwood stands in California.", "Oaks.", "Elms.", "Ashes.")
+    question = "Which redwood park did Ada and Bob visit?"
+
+    def at(cosine: float) -> Context:
+        return replace(plain, chunks=tuple(replace(item, scores={"vector": cosine}) for item in plain.chunks))
+
+    assert extractive_answer(question, at(0.8)).citations
+    assert extractive_answer(question, at(0.1)) == ExtractiveAnswer()
 
 
 def test_chinese_question_is_labelled_in_chinese() -> None:

@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
-from heliograph.query.linking import is_one_word, link_entities, named_in_passage, passage_spans, question_spans
-from heliograph.text.names import name_to_entity_id
+from heliograph.query.linking import (
+    _SPACE,
+    _key,
+    is_one_word,
+    link_entities,
+    named_in_passage,
+    passage_spans,
+    question_spans,
+)
+from heliograph.stores.listing import EntityPlaces, places_of
+from heliograph.text.names import entity_key, name_to_entity_id
 
 
-def _evidence(*names: str, about: str = "chunk-1") -> dict[str, EntityEvidence]:
+def _places(*names: str, about: str = "chunk-1") -> dict[str, EntityPlaces]:
     rank = mention_rank("doc-1", 0, is_subject=True)
     return {
-        (id_ := name_to_entity_id(name)): EntityEvidence(
-            id_, {name: 1}, {}, 1, (EntityMention(about, name, "thing", "", rank),), 1
+        (id_ := name_to_entity_id(name)): places_of(
+            EntityEvidence(id_, {name: 1}, {}, 1, (EntityMention(about, name, "thing", "", rank),), 1), 1
         )
         for name in names
     }
 
 
 def test_longest_name_counts_and_the_inner_ones_are_known() -> None:
-    evidence = _evidence("University of Vienna", "Vienna")
-    named = link_entities(question_spans("Who founded the university of vienna?"), evidence)
+    places = _places("University of Vienna", "Vienna")
+    named = link_entities(question_spans("Who founded the university of vienna?"), places)
     assert [entity.name for entity in named.linked] == ["university of vienna"]
-    assert named.ids == evidence.keys()
+    assert named.ids == places.keys()
     assert named.linked[0].chunk_ids == ("chunk-1",)
 
 
 def test_chinese_names_are_found_without_spaces() -> None:
-    named = link_entities(question_spans("上海艺术家的编辑单位是什么？"), _evidence("上海艺术家"))
+    named = link_entities(question_spans("上海艺术家的编辑单位是什么？"), _places("上海艺术家"))
     assert [entity.name for entity in named.linked] == ["上海艺术家"]
 
 
 def test_identifiers_are_found_whole() -> None:
-    named = link_entities(question_spans("Does the ESP32-S3 speak MQTT?"), _evidence("ESP32-S3", "MQTT", "ESP32"))
+    named = link_entities(question_spans("Does the ESP32-S3 speak MQTT?"), _places("ESP32-S3", "MQTT", "ESP32"))
     assert [entity.name for entity in named.linked] == ["ESP32-S3", "MQTT"]
 
 
@@ -48,11 +59,11 @@ def test_span_ids_are_those_of_their_texts(text: str) -> None:
 
 def test_passage_names_what_other_passages_are_about() -> None:
     text = "The film was directed by Priyadarshan and written by Nobody Known."
-    evidence = _evidence("Priyadarshan") | _evidence("Film", about="chunk-9")
-    found = named_in_passage("chunk-2", text, passage_spans(text), evidence)
+    places = _places("Priyadarshan") | _places("Film", about="chunk-9")
+    found = named_in_passage("chunk-2", text, passage_spans(text), places)
     assert [mention.name for mention in found] == ["Priyadarshan"]
     assert "directed by Priyadarshan" in found[0].description
-    assert named_in_passage("chunk-1", text, passage_spans(text), evidence) == []
+    assert named_in_passage("chunk-1", text, passage_spans(text), places) == []
 
 
 def test_long_texts_give_a_bounded_number_of_runs() -> None:
@@ -72,3 +83,8 @@ def test_parts_of_numbers_are_no_names() -> None:
     assert "192.168.0.1" in texts
     assert "2010" in texts
     assert "168.0" not in texts
+
+
+@given(st.text(alphabet="aB3 '\"`-.,\t\n\x00\x1f\x7f_/é“", max_size=20))
+def test_key_of_a_run_is_that_of_the_cleaned_name(run: str) -> None:
+    assert _key(run) == entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))

@@ -174,13 +174,23 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
     """Yield the chunk from `start` to the end of `core`; if it is too long after all, without overlap, or in parts."""
     for first in dict.fromkeys((start, core.start)):
         span = trim(text, first, core.end)
-        count = count_tokens(text[span[0] : span[1]])
+        count = _count(text[span[0] : span[1]])
         if count <= max_tokens:
             yield Span(*span, count)
             return
     # Cut out of its surroundings, a text may encode into more tokens than it had there.
     for window in token_windows(text[core.start : core.end], max_tokens):
         yield Span(core.start + window.start, core.start + window.end, window.token_count)
+
+
+def _count(text: str) -> int:
+    """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
+    return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_count(text: str) -> int:
+    return count_tokens(text)
 
 
 def _sentence_spans(text: str) -> Sequence[tuple[int, int]]:

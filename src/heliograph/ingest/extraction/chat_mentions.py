@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from heliograph.ids import mention_rank
+from heliograph.ingest.extraction.chunk_subjects import subject_keys
 from heliograph.ingest.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
 from heliograph.ingest.extraction.replies_records import UNKNOWN_TYPE
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, RelationMention
@@ -21,11 +22,6 @@ __all__ = ["ReadRecords", "to_aliases", "to_mentions"]
 
 K = TypeVar("K")
 R = TypeVar("R", ParsedEntity, ParsedRelation)
-
-# List marks, emphasis, quotes and numbering that may stand before a text's first word.
-_MARKUP = re.compile(r"(?:[\s#>*\-_`\"'“”‘’«»「」《》(]|\d{1,3}[.)、])*")
-_HEADING = re.compile(r"(?:[ \t]*(?:#{1,6}[^\n]*)?\n)+")
-_OPENING_LENGTH = 400
 
 
 class ReadRecords:
@@ -63,8 +59,8 @@ def to_mentions(
 ) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
     """Return the mentions of a chunk.
 
-    A mention is ranked as a subject if its entity, or one end of its relation, is what the document's title or the
-    nearest heading names, or what the chunk's text opens with.
+    A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
+    (`chunk_subjects`).
 
     Args:
         records: What was read in it.
@@ -72,7 +68,7 @@ def to_mentions(
         chunk: The chunk.
         types: Types as configured; one that differs only in case, spaces or dashes is spelled as here.
     """
-    subjects = _subjects(document, chunk, [entity.name for entity in records.entities])
+    subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
 
     def rank(*names: str) -> int:
         is_subject = not subjects.isdisjoint(map(entity_key, names))
@@ -138,32 +134,6 @@ def _implied(records: ReadRecords) -> dict[str, str]:
                 present.add(key)
                 implied[name] = relation.description
     return implied
-
-
-def _subjects(document: Document, chunk: Chunk, names: Iterable[str]) -> set[str]:
-    """Return the keys of what the chunk is about."""
-    titles = {entity_key(title) for title in (document.title, *chunk.headings[-1:])}
-    starts = {_first_words(chunk.text, 0), _first_words(chunk.text, _heading_end(chunk.text))}
-    opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
-    return (titles | opening) - {""}
-
-
-def _first_words(text: str, start: int) -> str:
-    match = _MARKUP.match(text, start)
-    start = match.end() if match else start
-    return text[start : start + _OPENING_LENGTH].casefold()
-
-
-def _heading_end(text: str) -> int:
-    match = _HEADING.match(text)
-    return match.end() if match else 0
-
-
-def _opens(text: str, name: str) -> bool:
-    """Whether a text starts with a name, and not merely with a longer word of the same beginning."""
-    following = text[len(name) : len(name) + 1]
-    is_within_word = name[-1:].isascii() and name[-1:].isalnum() and following.isascii() and following.isalnum()
-    return text.startswith(name) and not is_within_word
 
 
 def _squash(kind: str) -> str:

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from heliograph.models import Chunk, Curation, Document, Entity, Extraction, Relation
-from heliograph.stores.base import CurationQuery, Store
+from heliograph.stores.base import CachedReply, CurationQuery, Store
 from heliograph.stores.inspection import ScanKind
 
 __all__ = ["Contents", "WholeDocument"]
 
 _PAGE = 500
+_ANSWERS = "query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,15 @@ class Contents:
             offset += len(page.curations)
             if len(page.curations) < _PAGE:
                 return
+
+    async def replies(self) -> AsyncIterator[CachedReply]:
+        """Yield the kept replies of chat models but answers, which hold for one state of the workspace only."""
+        after = ""
+        while page := await self._store.replies.list_replies(after, _PAGE):
+            for reply in page:
+                if reply.cache_type != _ANSWERS:
+                    yield reply
+            after = page[-1].key
 
     async def sources(self, chunk_ids: tuple[str, ...]) -> list[str]:
         """Return the sources of some chunks' documents, each once."""

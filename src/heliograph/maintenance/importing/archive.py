@@ -1,25 +1,29 @@
-"""Importing an archive: its documents, then its curations, as they are.
+"""Importing an archive: its documents, then its curations and the kept replies of chat models, as they are.
 
 Documents go in several at a time and in any order, since the graph does not depend on it; those that share another's
-text come last. Curations are added in their order where none of the same id is here.
+text come last. Curations are added in their order where none of the same id is here, replies where what they are
+about is here, so that no deletion misses them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
+from heliograph.errors import InvalidRequestError
 from heliograph.ingest.curation import Curator
 from heliograph.maintenance.archive import ArchiveEntry, read_archive
 from heliograph.maintenance.export.contents import WholeDocument
 from heliograph.maintenance.importing.documents import DocumentImport
+from heliograph.maintenance.importing.replies import add_replies
 from heliograph.maintenance.importing.report import ImportKind, ImportProgress, ImportReport, NoteKind, NoteList
 from heliograph.maintenance.importing.whole import WholeDocumentIntake
 from heliograph.models import Curation
-from heliograph.stores.base import Store
+from heliograph.stores.base import CachedReply, Store
 
 __all__ = ["import_archive"]
 
@@ -36,8 +40,13 @@ async def import_archive(
     documents = DocumentImport(intake, notes, progress)
     twins: list[WholeDocument] = []
     curations: list[Curation] = []
+    first: CachedReply | None = None
+    entries = _entries(path)
     try:
-        async for entry in _entries(path):
+        async for entry in entries:
+            if isinstance(entry, CachedReply):
+                first = entry
+                break
             if isinstance(entry, Curation):
                 curations.append(entry)
             elif entry.document.twin_of:
@@ -51,7 +60,18 @@ async def import_archive(
         await documents.add(twin)
     await documents.finish()
     added = await _add_curations(store, curator, curations, notes, progress)
-    return documents.report(ImportKind.ARCHIVE, path, curations=added)
+    replies = await add_replies(store, _replies(first, entries), notes, progress)
+    return replace(documents.report(ImportKind.ARCHIVE, path, curations=added), replies=replies)
+
+
+async def _replies(first: CachedReply | None, entries: AsyncIterator[ArchiveEntry]) -> AsyncIterator[CachedReply]:
+    """Yield the replies with which an archive ends."""
+    if first is not None:
+        yield first
+    async for entry in entries:
+        if not isinstance(entry, CachedReply):
+            raise InvalidRequestError("the archive goes on after its replies, which end it; export it anew")
+        yield entry
 
 
 async def _add_curations(

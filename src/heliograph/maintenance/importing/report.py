@@ -77,6 +77,7 @@ class ImportReport:
         curations: Curations that were added.
         graph: Entities and relations of an imported graph; zeros for an archive, which holds none of its own.
         notes: What is not here as it was there.
+        replies: Kept replies of chat models that were added.
     """
 
     kind: ImportKind
@@ -89,6 +90,7 @@ class ImportReport:
     curations: int = 0
     graph: SourceGraph = field(default_factory=SourceGraph)
     notes: tuple[ImportNote, ...] = ()
+    replies: int = 0
 
     @property
     def documents(self) -> int:

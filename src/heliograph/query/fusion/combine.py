@@ -38,8 +38,9 @@ def fuse_lists(lists: Iterable[Sequence[str]], constant: int = RANK_CONSTANT) ->
 
 def by_score(channels: Scores) -> dict[str, float]:
     """Return, per id, the sum of its scores, which are weighted already."""
-    totals: dict[str, float] = {}
-    for scores in channels.values():
+    first, *others = channels.values() if channels else ({},)
+    totals = dict(first)
+    for scores in others:
         for id_, score in scores.items():
             totals[id_] = totals.get(id_, 0.0) + score
     return totals

@@ -46,7 +46,7 @@ class FusionParameters:
 
     vector_limit: int = 60
     keyword_limit: int = 200
-    keyword_spread: float = 0.035
+    keyword_spread: float = 0.025
     most_keyword: float = 0.6
     named: float = 0.2
     one_word: float = 0.6

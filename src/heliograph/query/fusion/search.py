@@ -8,7 +8,7 @@ read by id or by index and bounded by `FusionParameters`, so only the two search
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ids import is_subject_rank
-from heliograph.models import EntityEvidence, EntityMention
+from heliograph.models import EntityMention
 from heliograph.query.alias_linking import alias_spans, find_aliases, find_similar
 from heliograph.query.bridge import (
     FollowedBridge,
@@ -36,7 +36,6 @@ from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.query.graph_walk import personalised_pagerank
 from heliograph.query.linking import (
     Named,
-    about_chunks,
     is_one_word,
     link_entities,
     named_in_passage,
@@ -44,7 +43,7 @@ from heliograph.query.linking import (
     question_spans,
 )
 from heliograph.query.modes import Channel
-from heliograph.stores.base import Hit, StoreView
+from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
 from heliograph.text.mention_ids import mention_entity_id
@@ -78,9 +77,9 @@ class _State:
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
     cosines: Scores = field(default_factory=dict[str, float])
     mentions: dict[str, Sequence[EntityMention]] = field(default_factory=dict[str, Sequence[EntityMention]])
-    evidence: dict[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
+    places: dict[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     named: Named = field(default_factory=Named)
-    similar: Mapping[str, EntityEvidence] = field(default_factory=dict[str, EntityEvidence])
+    similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     bridges: list[Bridge] = field(default_factory=list[Bridge])
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
@@ -133,7 +132,7 @@ class FusedSearch:
             if gained and limits.rounds > 1:
                 await self._cross_again(state, gained)
         if state.channels and Channel.GRAPH in limits.channels and self._parameters.walk > 0:
-            _walk(state, self._best(state, self._parameters.walk_starts), self._parameters)
+            _walk(state, self._parameters)
         return _hits(state, limits)
 
     async def _first_hop(self, state: _State, limits: SearchLimits) -> None:
@@ -144,8 +143,11 @@ class FusedSearch:
         if not (near or worded):
             return
         about = [chunk_id for entity in state.named.linked for chunk_id in entity.chunk_ids]
-        about += [chunk_id for evidence in state.similar.values() for chunk_id in about_chunks(evidence)]
-        await self._read_vectors(state, dict.fromkeys([*(hit.id for hit in near), *(hit.id for hit in worded), *about]))
+        about += [chunk_id for places in state.similar.values() for chunk_id in places.about]
+        # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
+        state.cosines.update((hit.id, hit.score) for hit in near)
+        others = (*(hit.id for hit in worded), *about)
+        await self._read_vectors(state, [chunk_id for chunk_id in others if chunk_id not in state.cosines])
         if Channel.VECTOR in limits.channels:
             state.channels[Channel.VECTOR] = dict(state.cosines)
         if worded:
@@ -167,13 +169,13 @@ class FusedSearch:
     async def _link(self, state: _State) -> Sequence[Hit]:
         spans = question_spans(state.question)
         if spans:
-            await self._read_evidence(state, [span.entity_id for span in spans])
-            state.named = link_entities(spans, state.evidence)
+            await self._read_places(state, [span.entity_id for span in spans])
+            state.named = link_entities(spans, state.places)
             free = alias_spans(state.question, spans, state.named)
-            aliases, evidence = await find_aliases(self._store, free, _READ_MENTIONS)
+            aliases, places = await find_aliases(self._store, free, _READ_MENTIONS)
             if aliases:
-                state.evidence |= evidence
-                state.named = link_entities([*spans, *aliases], state.evidence)
+                state.places |= places
+                state.named = link_entities([*spans, *aliases], state.places)
         if not state.named.linked:
             parameters = self._parameters
             state.similar = await find_similar(
@@ -181,8 +183,8 @@ class FusedSearch:
             )
         return []
 
-    async def _read_vectors(self, state: _State, chunk_ids: Mapping[str, object]) -> None:
-        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.vectors]
+    async def _read_vectors(self, state: _State, chunk_ids: Iterable[str]) -> None:
+        missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in state.vectors]
         if missing:
             read = await self._store.vectors.get_vectors(Collection.CHUNKS, missing)
             state.vectors.update(read)
@@ -190,32 +192,31 @@ class FusedSearch:
                 cosines = np.stack(list(read.values())) @ state.vector
                 state.cosines.update(zip(read, cosines.tolist(), strict=True))
 
-    async def _read_evidence(self, state: _State, entity_ids: Sequence[str]) -> None:
-        missing = [id_ for id_ in dict.fromkeys(entity_ids) if id_ not in state.evidence]
+    async def _read_places(self, state: _State, entity_ids: Sequence[str]) -> None:
+        missing = [id_ for id_ in dict.fromkeys(entity_ids) if id_ not in state.places]
         if missing:
-            entities, _ = await self._store.records.get_evidence(missing, [], _READ_MENTIONS)
-            state.evidence.update((item.id, item) for item in entities if item.leading)
+            places = await self._store.records.get_mention_places(missing, _READ_MENTIONS)
+            state.places.update((item.id, item) for item in places if item.chunk_ids)
 
     async def _read_mentions(self, state: _State, chunk_ids: Sequence[str]) -> None:
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.mentions]
         if missing:
-            extractions, chunks = await run_together(
-                self._store.records.get_extractions(missing), self._store.records.get_chunks(missing)
+            read, chunks = await run_together(
+                self._store.records.get_entity_mentions(missing), self._store.records.get_chunks(missing)
             )
             spans = {chunk.id: passage_spans(chunk.text) for chunk in chunks}
-            read = {item.chunk_id: item.entities for item in extractions}
             mentioned = [mention_entity_id(mention) for mentions in read.values() for mention in mentions]
             named = [span.entity_id for found in spans.values() for span in found]
-            await self._read_evidence(state, [*mentioned, *named])
+            await self._read_places(state, [*mentioned, *named])
             for chunk in chunks:
-                found = named_in_passage(chunk.id, chunk.text, spans[chunk.id], state.evidence)
+                found = named_in_passage(chunk.id, chunk.text, spans[chunk.id], state.places)
                 state.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)
 
     async def _cross_bridges(self, state: _State) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""
         parameters = self._parameters
         totals = state.totals()
-        first = self._best(state, parameters.first_hops)
+        first = ordered(totals)[: parameters.first_hops]
         best = max(totals[first[0]], 1e-9)
         starts = [
             Start((chunk_id,), max(0.0, totals[chunk_id]) / best, state.mentions.get(chunk_id, ()))
@@ -251,9 +252,9 @@ class FusedSearch:
     ) -> dict[str, Gain]:
         parameters = self._parameters
         tried = _TRIED_PER_BRIDGE * limit
-        followed = follow_bridges(starts, state.evidence, state.question, state.named.ids, parameters, tried)
+        followed = follow_bridges(starts, state.places, state.question, state.named.ids, parameters, tried)
         followed = without_surplus(followed, limit)
-        # What the evidence already shows to be common leads only to chunks that are about it.
+        # What its mentions already show to be common leads only to chunks that are about it.
         phrases = [
             _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
         ]
@@ -261,8 +262,7 @@ class FusedSearch:
         followed = widen(followed, holders, parameters, limit)
         if not followed:
             return {}
-        far = dict.fromkeys(chunk_id for item in followed for chunk_id in (*item.about, *item.mentioning))
-        await self._read_vectors(state, far)
+        await self._read_vectors(state, (id_ for item in followed for id_ in (*item.about, *item.mentioning)))
         known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in state.cosines.items()}
         vectors = await self._embed(state, followed)
         found = gains(followed, vectors, state.vectors, known, parameters)
@@ -282,18 +282,18 @@ class FusedSearch:
         return ordered(state.totals())[:count]
 
 
-def _walk(state: _State, starts: Sequence[str], parameters: FusionParameters) -> None:
+def _walk(state: _State, parameters: FusionParameters) -> None:
     """Walk over chunks and entities from the best chunks and from the entities that the question names."""
     totals = state.totals()
-    best = max(totals.values())
+    starts = ordered(totals)[: parameters.walk_starts]
+    best = totals[starts[0]]
     entities = {mention_entity_id(mention) for id_ in starts for mention in state.mentions.get(id_, ())}
     entities.update(entity.id for entity in state.named.linked)
     edges = [
-        (mention.chunk_id, entity_id, parameters.rarity(evidence.mention_count) + _LEAST_EDGE)
+        (chunk_id, entity_id, parameters.rarity(places.mention_count) + _LEAST_EDGE)
         for entity_id in sorted(entities)
-        if (evidence := state.evidence.get(entity_id))
-        for mention in evidence.leading
-        if evidence.mention_count <= parameters.most_mentions or is_subject_rank(mention.rank)
+        if (places := state.places.get(entity_id))
+        for chunk_id in _led_to(places, parameters)
     ]
     restart = {id_: max(0.0, totals[id_] / best) ** 2 for id_ in starts} if best > 0 else {}
     restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in state.named.linked}
@@ -302,6 +302,12 @@ def _walk(state: _State, starts: Sequence[str], parameters: FusionParameters) ->
     if scores:
         scale = parameters.walk / max(scores.values())
         state.channels[Channel.GRAPH] = {id_: scale * share for id_, share in scores.items()}
+
+
+def _led_to(places: EntityPlaces, parameters: FusionParameters) -> Sequence[str]:
+    """Return the chunks, by mention, to which an entity leads: of a common one those that are about it."""
+    is_rare = places.mention_count <= parameters.most_mentions
+    return places.chunk_ids if is_rare else places.chunk_ids[: places.subjects]
 
 
 def _phrase(name: str) -> list[str]:
@@ -316,12 +322,12 @@ def _keyword_weight(near: Sequence[Hit], parameters: FusionParameters) -> float:
     return min(parameters.most_keyword, parameters.keyword_spread / max(fall, _LEAST_FALL))
 
 
-def _named_scores(named: Named, similar: Mapping[str, EntityEvidence], parameters: FusionParameters) -> Scores:
+def _named_scores(named: Named, similar: Mapping[str, EntityPlaces], parameters: FusionParameters) -> Scores:
     worth = [
         (entity.chunk_ids, parameters.named * (parameters.one_word if is_one_word(entity.name) else 1.0))
         for entity in named.linked
     ]
-    worth += [(about_chunks(evidence), parameters.named * parameters.similar) for evidence in similar.values()]
+    worth += [(places.about, parameters.named * parameters.similar) for places in similar.values()]
     scores: Scores = {}
     for chunk_ids, value in worth:
         for chunk_id in chunk_ids:

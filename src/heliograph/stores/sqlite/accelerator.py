@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from heliograph.stores.sqlite.embedding_check import check_embedding
 from heliograph.stores.sqlite.keys import KeySet
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
-__all__ = ["Accelerator"]
+__all__ = ["Accelerator", "Candidates"]
 
 _LOGGER = logging.getLogger(__name__)
 _BITS = 4
@@ -40,6 +41,14 @@ _DUE = 2048
 _LARGE_SHARE = 0.4
 _WIDENING = 1.5
 _TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Keys whose vectors are probably nearest, nearest first, each with about its cosine; infinite if not known."""
+
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float32]
 
 
 class Accelerator:
@@ -60,8 +69,8 @@ class Accelerator:
 
     def search(
         self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
-    ) -> NDArray[np.int64]:
-        """Return up to `limit` keys whose vectors are probably nearest, in no particular order.
+    ) -> Candidates:
+        """Return up to `limit` keys whose vectors are probably nearest.
 
         Args:
             connection: Reads what the index lacks.
@@ -76,32 +85,32 @@ class Accelerator:
 
     def _nearest(
         self, index: Any, vector: NDArray[np.float32], limit: int, among: NDArray[np.uint64] | None = None
-    ) -> NDArray[np.int64]:
+    ) -> Candidates:
         limit = min(limit, len(index))
         if limit == 0:
-            return np.empty(0, np.int64)
-        _, keys = index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
-        return keys[0].astype(np.int64)
+            return _unscored(np.empty(0, np.int64))
+        scores, keys = index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
+        return Candidates(keys[0].astype(np.int64), scores[0])
 
-    def _search_within(self, index: Any, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> NDArray[np.int64]:
+    def _search_within(self, index: Any, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> Candidates:
         if len(allowed) <= limit:
-            return allowed.keys
+            return _unscored(allowed.keys)
         share = len(allowed) / max(len(index), 1)
         if share >= _LARGE_SHARE:
             # Looking at more and passing over some is faster than telling the index which to pass over.
             wide = int(limit / share * _WIDENING)
             nearest = self._nearest(index, vector, wide)
-            kept = nearest[allowed.holds(nearest)]
+            kept = np.flatnonzero(allowed.holds(nearest.keys))[:limit]
             if len(kept) >= limit or wide >= len(index):
-                return kept[:limit]
+                return Candidates(nearest.keys[kept], nearest.scores[kept])
         for _ in range(_TRIES):
             among = self._present(index, allowed)
             try:
-                return self._nearest(index, vector, limit, among) if len(among) else np.empty(0, np.int64)
+                return self._nearest(index, vector, limit if len(among) else 0, among)
             except KeyError:
                 # Another thread has taken one out since, with a later version.
                 self._among.pop(allowed, None)
-        return allowed.keys
+        return _unscored(allowed.keys)
 
     def _present(self, index: Any, allowed: KeySet) -> NDArray[np.uint64]:
         """Return those of the keys that are in the index, which refuses others; remembered as long as the set is."""
@@ -228,3 +237,7 @@ class Accelerator:
     def _recorded(self, connection: apsw.Connection) -> tuple[int, str]:
         query = "SELECT version, writer FROM accelerator WHERE collection = ?"
         return fetch_one(connection, query, (self._collection.value,)) or (0, "")
+
+
+def _unscored(keys: NDArray[np.int64]) -> Candidates:
+    return Candidates(keys, np.full(len(keys), np.inf, np.float32))

@@ -2,18 +2,21 @@
 
 Reads run in a small pool of threads, each with its own connection; writes run one at a time in one thread, each in an
 immediate transaction. WAL mode lets readers of any process go on while one process writes; a second writer waits for
-`write_timeout_seconds`. Every apsw exception is translated here and nowhere else.
+`write_timeout_seconds`. A file that cannot be written, or lies in a folder that cannot, is opened for reading only.
+Every apsw exception is translated here and nowhere else.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import apsw
 
@@ -76,11 +79,15 @@ class Database:
     def __init__(self, path: Path, write_timeout_seconds: float, durability: str) -> None:
         """Open the file, creating and migrating it as needed; blocks.
 
+        Where the file is there and cannot be written, it is only read, as it is now: what another process, which can
+        write it, commits from then on is not seen until it is opened again.
+
         Raises:
-            StoreUnavailable: It cannot be opened.
+            StoreUnavailable: It cannot be opened, or made current where it can only be read.
             SchemaMismatch: It belongs to another program or a newer version.
         """
         self.path = path
+        self._is_read_only = _is_read_only(path)
         self._timeout_milliseconds = int(write_timeout_seconds * 1000)
         self._synchronous = "FULL" if durability == "full" else "NORMAL"
         self._closed = False
@@ -94,6 +101,7 @@ class Database:
             except BaseException:
                 self._writer_connection.close()
                 raise
+        self._identity = _file_identity(path)
         self._readers = ThreadPoolExecutor(_READERS, "heliograph-read")
         self._writer = ThreadPoolExecutor(1, "heliograph-write")
 
@@ -102,8 +110,16 @@ class Database:
         """Whether `close` has been called."""
         return self._closed
 
+    @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be written, and `write` and `run_alone` always fail."""
+        return self._is_read_only
+
     def _prepare(self) -> None:
         connection = self._writer_connection
+        if self._is_read_only:
+            migrate(connection, str(self.path))
+            return
         connection.pragma("page_size", _PAGE_BYTES)
         if connection.pragma("journal_mode") != "wal":
             connection.pragma("journal_mode", "wal")
@@ -112,7 +128,7 @@ class Database:
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path), statementcachesize=200)
+        connection = self.open_connection()
         with self._lock:
             self._connections.append(connection)
         connection.set_busy_timeout(self._timeout_milliseconds)
@@ -120,6 +136,16 @@ class Database:
         connection.pragma("cache_size", -cache_kib)
         connection.pragma("temp_store", "memory")
         return connection
+
+    def open_connection(self) -> apsw.Connection:
+        """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
+        if not self._is_read_only:
+            return apsw.Connection(str(self.path), statementcachesize=200)
+        log = self.path.with_name(f"{self.path.name}-wal")
+        # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+        address = f"file:{quote(str(self.path))}?{mode}"
+        return apsw.Connection(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=200)
 
     def _reader_connection(self) -> apsw.Connection:
         connection = getattr(self._local, "connection", None)
@@ -144,12 +170,23 @@ class Database:
 
     async def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` as one transaction that is durable when this returns, or leaves no trace."""
-        return await self._submit(
-            self._writer, lambda: self._in_transaction(work, "BEGIN IMMEDIATE", lambda: self._writer_connection)
-        )
+        self._refuse_if_read_only()
+
+        def run() -> T:
+            result = self._in_transaction(work, "BEGIN IMMEDIATE", lambda: self._writer_connection)
+            self._check_is_there()
+            return result
+
+        return await self._submit(self._writer, run)
+
+    def _check_is_there(self) -> None:
+        """Refuse to acknowledge what was written into a file that another process has removed meanwhile."""
+        if _file_identity(self.path) != self._identity:
+            raise StoreUnavailable(f"the store {str(self.path)!r} was removed while it was open; open it again")
 
     async def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the writer's connection, outside a transaction."""
+        self._refuse_if_read_only()
 
         def run() -> T:
             with translate_errors(self.path):
@@ -162,7 +199,7 @@ class Database:
 
         def run() -> T:
             with translate_errors(self.path):
-                connection = apsw.Connection(str(self.path))
+                connection = self.open_connection()
                 connection.set_busy_timeout(self._timeout_milliseconds)
                 try:
                     return work(connection)
@@ -172,6 +209,13 @@ class Database:
         if self._closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
         return await asyncio.to_thread(run)
+
+    def _refuse_if_read_only(self) -> None:
+        if self._is_read_only:
+            raise StoreUnavailable(
+                f"the store {str(self.path)!r} was opened for reading only, since it or its folder cannot be written; "
+                "check permissions, or copy the folder to where it can be"
+            )
 
     async def _submit(self, executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         if self._closed:
@@ -207,3 +251,15 @@ class Database:
         with translate_errors(self.path):
             for connection in self._connections:
                 connection.close()
+
+
+def _file_identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_read_only(path: Path) -> bool:
+    return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))

@@ -10,22 +10,34 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, starmap
 from typing import TypeVar
 
 import apsw
 
+from heliograph.ids import SUBJECT_RANKS, is_subject_rank
 from heliograph.models import EntityEvidence, EntityMention, RelationEvidence, RelationMention
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.listing import EntityPlaces
 from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.sql import Row, array, fetch
 
-__all__ = ["EvidenceMemory", "read_relation_mention"]
+__all__ = ["EvidenceMemory", "read_mention_places", "read_relation_mention", "to_places"]
 
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 
+_MENTION = "identity.id, name, type, description, rank"
+_LEADING_MENTIONS = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
+                        FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+                        WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+_PLACE = "entity_key, identity.id, rank"
+# Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
+_ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted CROSS JOIN entity_mention ON entity_key = wanted.value
+                  CROSS JOIN identity ON identity.key = chunk_key"""
+_SUBJECT_PLACES = f"""SELECT {_PLACE} FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+                      WHERE entity_key = ? AND rank < ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
 # What has fewer mentions is read about as fast as it is remembered.
 _LEAST_MENTIONS = 4
 # Of all remembered evidence together; some 10 MB.
@@ -42,19 +54,19 @@ class EvidenceMemory:
 
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return what is stored for these entities, with the first `leading` mentions."""
-        found: list[EntityEvidence] = []
-        for id_, key, version in _versions(connection, "entity_evidence", ids):
-            evidence = self._recall(id_, version, leading)
-            if not isinstance(evidence, EntityEvidence):
-                evidence = _read_entity(connection, id_, key, leading)
-                self._remember(evidence)
-            found.append(_shortened(evidence, leading))
-        return found
+        stored = _entity_counts(connection, ids)
+        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
+        read = _read_entities(connection, [row for row in stored if row[0] not in known], leading)
+        for evidence in read.values():
+            self._remember(evidence)
+        known |= read
+        return [_shortened(known[row[0]], leading) for row in stored]
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return what is stored for these relations, with the first `leading` mentions."""
         found: list[RelationEvidence] = []
-        for id_, key, version in _versions(connection, "relation_evidence", ids):
+        for id_, key, version in _relation_versions(connection, ids):
             evidence = self._recall(id_, version, leading)
             if not isinstance(evidence, RelationEvidence):
                 evidence = _read_relation(connection, id_, key, leading)
@@ -90,6 +102,25 @@ class EvidenceMemory:
                 self._mentions -= len(oldest.leading)
 
 
+def read_mention_places(connection: apsw.Connection, ids: Sequence[str], most: int) -> list[EntityPlaces]:
+    """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
+    stored = _mention_counts(connection, ids)
+    mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
+    rare = [key for _, key, count in stored if count <= most]
+    for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
+        mentions[row[0]].append(row)
+    for _, key, count in stored:
+        if count > most:
+            mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
+    return [to_places(id_, count, mentions[key][:most]) for id_, key, count in stored]
+
+
+def to_places(id_: str, mention_count: int, rows: Sequence[Row]) -> EntityPlaces:
+    """Return where an entity is mentioned, given its key, a chunk's id and a rank for each place, in order."""
+    subjects = sum([is_subject_rank(rank) for _, _, rank in rows])
+    return EntityPlaces(id_, mention_count, tuple([chunk_id for _, chunk_id, _ in rows]), subjects)
+
+
 def read_relation_mention(
     chunk_id: str,
     source: str,
@@ -108,11 +139,29 @@ def read_relation_mention(
     )
 
 
-def _versions(connection: apsw.Connection, table: str, ids: Sequence[str]) -> list[Row]:
+def _entity_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    """Return, per entity that is stored: id, key, names and types as JSON, number of mentions, version."""
     if not ids:
         return []
-    query = f"""SELECT identity.id, key, version FROM carray(?) AS wanted
-                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN {table} USING (key)"""
+    query = """SELECT identity.id, key, names, types, mention_count, version FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),))
+
+
+def _mention_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    """Return, per entity that is stored: id, key, number of mentions."""
+    if not ids:
+        return []
+    query = """SELECT identity.id, key, mention_count FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),))
+
+
+def _relation_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    if not ids:
+        return []
+    query = """SELECT identity.id, key, version FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN relation_evidence USING (key)"""
     return fetch(connection, query, (array(ids),))
 
 
@@ -120,15 +169,34 @@ def _shortened(evidence: E, leading: int) -> E:
     return evidence if len(evidence.leading) <= leading else replace(evidence, leading=evidence.leading[:leading])
 
 
-def _read_entity(connection: apsw.Connection, id_: str, key: int, leading: int) -> EntityEvidence:
-    query = "SELECT names, types, mention_count, version FROM entity_evidence WHERE key = ?"
-    ((names, types, mention_count, version),) = fetch(connection, query, (key,))
-    query = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
-               FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
-               WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-    mentions = tuple(starmap(EntityMention, connection.execute(query, (id_, key, leading)))) if leading else ()
-    counts: tuple[Mapping[str, int], ...] = (json.loads(names), json.loads(types))
-    return EntityEvidence(id_, *counts, mention_count, mentions, version)
+def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
+    """Return the evidence of entities, by id, given their rows of `_entity_counts`.
+
+    All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
+    stops where enough are read.
+    """
+    short = [row for row in stored if row[4] <= leading]
+    mentions = _all_mentions(connection, short) if leading else {}
+    for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
+        mentions[key] = list(starmap(EntityMention, fetch(connection, _LEADING_MENTIONS, (id_, key, leading))))
+    return {
+        id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
+        for id_, key, names, types, count, version in stored
+    }
+
+
+def _all_mentions(connection: apsw.Connection, stored: Sequence[Row]) -> dict[int, list[EntityMention]]:
+    found: dict[int, list[EntityMention]] = {row[1]: [] for row in stored}
+    if not stored:
+        return found
+    ids = {row[1]: row[0] for row in stored}
+    # A key's mentions come in the order of the table's own key, which is the canonical one.
+    query = f"""SELECT entity_key, {_MENTION}, name_hash IS NULL FROM carray(?) AS wanted
+                CROSS JOIN entity_mention ON entity_key = wanted.value
+                CROSS JOIN identity ON identity.key = chunk_key"""
+    for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(found)),)):
+        found[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
+    return found
 
 
 def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int) -> RelationEvidence:

@@ -24,6 +24,7 @@ from heliograph.filters import (
     Sources,
     path_keys,
 )
+from heliograph.stores.prefixes import end_of_prefix
 from heliograph.stores.sqlite.sql import array
 
 __all__ = ["compile_filter"]
@@ -37,8 +38,6 @@ _COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _STEP = """CROSS JOIN json_each(CASE v{0}.type WHEN 'array' THEN v{0}.value WHEN 'object' THEN '[' || v{0}.value || ']'
                                ELSE '[]' END) AS e{0}
            CROSS JOIN json_each(CASE e{0}.type WHEN 'object' THEN e{0}.value ELSE '{{}}' END) AS v{1}"""
-_LAST_CHARACTER = 0x10FFFF
-_SURROGATES = 0xD800, 0xE000
 
 
 def compile_filter(filter_: Filter) -> Condition:
@@ -72,20 +71,10 @@ def _join(operator: str, neutral: str, parts: tuple[Filter, ...]) -> Condition:
 
 
 def _prefix(prefix: str) -> Condition:
-    # A half-open range can use the index, unlike LIKE with its wildcards.
-    end = _successor(prefix)
+    end = end_of_prefix(prefix)
     if not end:
         return "(document.source >= ?)", [prefix]
     return "(document.source >= ? AND document.source < ?)", [prefix, end]
-
-
-def _successor(prefix: str) -> str:
-    """Return the least string greater than all that begin with a prefix; empty if there is none."""
-    stem = prefix.rstrip(chr(_LAST_CHARACTER))
-    if not stem:
-        return ""
-    following = ord(stem[-1]) + 1
-    return stem[:-1] + chr(_SURROGATES[1] if following == _SURROGATES[0] else following)
 
 
 def _value(condition: Equals | In | Range) -> Condition:

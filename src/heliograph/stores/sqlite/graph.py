@@ -14,6 +14,7 @@ from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.sql import Row, array, fetch
 from heliograph.stores.sqlite.traversal import find_paths, walk
 
@@ -86,6 +87,14 @@ class SqliteGraphStore(GraphStore):
             return rows if len(rows) == limit else fetch(connection, f"{query} {order}", (limit, offset))
 
         return [_entity(row) for row in await self._database.read(read)]
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        """See `GraphStore`."""
+
+        def read(connection: apsw.Connection) -> list[Relation]:
+            return _relations_among(connection, list(find_keys(connection, dict.fromkeys(entity_ids)).values()))
+
+        return await self._database.read(read)
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
         """See `GraphStore`."""
@@ -164,7 +173,7 @@ def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping
     _remove(connection, changeset, keys)
     entities = (
         (
-            *(keys[item.id], item.name, item.type, item.token_count, now),
+            *(keys[item.id], item.name, item.type, item.token_count, changeset.moments.get(item.id, now)),
             *(item.description, _join(item.aliases), _join(item.chunk_ids)),
         )
         for item in changeset.entities
@@ -205,7 +214,8 @@ def _write_relations(
     known = {key for (key,) in fetch(connection, query, (array(wanted),))}
     rows = (
         (
-            *(keys[item.id], keys[item.source_id], keys[item.target_id], item.weight, item.token_count, now),
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], item.weight, item.token_count),
+            changeset.moments.get(item.id, now),
             *(item.source, item.target, _join(item.keywords), item.description, _join(item.chunk_ids)),
         )
         for item in changeset.relations

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
+from heliograph.errors import StoreUnavailable
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value, singles
 
-__all__ = ["find_ids", "find_keys", "forget_keys", "intern_ids"]
+__all__ = ["find_ids", "find_keys", "find_known_ids", "forget_keys", "intern_ids"]
 
 
 def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
@@ -22,7 +23,22 @@ def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, in
 
 
 def find_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
-    """Return the ids of the keys that are known."""
+    """Return the ids of keys that tables refer to.
+
+    Raises:
+        StoreUnavailable: One has none: this table is damaged.
+    """
+    found = find_known_ids(connection, keys)
+    if missing := set(keys) - found.keys():
+        raise StoreUnavailable(
+            f"the store refers to key {min(missing)}, which has no id: its table of ids is damaged; run 'heliograph "
+            "check --repair', and if that does not help, restore a backup or take the documents into a new workspace"
+        )
+    return found
+
+
+def find_known_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
+    """Return the ids of those keys that have one."""
     if not keys:
         return {}
     query = (

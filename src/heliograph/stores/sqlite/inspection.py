@@ -14,7 +14,8 @@ from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.batches import list_batches
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.evidence import read_relation_mention
-from heliograph.stores.sqlite.identity import find_ids, find_keys
+from heliograph.stores.sqlite.identity import find_keys, find_known_ids
+from heliograph.stores.sqlite.names import rebuild_names
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 
 __all__ = ["SqliteInspection"]
@@ -35,6 +36,7 @@ _MENTIONS: Mapping[ScanKind, tuple[str, str]] = {
     ScanKind.MENTIONED_ENTITIES: ("entity_mention", "entity_key"),
     ScanKind.MENTIONED_RELATIONS: ("relation_mention", "relation_key"),
 }
+_NAME_RULES = "SELECT id FROM name_rules WHERE id > ? ORDER BY id LIMIT ?"
 _DEGREES = """SELECT key, sum(count) AS degree FROM (
   SELECT source_key AS key, count(*) AS count FROM relation GROUP BY source_key
   UNION ALL SELECT target_key, count(*) FROM relation GROUP BY target_key) GROUP BY key"""
@@ -59,6 +61,9 @@ class SqliteInspection(Inspection):
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         """See `Inspection`."""
+        if kind is ScanKind.NAME_RULES:
+            rows = await self._database.fetch(_NAME_RULES, (after, limit))
+            return [id_ for (id_,) in rows]
         table, column = _MENTIONS.get(kind) or (_TABLES[kind], "key")
         # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
         narrow = "AND id LIKE 'rel-%'" if kind is ScanKind.MENTIONED_RELATIONS else ""
@@ -134,7 +139,7 @@ def _digest_texts(connection: apsw.Connection, table: str) -> dict[str, int]:
     connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab(main, {table}, instance)")
     for term, key in connection.execute(f"SELECT term, doc FROM temp.{table}_rows"):
         sums[key] = (sums.get(key, 0) + digest_terms((term,))) % _MODULUS
-    return {id_: sums[key] for key, id_ in find_ids(connection, sums).items()}
+    return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
 
 
 def _find_faults(connection: apsw.Connection) -> list[str]:
@@ -156,9 +161,18 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
         alone = fetch_value(connection, f"SELECT count(*) FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
         if alone:
             faults.append(f"{alone} rows of {parts} belong to no {table}")
+    for left, right in (("entity", "entity_name"), ("entity_name", "entity")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
+        if alone:
+            faults.append(f"{alone} rows of {left} have none in {right}, by which entities are found")
     unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
     if unused:
         faults.append(f"{unused} ids are kept that nothing refers to")
+    lost = fetch_value(
+        connection, f"SELECT count(*) FROM ({_USED_KEYS}) AS used WHERE key NOT IN (SELECT key FROM identity)"
+    )
+    if lost:
+        faults.append(f"{lost} ids are lost that others refer to; restore a backup, or take the documents in anew")
     return faults
 
 
@@ -170,6 +184,7 @@ def _repair(connection: apsw.Connection) -> None:
         f"""UPDATE entity_degree SET degree = coalesce(
               (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
     )
+    rebuild_names(connection)
     for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
         connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
     connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")

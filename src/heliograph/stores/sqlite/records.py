@@ -21,9 +21,9 @@ from heliograph.models import (
     RelationEvidence,
     Usage,
 )
-from heliograph.stores.base import DocumentPage, DocumentQuery, RecordsStore
+from heliograph.stores.base import DocumentPage, DocumentQuery, EntityPlaces, RecordsStore
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.evidence import EvidenceMemory, read_relation_mention
+from heliograph.stores.sqlite.evidence import EvidenceMemory, read_mention_places, read_relation_mention
 from heliograph.stores.sqlite.filters import compile_filter
 from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
@@ -38,6 +38,7 @@ __all__ = [
     "SqliteRecordsStore",
     "find_documents",
     "grouped",
+    "read_entity_mentions",
     "read_extractions",
     "to_chunk",
     "to_document",
@@ -66,6 +67,10 @@ TWIN_SOURCES_BY_CHUNK = """SELECT identity.id, twin.source FROM carray(?) AS wan
                            CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
                            CROSS JOIN identity AS twin_identity ON twin_identity.key = twin.key
                            WHERE twin.status IN ('processed', 'partial') ORDER BY twin_identity.id"""
+_TEXT_KEYS_BY_DOCUMENT = """SELECT identity.id, document_text.key FROM carray(?) AS wanted
+                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN document USING (key)
+                            JOIN document_text ON document_text.key IN (document.key, document.twin_key)"""
+_MOST_BYTES_A_CHARACTER = 4
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "source", "id": "identity.id"}
 
 
@@ -78,6 +83,8 @@ class SqliteRecordsStore(RecordsStore):
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """See `RecordsStore`."""
+        # SQLite takes no NUL in an array, and no id that is stored has one.
+        ids = [id_ for id_ in ids if "\0" not in id_]
         if not ids:
             return []
         rows = await self._database.fetch(DOCUMENTS_BY_ID, (array(ids),))
@@ -91,6 +98,12 @@ class SqliteRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         row = await self._database.read(lambda connection: fetch_one(connection, TEXT_BY_DOCUMENT, (document_id,)))
         return row[0] if row else None
+
+    async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
+        """See `RecordsStore`; of a long text, only the pages that hold its start are read."""
+        if not document_ids:
+            return {}
+        return await self._database.read(lambda connection: _openings(connection, document_ids, length))
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """See `RecordsStore`."""
@@ -121,6 +134,10 @@ class SqliteRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         return await self._database.read(lambda connection: read_extractions(connection, chunk_ids))
 
+    async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
+        """See `RecordsStore`."""
+        return await self._database.read(lambda connection: read_entity_mentions(connection, chunk_ids))
+
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
@@ -133,6 +150,21 @@ class SqliteRecordsStore(RecordsStore):
             )
 
         return await self._database.read(read)
+
+    async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        """See `RecordsStore`."""
+        return await self._database.read(lambda connection: read_mention_places(connection, entity_ids, most))
+
+
+def _openings(connection: apsw.Connection, document_ids: Sequence[str], length: int) -> dict[str, str]:
+    keys = dict(fetch(connection, _TEXT_KEYS_BY_DOCUMENT, (array(document_ids),)))
+    found: dict[str, str] = {}
+    for id_, key in keys.items():
+        with connection.blob_open("main", "document_text", "text", key, False) as text:
+            start = text.read(min(text.length(), length * _MOST_BYTES_A_CHARACTER))
+            # What is cut may end within a character.
+            found[id_] = start.decode("utf-8", "ignore")[:length]
+    return found
 
 
 def find_documents(connection: apsw.Connection, query: DocumentQuery) -> DocumentPage:
@@ -216,16 +248,26 @@ def to_chunk(row: Sequence[Any]) -> Chunk:
     return Chunk(id_, document_id, position, text, token_count, *place, context)
 
 
+def read_entity_mentions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
+    """Return the entity mentions of these chunks."""
+    keys = find_keys(connection, chunk_ids)
+    return {id_: _entity_mentions(connection, id_, key) for id_, key in keys.items()}
+
+
+def _entity_mentions(connection: apsw.Connection, chunk_id: str, key: int) -> tuple[EntityMention, ...]:
+    query = """SELECT name, type, description, rank,
+                      iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
+               FROM entity_mention INDEXED BY entity_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
+    return tuple(EntityMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+
+
 def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extraction | None:
     query = "SELECT extractor, error, reply_keys, input_tokens, output_tokens FROM extraction WHERE chunk_key = ?"
     row = fetch_one(connection, query, (key,))
     if row is None:
         return None
     extractor, error, reply_keys, read, written = row
-    query = """SELECT name, type, description, rank,
-                      iif(name_hash IS NULL, '', (SELECT id FROM identity WHERE key = entity_key))
-               FROM entity_mention INDEXED BY entity_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""
-    entities = tuple(EntityMention(chunk_id, *mention) for mention in fetch(connection, query, (key,)))
+    entities = _entity_mentions(connection, chunk_id, key)
     query = """SELECT source, target, keywords, description, weight, rank,
                       (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
                FROM relation_mention INDEXED BY relation_mention_by_chunk WHERE chunk_key = ? ORDER BY ordinal"""

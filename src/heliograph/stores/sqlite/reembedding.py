@@ -12,6 +12,7 @@ from heliograph.stores.reembedding import Reembedding
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.embedding_check import PRESENT, read_embedding
 from heliograph.stores.sqlite.identity import find_keys
+from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.replies import drop_answers
 from heliograph.stores.sqlite.sql import fetch_value
 
@@ -74,7 +75,9 @@ class SqliteReembedding(Reembedding):
         connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
         drop_answers(connection)
         self._begun = None
-        return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        note_reset(connection, version)
+        return version
 
     async def abandon(self) -> None:
         """See `Reembedding`."""

@@ -10,11 +10,12 @@ import apsw
 from heliograph.models import Usage
 from heliograph.stores.base import CachedReply, ReplyCache
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.sql import array, fetch_one
+from heliograph.stores.sqlite.sql import Row, array, fetch_one
 
 __all__ = ["SqliteReplyCache", "drop_answers", "drop_replies_about"]
 
 _ANSWERS = "query"
+_COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
 
 
 class SqliteReplyCache(ReplyCache):
@@ -25,17 +26,14 @@ class SqliteReplyCache(ReplyCache):
 
     async def get_reply(self, key: str) -> CachedReply | None:
         """See `ReplyCache`."""
-        query = "SELECT key, text, model, input_tokens, output_tokens, subject_id, created_at FROM reply WHERE key = ?"
+        query = f"SELECT {_COLUMNS} FROM reply WHERE key = ?"
         row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
-        if row is None:
-            return None
-        key, text, model, read, written, subject_id, created_at = row
-        return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), subject_id)
+        return None if row is None else _read(row)
 
     async def put_reply(self, reply: CachedReply) -> None:
         """See `ReplyCache`."""
         row = (
-            *(reply.key, cache_type(reply.key), reply.text, reply.model),
+            *(reply.key, reply.cache_type, reply.text, reply.model),
             *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at.timestamp()),
         )
         query = "INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -53,11 +51,15 @@ class SqliteReplyCache(ReplyCache):
 
         return await self._database.write(delete)
 
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        """See `ReplyCache`."""
+        query = f"SELECT {_COLUMNS} FROM reply WHERE key > ? ORDER BY key LIMIT ?"
+        return [_read(row) for row in await self._database.fetch(query, (after, limit))]
 
-def cache_type(key: str) -> str:
-    """Return the middle part of `{mode}:{cache_type}:{args_hash}`."""
-    parts = key.split(":", 2)
-    return parts[1] if len(parts) == 3 else ""
+
+def _read(row: Row) -> CachedReply:
+    key, text, model, read, written, subject_id, created_at = row
+    return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), subject_id)
 
 
 def drop_answers(connection: apsw.Connection) -> None:

@@ -14,6 +14,7 @@ import apsw
 
 from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
+from heliograph.stores.name_pieces import name_keys_json, name_terms
 
 __all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
 
@@ -161,7 +162,26 @@ _CONTEXTS = """
 ALTER TABLE chunk ADD COLUMN context TEXT NOT NULL DEFAULT '';
 """
 
-_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS)
+# `name_keys` and `name_terms` are made by `migrate`.
+_NAMES = """
+CREATE TABLE entity_name (name TEXT NOT NULL, key INTEGER NOT NULL, PRIMARY KEY (name, key)) WITHOUT ROWID;
+INSERT INTO entity_name SELECT each.value, entity.key FROM entity, json_each(name_keys(name, aliases)) AS each;
+CREATE VIRTUAL TABLE names_terms USING fts5 (
+  terms, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
+);
+INSERT INTO names_terms (rowid, terms) SELECT key, name_terms(name, aliases) FROM entity;
+"""
+
+# What changed since the slowest reader beside this store looked; nothing is noted without readers.
+_OUTBOX = """
+CREATE TABLE outbox_reader (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE outbox (
+  kind TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (kind, id)
+) WITHOUT ROWID;
+CREATE INDEX outbox_by_version ON outbox (version);
+"""
+
+_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX)
 
 LATEST_VERSION = len(_MIGRATIONS)
 
@@ -187,6 +207,8 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     if version == LATEST_VERSION:
         return
     connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
+    connection.create_scalar_function("name_keys", name_keys_json, 2, deterministic=True)
+    connection.create_scalar_function("name_terms", name_terms, 2, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have migrated while this one waited for the lock.

@@ -16,9 +16,10 @@ from typing import Literal, TypeVar
 import apsw
 import numpy as np
 
+from heliograph.ids import is_subject_rank
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
-from heliograph.stores.base import Fold
-from heliograph.stores.sqlite.evidence import read_relation_mention
+from heliograph.stores.base import EntityPlaces, Fold
+from heliograph.stores.sqlite.evidence import read_relation_mention, to_places
 from heliograph.stores.sqlite.identity import find_ids, find_keys
 from heliograph.stores.sqlite.scope import KeySet, Scope
 from heliograph.stores.sqlite.sql import Row, array, fetch
@@ -28,6 +29,7 @@ __all__ = [
     "fold_relations",
     "keys_within",
     "read_entity_evidence",
+    "read_places_within",
     "read_relation_evidence",
 ]
 
@@ -70,6 +72,22 @@ def read_entity_evidence(
     )
     counted = (fold.count_entity(id_, mentions[key], leading) for id_, key in keys.items())
     return [replace(evidence, version=scope.version) for evidence in counted]
+
+
+def read_places_within(connection: apsw.Connection, scope: Scope, ids: Sequence[str], most: int) -> list[EntityPlaces]:
+    """Return, in order, where the scope mentions these entities, as `RecordsStore.get_mention_places` does."""
+    keys = keys_within(connection, ids, scope.entities)
+    rows = _rows_within(connection, scope, "entity", list(keys.values()), "entity_key, chunk_key, rank") if keys else ()
+    mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
+    kept = {
+        key: (group if len(group) <= most else [row for row in group if is_subject_rank(row[2])])[:most]
+        for key, group in mentions.items()
+    }
+    chunk_ids = find_ids(connection, {chunk for group in kept.values() for _, chunk, _ in group})
+    return [
+        to_places(id_, len(mentions[key]), [(key, chunk_ids[chunk], rank) for _, chunk, rank in kept[key]])
+        for id_, key in keys.items()
+    ]
 
 
 def read_relation_evidence(
@@ -158,14 +176,16 @@ def _ends(connection: apsw.Connection, relations: Iterable[int]) -> dict[int, tu
 def _said(connection: apsw.Connection, scope: Scope, kind: _Kind, keys: Iterable[int]) -> dict[int, _Said]:
     """Return what the scope says of these things, each of which it has; the order of the result is any."""
     wanted = list(keys)
-    rows = list(_rows_within(connection, scope, kind, wanted)) if wanted else []
+    rows = list(_rows_within(connection, scope, kind, wanted, _COLUMNS[kind])) if wanted else []
     chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
     moments = iter(scope.moments[scope.chunks.places(chunks)].tolist())
     grouped = ((key, list(group)) for key, group in groupby(rows, itemgetter(0)))
     return {key: _Said(group, min(next(moments) for _ in group)) for key, group in grouped}
 
 
-def _rows_within(connection: apsw.Connection, scope: Scope, kind: _Kind, keys: list[int]) -> Iterator[Row]:
+def _rows_within(
+    connection: apsw.Connection, scope: Scope, kind: _Kind, keys: list[int], columns: str
+) -> Iterator[Row]:
     """Yield the rows of the mentions of each thing that stand in the scope, thing by thing, in canonical order."""
     limit = max(_FEW_MENTIONS, _MENTIONS_PER_CHUNK * len(scope.chunks))
     query = f"SELECT key, mention_count > ? FROM carray(?) AS wanted CROSS JOIN {kind}_evidence ON key = wanted.value"
@@ -173,14 +193,14 @@ def _rows_within(connection: apsw.Connection, scope: Scope, kind: _Kind, keys: l
     small = [key for key in keys if not is_large.get(key)]
     if small:
         # The table is clustered by thing, rank, chunk and ordinal, and is read in that order.
-        query = f"""SELECT {_COLUMNS[kind]} FROM carray(?) AS wanted
+        query = f"""SELECT {columns} FROM carray(?) AS wanted
                     CROSS JOIN {kind}_mention ON {kind}_key = wanted.value"""
         rows = fetch(connection, query, (array(small),))
         chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
         yield from compress(rows, scope.chunks.holds(chunks).tolist())
     for key in keys:
         if is_large.get(key):
-            query = f"""SELECT {_COLUMNS[kind]} FROM carray(?) AS wanted
+            query = f"""SELECT {columns} FROM carray(?) AS wanted
                         CROSS JOIN {kind}_mention INDEXED BY {kind}_mention_by_chunk
                         ON chunk_key = wanted.value AND {kind}_key = ? ORDER BY rank, chunk_key, ordinal"""
             yield from fetch(connection, query, (array(scope.chunks.keys), key))

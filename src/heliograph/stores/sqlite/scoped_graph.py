@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import apsw
@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import Fold, GraphStore, IncidentRelation
+from heliograph.stores.paths import PathSearch
 from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.keys import Keys
 from heliograph.stores.sqlite.scope import Scope
 from heliograph.stores.sqlite.scoped import ScopedReader
 from heliograph.stores.sqlite.scoped_evidence import fold_entities, fold_relations, keys_within
-from heliograph.stores.sqlite.traversal import best_paths
 
 __all__ = ["ScopedGraphStore"]
 
@@ -78,6 +77,16 @@ class ScopedGraphStore(GraphStore):
             start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
             ranked = self._ranked(connection, scope, order[start:end])
             return ranked[offset - int(start) :][: len(page)]
+
+        return await self._reader.read(read)
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        """See `GraphStore`."""
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[Relation]:
+            keys = keys_within(connection, entity_ids, scope.entities)
+            places = scope.entities.places(np.array(list(keys.values()), np.int64))
+            return _relations_among(connection, scope, self._fold, places)
 
         return await self._reader.read(read)
 
@@ -168,24 +177,22 @@ def _find_paths(
     limit: int,
     most_visited: int,
 ) -> list[list[int]]:
-    if source == target:
-        return [[source]]
-    keys: Keys = scope.entities.keys
+    search = PathSearch(source, target, max_length, limit, most_visited)
+    while frontier := search.frontier:
+        search.expand(list(_steps(scope, frontier)))
+    return search.paths(lambda found: find_ids(connection, found))
 
-    def neighbours(frontier: Collection[int]) -> Iterable[tuple[int, int, float]]:
-        wanted = set(frontier)
-        touching = scope.touching(scope.entities.places(np.array(list(frontier), np.int64)))
-        ends = keys[scope.ends[touching]].tolist()
-        for (left, right), weight in zip(ends, scope.weights[touching].tolist(), strict=True):
-            if left in wanted:
-                yield left, right, weight
-            if right in wanted:
-                yield right, left, weight
 
-    def name(found: Collection[int]) -> Mapping[int, str]:
-        return find_ids(connection, found)
-
-    return best_paths(source, target, max_length, limit, neighbours, name, most_visited)
+def _steps(scope: Scope, frontier: Collection[int]) -> Iterator[tuple[int, int, float]]:
+    """Yield the relations that touch these: the key of one of them, of the other end, weight."""
+    wanted = set(frontier)
+    touching = scope.touching(scope.entities.places(np.array(list(frontier), np.int64)))
+    ends = scope.entities.keys[scope.ends[touching]].tolist()
+    for (left, right), weight in zip(ends, scope.weights[touching].tolist(), strict=True):
+        if left in wanted:
+            yield left, right, weight
+        if right in wanted:
+            yield right, left, weight
 
 
 def _path(entities: list[Entity], relations: Mapping[frozenset[str], Relation]) -> GraphPath:

@@ -27,6 +27,8 @@ from heliograph.stores.sqlite.graph import SqliteGraphStore, write_graph
 from heliograph.stores.sqlite.identity import find_keys, forget_keys, intern_ids
 from heliograph.stores.sqlite.inspection import SqliteInspection
 from heliograph.stores.sqlite.lock import file_lock, try_file_lock
+from heliograph.stores.sqlite.names import SqliteNameIndex, write_names
+from heliograph.stores.sqlite.outbox import SqliteOutbox, write_outbox
 from heliograph.stores.sqlite.records import SqliteRecordsStore
 from heliograph.stores.sqlite.records_write import check_expectations, mentioned_ids, write_records
 from heliograph.stores.sqlite.reembedding import SqliteReembedding
@@ -53,17 +55,20 @@ class SqliteStore(Store):
         self._database = database
         self._timeout_seconds = timeout_seconds
         self._embedding = embedding
+        self.embedding = embedding
         self._accelerators = {item: Accelerator(folder, item, embedding) for item in Collection}
         self._evidence = EvidenceMemory()
         self.records = SqliteRecordsStore(database, self._evidence)
         self.graph = SqliteGraphStore(database)
         self.vectors = SqliteVectorStore(database, self._accelerators)
         self.text = SqliteTextStore(database)
+        self.names = SqliteNameIndex(database)
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
         self.inspection = SqliteInspection(database, self._accelerators)
         self._scopes = ScopeMemory()
         self.reembedding = SqliteReembedding(database)
+        self.outbox = SqliteOutbox(database, folder)
 
     @classmethod
     async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> SqliteStore:
@@ -79,8 +84,9 @@ class SqliteStore(Store):
         """
         folder = settings.data_dir / settings.workspace
         database = await asyncio.to_thread(_open_database, folder, settings)
+        settle = database.read if database.is_read_only else database.write
         try:
-            name, dimension = await database.write(lambda connection: _settle_embedding(connection, folder, embedding))
+            name, dimension = await settle(lambda connection: _settle_embedding(connection, folder, embedding))
         except BaseException:
             await database.close()
             raise
@@ -119,7 +125,7 @@ class SqliteStore(Store):
 
     async def backup(self, path: Path) -> None:
         """See `Store`."""
-        await asyncio.to_thread(write_backup, self._database.path, path)
+        await asyncio.to_thread(write_backup, self._database.open_connection, path)
 
     def describe(self) -> Mapping[str, str]:
         """See `Store`."""
@@ -130,7 +136,7 @@ class SqliteStore(Store):
         if self._database.is_closed:
             return
         try:
-            for accelerator in self._accelerators.values():
+            for accelerator in () if self._database.is_read_only else self._accelerators.values():
                 await self._save(accelerator)
         except (OSError, StoreError) as error:
             # A full disk, say. Nothing is lost: what the files lack is read from the database when they are next used.
@@ -201,9 +207,11 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
     write_records(connection, changeset, keys, version)
     write_curations(connection, changeset, version)
+    write_names(connection, changeset, keys)
     write_graph(connection, changeset, keys)
     write_vectors(connection, changeset, keys, version)
     write_texts(connection, changeset, keys)
+    write_outbox(connection, changeset, version)
     drop_answers(connection)
     forget_keys(connection, _unused(changeset, removed, keys))
     return version

@@ -14,7 +14,8 @@ from heliograph.stores.base import Hit, TextStore
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.sql import array, fetch
+from heliograph.stores.sqlite.sql import fetch
+from heliograph.stores.sqlite.text_frequencies import Frequencies, FrequencyMemory
 from heliograph.stores.sqlite.text_search import search_terms
 
 __all__ = ["SqliteTextStore", "match_any", "phrase_keys", "write_texts"]
@@ -28,13 +29,17 @@ class SqliteTextStore(TextStore):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._frequencies = FrequencyMemory()
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """See `TextStore`; a question is cut at 256 distinct terms."""
         wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
         if not wanted or limit < 1 or collection not in _SEARCHED:
             return []
-        return await self._database.read(lambda reader: _search(reader, f"{collection.value}_terms", wanted, limit))
+        table = f"{collection.value}_terms"
+        return await self._database.read(
+            lambda reader: _search(reader, table, wanted, limit, self._frequencies.at(reader))
+        )
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -61,14 +66,10 @@ def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Seq
     return [key for (key,) in fetch(connection, query, (match, limit))]
 
 
-def _search(connection: apsw.Connection, table: str, terms: Sequence[str], limit: int) -> list[Hit]:
-    scores = dict(search_terms(connection, table, terms, limit))
-    if not scores:
-        return []
-    rows = fetch(
-        connection, "SELECT key, id FROM identity WHERE key IN (SELECT value FROM carray(?))", (array(scores),)
-    )
-    return sorted((Hit(id_, scores[key]) for key, id_ in rows), key=lambda hit: (-hit.score, hit.id))
+def _search(connection: apsw.Connection, table: str, terms: Sequence[str], limit: int, known: Frequencies) -> list[Hit]:
+    scores = dict(search_terms(connection, table, terms, limit, known))
+    ids = find_ids(connection, scores)
+    return sorted((Hit(ids[key], score) for key, score in scores.items()), key=lambda hit: (-hit.score, hit.id))
 
 
 def match_any(collection: Collection, terms: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 __all__ = ["CandidatePlans", "TermFrequency", "inverse_frequency", "quote"]
 
-# Terms that decide which rows are candidates; 2^10 combinations are looked at.
-_MOST_DECIDING = 10
+# Terms that decide which rows are candidates; 2^12 combinations are looked at.
+_MOST_DECIDING = 12
 # Combinations of terms in one expression, each an intersection of its own.
 _MOST_COMBINATIONS = 24
 # Postings read by intersections, at about 0.1 microseconds each.

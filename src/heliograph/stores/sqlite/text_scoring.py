@@ -65,19 +65,17 @@ def _score(api: apsw.FTS5ExtensionApi, *arguments: Any) -> float | None:
     scoring: _Scoring | None = api.aux_data
     if scoring is None:
         scoring = api.aux_data = _Scoring(arguments[0], api.phrase_count)
-    locations = api.phrase_locations
-    held: list[tuple[float, int]] = []
-    most = 0.0
-    for place, weight in scoring.weights:
-        found = locations(place)[0]
-        if found:
-            count = len(found)
-            most += weight * count / (count + _LEAST_NORM)
-            held.append((weight, count))
     best = scoring.best
     is_full = len(best) >= scoring.limit
+    # Where a phrase occurs takes seven times as long to ask as whether it does: most rows hold too little to be asked.
+    columns = api.phrase_columns
+    present = [item for item in scoring.weights if columns(item[0])]
+    if is_full and sum([weight for _, weight in present]) < best[0]:
+        return None
+    locations = api.phrase_locations
+    held = [(weight, len(locations(place)[0])) for place, weight in present]
     # The length of a row is dear to read, and no row gains more than one without length.
-    if is_full and most < best[0]:
+    if is_full and sum([weight * count / (count + _LEAST_NORM) for weight, count in held]) < best[0]:
         return None
     norm = _LEAST_NORM + _K1 * _B * api.column_size(-1) / scoring.mean_length
     score = 0.0

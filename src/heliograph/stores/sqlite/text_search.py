@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 
 import apsw
 
 from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
+from heliograph.stores.sqlite.text_frequencies import Frequencies
 from heliograph.stores.sqlite.text_plan import CandidatePlans, TermFrequency, inverse_frequency, quote
 from heliograph.stores.sqlite.text_scoring import SCORE, SIZES, pack_weights, register_scoring
 
 __all__ = ["search_terms"]
 
-# Rows that FTS5 ranks in some 15 ms of CPU time.
-_MOST_RANKED = 10_000
+# Rows that FTS5 ranks in some 7 ms of CPU time.
+_MOST_RANKED = 5_000
 # Rows scored one by one, at about 3 microseconds and one more a term.
 _SCORED_TERM_ROWS = 24_000
 _LEAST_SCORED, _MOST_SCORED = 1_000, 4_000
@@ -29,8 +31,8 @@ _SCORED_PER_HIT = 8
 # Rows of a term that are counted, in about 2 ms; of more, an estimate is within 2%.
 _MOST_COUNTED = 50_000
 # Of a longer question the rarest terms are ranked by FTS5: which of many terms meet cannot be planned.
-_MOST_PLANNED = 12
-_MOST_RANKED_OF_MANY = 100_000
+_MOST_PLANNED = 20
+_MOST_RANKED_OF_MANY = 40_000
 _TOO_MANY = 1.5
 # What a term adds to a score, over its idf, where it occurs once in a row of a fifth of the mean length, or twice in
 # one of four fifths; at the most it adds 2.2.
@@ -41,7 +43,9 @@ _WINDOWS = 4
 _WINDOW_PART = 20
 
 
-def search_terms(connection: apsw.Connection, table: str, terms: Sequence[str], limit: int) -> list[Row]:
+def search_terms(
+    connection: apsw.Connection, table: str, terms: Sequence[str], limit: int, known: Frequencies | None = None
+) -> list[Row]:
     """Return key and score of the best rows that hold any of the terms, best first.
 
     Args:
@@ -49,8 +53,11 @@ def search_terms(connection: apsw.Connection, table: str, terms: Sequence[str], 
         table: One of the FTS5 tables.
         terms: Distinct, at least one.
         limit: Rows at the most.
+        known: How often terms occur, as far as it was counted before in what the connection reads; more is added.
     """
-    counts = {term: _count(connection, table, quote(term), _MOST_RANKED + 1) for term in terms}
+    known = known or Frequencies()
+    count = partial(_count, connection, table, limit=_MOST_RANKED + 1)
+    counts = {term: known.get((table, term, "counted"), partial(count, quote(term))) for term in terms}
     held = [term for term in terms if counts[term]]
     if not held:
         return []
@@ -59,8 +66,7 @@ def search_terms(connection: apsw.Connection, table: str, terms: Sequence[str], 
     if len(held) > _MOST_PLANNED:
         held = _rarest(connection, table, counts)
         return _rank(connection, table, " OR ".join(map(quote, held)), limit)
-    found = _LargeSearch(connection, table, counts, limit).run()
-    return found if len(found) == limit else _rank(connection, table, " OR ".join(map(quote, held)), limit)
+    return _LargeSearch(connection, table, counts, limit, known).run()
 
 
 def _rarest(connection: apsw.Connection, table: str, counts: Mapping[str, int]) -> list[str]:
@@ -79,24 +85,33 @@ def _rarest(connection: apsw.Connection, table: str, counts: Mapping[str, int]) 
 class _LargeSearch:
     """One question to a collection in which its terms occur too often to rank every row."""
 
-    def __init__(self, connection: apsw.Connection, table: str, counts: Mapping[str, int], limit: int) -> None:
-        """Estimate how often the terms occur.
+    def __init__(
+        self, connection: apsw.Connection, table: str, counts: Mapping[str, int], limit: int, known: Frequencies
+    ) -> None:
+        """Estimate how often the terms occur, unless it is known.
 
         Args:
             connection: In a transaction.
             table: One of the FTS5 tables.
             counts: Rows per term; counted up to `_MOST_RANKED`, more where there are more.
             limit: Rows wanted.
+            known: What was estimated before.
         """
         register_scoring(connection)
         self._connection = connection
         self._table = table
         self._limit = limit
-        self._windows = _Windows.spread(connection, table)
+        self._windows = _Windows(connection, table, *known.get((table, "", "ends"), partial(_ends, connection, table)))
         held = {term: count for term, count in counts.items() if count}
-        self._rows, length = _sizes(connection, table, quote(next(iter(held))))
+        self._rows, length = known.get(
+            (table, "", "sizes"), partial(_sizes, connection, table, quote(next(iter(held))))
+        )
         self._mean_length = length / self._rows
-        terms = [TermFrequency(term, self._frequency(term, count)) for term, count in held.items()]
+        terms = [
+            TermFrequency(term, known.get((table, term), partial(self._frequency, term, count)))
+            for term, count in held.items()
+        ]
+        self._terms = terms
         # Terms in more than half of the rows tell nothing, and reading them costs most.
         self._telling = [item for item in terms if item.rows <= self._rows / 2] or terms
         self._plans = CandidatePlans(terms, self._rows)
@@ -104,21 +119,41 @@ class _LargeSearch:
         self._budget = max(most, _SCORED_PER_HIT * limit)
 
     def run(self) -> list[Row]:
-        """Return the best rows; fewer than the limit if the candidates are too few."""
+        """Return the best rows, as many as there are up to the limit."""
         plans = self._plans
         first = next((place for place, rows in enumerate(plans.rows) if rows >= 2 * self._limit), 0)
         if first == 0 and self._estimate(0) > _TOO_MANY * self._budget:
             return _rank(self._connection, self._table, plans.expression(0), self._limit)
-        found, is_cut = self._score(first)
+        place = self._widest(first)
+        found, is_cut = self._score(plans.expression(place), self._most(plans.rows[place]))
         if is_cut:
-            first = self._fitting(first)
-            found, _ = self._score(first)
-        # What has less idf than this could not come among those already found.
-        needed = found[-1][1] / _LIKELY_GAIN if len(found) == self._limit else 0.0
-        within = (place for place in range(first + 1, len(plans)) if plans.rows[place] <= self._budget)
-        useful = [place for place in within if plans.thresholds[place] >= needed and plans.is_cheap(place)]
-        last = self._fitting(useful[-1], first) if useful else first
-        return found if last == first else self._score(last)[0]
+            # Only some of its rows were looked at, in no order that means anything: the better part of them is scored
+            # as a whole, and the others come behind.
+            smaller = plans.expression(self._fitting(place))
+            found = self._merged(found, self._score(smaller, self._most(0))[0])
+        if len(found) < self._limit:
+            self._telling = self._terms
+            anything = " OR ".join(quote(item.term) for item in self._terms)
+            found = self._merged(found, self._score(anything, self._most(self._rows))[0])
+        return found
+
+    def _widest(self, first: int) -> int:
+        """Return the choice to score: the largest of which a row may yet be among the best, if that is not too dear."""
+        plans = self._plans
+        # What has less idf than this could not come among the rows of the first choice, which are enough.
+        needed = plans.thresholds[first] / _LIKELY_GAIN
+        within = range(first + 1, len(plans))
+        useful = (place for place in within if plans.rows[place] <= self._budget and plans.thresholds[place] >= needed)
+        return max((place for place in useful if plans.is_cheap(place)), default=first)
+
+    def _most(self, expected: float) -> int:
+        """Return how many rows to score where so many are expected; of far too many, only some."""
+        most = _TOO_MANY * self._budget if expected <= _TOO_MANY * self._budget else self._budget / 2
+        return max(int(most), 2 * self._limit)
+
+    def _merged(self, found: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+        best = heapq.nsmallest(self._limit, ((-score, key) for key, score in dict([*found, *others]).items()))
+        return [(key, -score) for score, key in best]
 
     def _frequency(self, term: str, count: int) -> float:
         if count <= _MOST_RANKED:
@@ -139,28 +174,21 @@ class _LargeSearch:
     def _estimate(self, place: int) -> float:
         return self._windows.estimate(self._plans.expression(place))
 
-    def _score(self, place: int) -> tuple[list[Row], bool]:
-        """Return the best rows of a choice, and whether there were more candidates than could be looked at."""
+    def _score(self, candidates: str, most: int) -> tuple[list[Row], bool]:
+        """Return the best of the first `most` rows of an expression, and whether it has more."""
         telling = self._telling
         weights = [inverse_frequency(item.rows, self._rows) for item in telling]
         # The left side finds rows; the right side holds wherever the left does, and adds what else is to be scored.
-        expression = f"{self._plans.expression(place)} AND ({' OR '.join(quote(item.term) for item in telling)})"
+        expression = f"({candidates}) AND ({' OR '.join(quote(item.term) for item in telling)})"
         query = f"SELECT rowid, {SCORE}({self._table}, ?) FROM {self._table} WHERE {self._table} MATCH ? LIMIT ?"
         packed = pack_weights(weights, self._mean_length, self._limit)
-        most = 2 * _TOO_MANY * self._budget
-        rows = fetch(self._connection, query, (packed, expression, int(most)))
+        rows = fetch(self._connection, query, (packed, expression, most))
         best = heapq.nsmallest(self._limit, ((-row[1], row[0]) for row in rows if row[1] is not None))
         return [(key, -score) for score, key in best], len(rows) >= most
 
 
 class _Windows:
     """Parts of the collection, spread evenly, from which the size of a result is estimated."""
-
-    @classmethod
-    def spread(cls, connection: apsw.Connection, table: str) -> _Windows:
-        """Return windows of a whole table, which must not be empty."""
-        ends = [int(fetch_value(connection, f"SELECT {end}(id) FROM {table}_docsize")) for end in ("min", "max")]
-        return cls(connection, table, *ends)
 
     def __init__(self, connection: apsw.Connection, table: str, first: int, last: int) -> None:
         self._connection = connection
@@ -179,9 +207,15 @@ class _Windows:
         return max(1.0, self._scale * sum(counts))
 
 
+def _ends(connection: apsw.Connection, table: str) -> tuple[int, int]:
+    """Return the first and the last key of a table, which must not be empty."""
+    first, last = (int(fetch_value(connection, f"SELECT {end}(id) FROM {table}_docsize")) for end in ("min", "max"))
+    return first, last
+
+
 def _rank(connection: apsw.Connection, table: str, expression: str, limit: int) -> list[Row]:
-    # FTS5 scores are negative, best first.
-    query = f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?"
+    # Sorted here and not by FTS5 ("ORDER BY rank"), which keeps for every row where in it the terms stand.
+    query = f"SELECT rowid, -rank AS score FROM {table} WHERE {table} MATCH ? ORDER BY +score DESC, rowid LIMIT ?"
     return fetch(connection, query, (expression, limit))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -15,13 +16,15 @@ import apsw
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.database import translate_errors
+from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 
 __all__ = ["FILE_NAME", "clear", "restore_file", "vacuum", "write_backup"]
 
 FILE_NAME = "heliograph.db"
-_KEPT_TABLES = ("meta",)
+_KEPT_TABLES = ("meta", "outbox_reader")
+_FULL_TEXT = ("chunks_terms", "entities_terms", "names_terms")
 
 
 def vacuum(connection: apsw.Connection) -> None:
@@ -30,7 +33,7 @@ def vacuum(connection: apsw.Connection) -> None:
     Args:
         connection: The writer's, outside a transaction.
     """
-    for table in ("chunks_terms", "entities_terms"):
+    for table in _FULL_TEXT:
         # Terms of deleted rows stay in the index until its parts are merged into one.
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     connection.execute("VACUUM")
@@ -46,11 +49,12 @@ def clear(connection: apsw.Connection) -> int:
             # Indexes in memory, of whatever process, take these out before anything new comes in under the same keys.
             row = (collection.value, version, b"".join(key.to_bytes(8, "little") for key in keys))
             connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
-    for table in ("chunks_terms", "entities_terms"):
+    for table in _FULL_TEXT:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
     for table in _plain_tables(connection):
         connection.execute(f"DELETE FROM {table}")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
+    note_reset(connection, version)
     return version
 
 
@@ -62,8 +66,8 @@ def _plain_tables(connection: apsw.Connection) -> list[str]:
     return [name for name in names if name not in kept and "_terms_" not in name and not name.startswith("sqlite_")]
 
 
-def write_backup(source: Path, target: Path) -> None:
-    """Copy the store at `source`, as of one moment, into the new file `target`; blocks.
+def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
+    """Copy the store that `connect` opens, as of one moment, into the new file `target`; blocks.
 
     Raises:
         ConflictError: There is such a file already.
@@ -74,7 +78,7 @@ def write_backup(source: Path, target: Path) -> None:
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with translate_errors(target):
-            connection = apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)
+            connection = connect()
             try:
                 connection.execute("VACUUM INTO ?", (str(part),))
             finally:

@@ -1,6 +1,8 @@
 """Vectors in the embedded store: exact float32 in the database, found through the accelerator.
 
-A search takes four times as many candidates as asked for from the 4-bit index and scores them exactly.
+A search takes four times as many candidates as asked for from the 4-bit index and scores exactly those that may be
+among the best: how far estimates are off is seen on the first ones, and what is estimated worse than the last hit by
+more than twice that is not read.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from heliograph.stores.base import Hit, VectorStore
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.sqlite.accelerator import Accelerator
+from heliograph.stores.sqlite.accelerator import Accelerator, Candidates
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.keys import KeySet
@@ -23,6 +25,8 @@ __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
+# Estimates may be off by this much more than those that were compared.
+_SAFETY = 2.0
 
 
 class SqliteVectorStore(VectorStore):
@@ -60,10 +64,7 @@ def find_nearest(
     """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
     wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
     candidates = accelerator.search(connection, vector, wanted, allowed)
-    if not len(candidates):
-        return []
-    keys, vectors = _read(connection, collection, candidates, len(vector))
-    scores = vectors @ vector
+    keys, scores = _score(connection, collection, candidates, vector, limit)
     keep = np.flatnonzero(scores >= min_score)
     best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
     found: list[int] = keys[best].tolist()
@@ -94,15 +95,34 @@ def read_vectors(
     return dict(zip([id_ for id_, _ in rows], matrix, strict=True))
 
 
-def _read(
-    connection: apsw.Connection, collection: Collection, keys: NDArray[np.int64], dimension: int
+def _score(
+    connection: apsw.Connection, collection: Collection, candidates: Candidates, vector: NDArray[np.float32], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Return those of the keys that are stored, and their vectors as rows; there must be at least one key."""
+    """Return the keys of the candidates that may be among the best `limit`, as far as stored, and their scores."""
+    first = limit + limit // 2
+    keys, scores = _exact_scores(connection, collection, candidates.keys[:first], vector)
+    if len(keys) >= limit and len(candidates.keys) > first:
+        head, order = candidates.keys[:first], np.argsort(candidates.keys[:first])
+        estimates = candidates.scores[:first][order[np.searchsorted(head, keys, sorter=order)]]
+        least = np.partition(scores, -limit)[-limit] - _SAFETY * np.abs(scores - estimates).max()
+        late = candidates.keys[first:][candidates.scores[first:] >= least]
+    else:
+        late = candidates.keys[first:]
+    late_keys, late_scores = _exact_scores(connection, collection, late, vector)
+    return np.concatenate((keys, late_keys)), np.concatenate((scores, late_scores))
+
+
+def _exact_scores(
+    connection: apsw.Connection, collection: Collection, keys: NDArray[np.int64], vector: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return those of the keys that are stored, ascending, and their scores."""
+    if not len(keys):
+        return keys, np.empty(0, np.float32)
     query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
                 CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
     rows = fetch(connection, query, (array(np.sort(keys)),))
-    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), dimension)
-    return np.array([key for key, _ in rows], np.int64), matrix
+    matrix = np.frombuffer(b"".join([stored for _, stored in rows]), np.float32).reshape(len(rows), len(vector))
+    return np.array([key for key, _ in rows], np.int64), matrix @ vector
 
 
 def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

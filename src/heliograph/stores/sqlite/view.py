@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.filters import And
-from heliograph.models import Chunk, Document, EntityEvidence, Extraction, RelationEvidence
+from heliograph.models import Chunk, Document, EntityEvidence, EntityMention, Extraction, RelationEvidence
 from heliograph.stores.base import (
     DocumentPage,
     DocumentQuery,
+    EntityPlaces,
     Hit,
     RecordsStore,
     StoreView,
@@ -35,6 +36,7 @@ from heliograph.stores.sqlite.records import (
     TEXT_BY_DOCUMENT,
     find_documents,
     grouped,
+    read_entity_mentions,
     read_extractions,
     to_chunk,
     to_document,
@@ -45,6 +47,7 @@ from heliograph.stores.sqlite.scoped_evidence import (
     fold_entities,
     keys_within,
     read_entity_evidence,
+    read_places_within,
     read_relation_evidence,
 )
 from heliograph.stores.sqlite.scoped_graph import ScopedGraphStore
@@ -170,6 +173,14 @@ class ScopedRecordsStore(RecordsStore):
 
         return await self._reader.read(read)
 
+    async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
+        """See `RecordsStore`."""
+
+        def read(connection: apsw.Connection, scope: Scope) -> dict[str, tuple[EntityMention, ...]]:
+            return read_entity_mentions(connection, _allowed_chunks(connection, scope, chunk_ids))
+
+        return await self._reader.read(read)
+
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
@@ -183,6 +194,12 @@ class ScopedRecordsStore(RecordsStore):
             )
 
         return await self._reader.read(read)
+
+    async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        """See `RecordsStore`."""
+        return await self._reader.read(
+            lambda connection, scope: read_places_within(connection, scope, entity_ids, most)
+        )
 
 
 class ScopedVectorStore(VectorStore):

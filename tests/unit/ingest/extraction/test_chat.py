@@ -146,6 +146,15 @@ async def test_subjects_rank_first() -> None:
     assert ranks == {"MQTT": subject, "Retained messages": subject, "Mosquitto": subject, "ESP32": other}
 
 
+async def test_title_names_a_subject_without_what_stands_in_brackets() -> None:
+    names = ["Hello Love", "Hank Snow"]
+    model = FakeChatModel(json.dumps({"entities": [{"name": name, "type": "x"} for name in names]}))
+    [extraction] = await extract(model, [chunk("It is a single by Hank Snow.", 0, ("Hello Love (song)",))])
+    ranks = {entity.name: entity.rank for entity in extraction.entities}
+    subject, other = (mention_rank("doc-1", 0, is_subject=value) for value in (True, False))
+    assert ranks == {"Hello Love": subject, "Hank Snow": other}
+
+
 async def test_name_that_is_only_the_start_of_a_word_does_not_open_a_chunk() -> None:
     model = FakeChatModel('{"entities": [{"name": "Ada", "type": "x"}, {"name": "阿达", "type": "x"}]}')
     [extraction] = await extract(model, [chunk("Adaptive filters, not Ada.")])

@@ -1,0 +1,158 @@
+"""What every adapter does alike: it asks a workspace and makes of each chunk a text with flat metadata.
+
+The workspace is one that the caller has opened, or one that is opened with the first question by its folder and name;
+only the latter can be written down and made again. The sync `Heliograph` serves both faces, as it is safe to use from
+threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from heliograph.errors import InvalidRequestError
+from heliograph.query.models import QueryParam, RetrievedChunk
+from heliograph.sync import Heliograph
+
+__all__ = ["Passage", "PassageOptions", "PassageSource"]
+
+
+@dataclass(frozen=True, slots=True)
+class PassageOptions:
+    """How an adapter asks; plain values, so that they can be written down.
+
+    Attributes:
+        data_dir: Folder of the store; None for that of the settings.
+        workspace: Name of the workspace; None for that of the settings.
+        mode: One of `Mode`.
+        top_k: Entities and relations searched; None for the setting.
+        chunk_top_k: Passages returned at the most; None for the setting.
+        filter: Which documents count, as `heliograph.filters.parse_filter` reads it; None for all.
+    """
+
+    data_dir: str | None = None
+    workspace: str | None = None
+    mode: str = "mix"
+    top_k: int | None = None
+    chunk_top_k: int | None = None
+    filter: Mapping[str, Any] | None = None
+
+    def with_given(self, given: Mapping[str, Any]) -> PassageOptions:
+        """Return these options with those in place that one call gives and that are not None.
+
+        Raises:
+            InvalidRequestError: One is none of `mode`, `top_k`, `chunk_top_k` and `filter`.
+        """
+        unknown = sorted(given.keys() - {"mode", "top_k", "chunk_top_k", "filter"})
+        if unknown:
+            raise InvalidRequestError(f"{unknown[0]!r} is no option of a call; use mode, top_k, chunk_top_k or filter")
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk for a framework.
+
+    Attributes:
+        id: Id of the chunk.
+        text: Its text.
+        score: The reranker's, else the sum of the channels'; None in modes that merge lists and do not score.
+        metadata: `source`, `title`, `page`, `headings`, `start`, `end` (characters in the document's text),
+            `document_id`, `chunk_id`, `reference_id`, `rerank_score`, `scores` (by channel) and `found_by`.
+    """
+
+    id: str
+    text: str
+    score: float | None
+    metadata: dict[str, Any]
+
+
+class PassageSource:
+    """A workspace that is asked for passages.
+
+    Args:
+        options: How to ask, unless a call says otherwise.
+        kb: A workspace in place of the one that the options name; stays the caller's to close.
+    """
+
+    def __init__(self, options: PassageOptions, kb: Heliograph | None = None) -> None:
+        self.options = options
+        self.is_given = kb is not None
+        self._kb = kb
+        self._lock = threading.Lock()
+
+    def find(self, question: str, **given: Any) -> list[Passage]:
+        """Return passages, best first; none if nothing is found.
+
+        Args:
+            question: The question.
+            given: `mode`, `top_k`, `chunk_top_k` and `filter` for this call.
+
+        Raises:
+            InvalidRequestError: The question or an option cannot be served.
+            ModelError: A model failed.
+            StoreError: The store failed.
+        """
+        options = self.options.with_given(given)
+        kb = self._opened()
+        param = QueryParam(
+            mode=options.mode, top_k=options.top_k, chunk_top_k=options.chunk_top_k, filter=options.filter
+        )
+        chunks = kb.retrieve(question, param).context.chunks
+        titles = {item.chunk.document_id: "" for item in chunks}
+        for document_id in titles:
+            document = kb.document(document_id)
+            titles[document_id] = document.title if document else ""
+        return [_passage(item, titles[item.chunk.document_id]) for item in chunks]
+
+    def close(self) -> None:
+        """Close the workspace if it was opened here; the next question opens it again."""
+        with self._lock:
+            if self._kb is not None and not self.is_given:
+                self._kb.close()
+                self._kb = None
+
+    def check_plain(self) -> None:
+        """Check that the options say all that there is.
+
+        Raises:
+            InvalidRequestError: The workspace was handed over open, and cannot be written down.
+        """
+        if self.is_given:
+            raise InvalidRequestError(
+                "a retriever with an open workspace cannot be written down; give data_dir instead"
+            )
+
+    def _opened(self) -> Heliograph:
+        with self._lock:
+            if self._kb is None:
+                self._kb = Heliograph(self.options.data_dir, workspace=self.options.workspace).open()
+            return self._kb
+
+
+def _passage(item: RetrievedChunk, title: str) -> Passage:
+    chunk = item.chunk
+    score = item.rerank_score
+    if score is None and item.scores:
+        score = sum(item.scores.values())
+    return Passage(
+        id=chunk.id,
+        text=chunk.text,
+        score=score,
+        metadata={
+            "source": item.source,
+            "title": title,
+            "page": chunk.page,
+            "headings": list(chunk.headings),
+            "start": chunk.start,
+            "end": chunk.end,
+            "document_id": chunk.document_id,
+            "chunk_id": chunk.id,
+            "reference_id": item.reference_id,
+            "rerank_score": item.rerank_score,
+            "scores": dict(item.scores),
+            "found_by": [str(mark) for mark in item.marks],
+        },
+    )

@@ -1,0 +1,156 @@
+"""What callers hand over, held against the types that a method states.
+
+`checks_arguments` marks a class whose public methods people call. What a method states as its types is then what it
+takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
+Contents of mappings and of what is no list are left to the rooms that read them. A one-shot iterator is read first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache, wraps
+from inspect import Signature, iscoroutinefunction, isfunction, signature
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from heliograph.errors import InvalidRequestError
+
+__all__ = ["check_fields", "checks_arguments"]
+
+C = TypeVar("C")
+
+_WORDS: Mapping[Any, tuple[str, str]] = {
+    str: ("a text", "texts"),
+    bool: ("True or False", "True or False"),
+    int: ("a whole number", "whole numbers"),
+    float: ("a number", "numbers"),
+    Path: ("a path", "paths"),
+    Mapping: ("a mapping", "mappings"),
+    dict: ("a mapping", "mappings"),
+    Callable: ("a function", "functions"),
+    NoneType: ("None", "None"),
+}
+_WIDER: Mapping[Any, Any] = {int: Integral, float: Real, Path: os.PathLike, dict: Mapping}
+_LISTS = (Sequence, Iterable, list, tuple)
+
+
+def checks_arguments(cls: type[C]) -> type[C]:
+    """Make the public methods that a class itself defines refuse arguments of other types than they state."""
+    for name, member in list(vars(cls).items()):
+        if isfunction(member) and not name.startswith("_"):
+            setattr(cls, name, _checked(member))
+    return cls
+
+
+def check_fields(item: Any) -> None:
+    """Hold the fields of a dataclass that a caller made against the types that it states.
+
+    Raises:
+        InvalidRequestError: One is of another type.
+    """
+    types = _field_types(type(item))
+    for field in fields(item):
+        _check(f"{type(item).__name__}.{field.name}", getattr(item, field.name), types[field.name])
+
+
+@lru_cache(maxsize=64)
+def _field_types(cls: type[Any]) -> Mapping[str, Any]:
+    return get_type_hints(cls)
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    if iscoroutinefunction(method):
+
+        @wraps(method)
+        async def work(*args: Any, **keywords: Any) -> Any:
+            args, keywords = _read(method, args, keywords)
+            return await method(*args, **keywords)
+
+        return work
+
+    @wraps(method)
+    def call(*args: Any, **keywords: Any) -> Any:
+        args, keywords = _read(method, args, keywords)
+        return method(*args, **keywords)
+
+    return call
+
+
+@lru_cache(maxsize=256)
+def _stated(method: Callable[..., Any]) -> tuple[Signature, Mapping[str, Any]]:
+    # Looked up when first called: the names in annotations are all there by then.
+    return signature(method), get_type_hints(method)
+
+
+def _read(
+    method: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with iterators read.
+
+    Raises:
+        InvalidRequestError: One is of another type than stated.
+        TypeError: One is missing or unknown, as for any function.
+    """
+    form, types = _stated(method)
+    bound = form.bind(*args, **keywords)
+    for name, value in bound.arguments.items():
+        if name in types:
+            given = list(value) if isinstance(value, Iterator) and _takes_iterator(types[name]) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            _check(name, given, types[name])
+            bound.arguments[name] = given
+    return bound.args, bound.kwargs
+
+
+def _takes_iterator(kind: Any) -> bool:
+    return any(get_origin(option) is Iterable for option in _options(kind))
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+    if _is_of(value, kind):
+        return
+    for option in _options(kind):
+        if get_origin(option) in _LISTS and _is_list(value):
+            for item in value:
+                _check(f"each of {name}", item, get_args(option)[0])
+    raise InvalidRequestError(f"{name} must be {_described(kind)}, got {type(value).__name__}: {value!r:.80}")
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    options = _options(kind)
+    if len(options) > 1:
+        return any(_is_of(value, option) for option in options)
+    plain = get_origin(kind) or kind
+    if plain in _LISTS:
+        item = (get_args(kind) or (Any,))[0]
+        return isinstance(value, plain) and _is_list(value) and all(_is_of(part, item) for part in value)
+    plain = _WIDER.get(plain, plain)
+    return plain is Any or not isinstance(plain, type) or isinstance(value, plain)
+
+
+def _is_list(value: Any) -> bool:
+    """Whether it holds items side by side: no text, whose items are its characters, and no mapping."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping)
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _described(kind: Any, *, is_plural: bool = False) -> str:
+    options = [_name(option, is_plural=is_plural) for option in _options(kind)]
+    return " or ".join((", ".join(options[:-1]), options[-1])) if len(options) > 1 else options[0]
+
+
+def _name(kind: Any, *, is_plural: bool) -> str:
+    plain = get_origin(kind) or kind
+    if plain in _LISTS:
+        items = _described((get_args(kind) or (str,))[0], is_plural=True)
+        return f"lists of {items}" if is_plural else f"a list of {items}"
+    if plain in _WORDS:
+        return _WORDS[plain][is_plural]
+    name = getattr(plain, "__name__", str(plain))
+    return f"{name}s" if is_plural else f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"

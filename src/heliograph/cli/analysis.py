@@ -1,0 +1,243 @@
+"""The commands that look into retrieval: inspect, compare, visualize, benchmark, assert."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from heliograph.analysis.asking import SEARCHING_MODES
+from heliograph.analysis.assertions import DEFAULT_RECALL, check_expectations
+from heliograph.analysis.benchmarking import run_benchmark
+from heliograph.analysis.comparison import compare_modes
+from heliograph.analysis.coverage import inspect_coverage
+from heliograph.analysis.graph_page import DrawnGraph, draw_neighbourhood, draw_retrieval, to_html
+from heliograph.analysis.keyword_findings import inspect_keywords
+from heliograph.analysis.questions import AskedQuestion, read_questions
+from heliograph.analysis.token_spending import inspect_tokens
+from heliograph.cli.exit_codes import EXIT_FAILED
+from heliograph.cli.filters import combine_filters
+from heliograph.cli.output import Output
+from heliograph.cli.plain import to_plain
+from heliograph.cli.render_analysis import (
+    render_assertions,
+    render_benchmark,
+    render_comparison,
+    render_coverage,
+    render_keywords,
+    render_tokens,
+)
+from heliograph.cli.session import current_session
+from heliograph.errors import ConflictError, NotFoundError
+from heliograph.query.models import Mode, QueryParam
+from heliograph.sync import Heliograph
+
+__all__ = ["assert_", "benchmark", "compare", "inspect", "visualize"]
+
+_ALL_MODES = ", ".join(mode.value for mode in SEARCHING_MODES)
+
+Question = Annotated[str, typer.Argument(help="The question.", show_default=False)]
+Modes = Annotated[
+    list[Mode] | None, typer.Option("--mode", "-m", help="How to search; may be repeated.", show_default=_ALL_MODES)
+]
+OneMode = Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")]
+TopK = Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)]
+ChunkTopK = Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)]
+Filters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter", metavar="CONDITION", help="Only from documents that match, such as 'team=red'; may be repeated."
+    ),
+]
+
+
+class Part(StrEnum):
+    """What can be inspected of a question."""
+
+    COVERAGE = "coverage"
+    KEYWORDS = "keywords"
+    TOKENS = "tokens"
+
+
+def inspect(
+    ctx: typer.Context,
+    part: Annotated[Part, typer.Argument(help="What to look at.", show_default=False)],
+    question: Question,
+    mode: Annotated[
+        list[Mode] | None,
+        typer.Option(
+            "--mode",
+            "-m",
+            help="How to search; may be repeated for coverage.",
+            show_default=f"coverage: {_ALL_MODES}; keywords: hybrid; tokens: mix",
+        ),
+    ] = None,
+    top_k: TopK = None,
+    chunk_top_k: ChunkTopK = None,
+    max_entity_tokens: Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)] = None,
+    max_relation_tokens: Annotated[
+        int | None, typer.Option(help="Budget of the relations.", show_default=False)
+    ] = None,
+    max_total_tokens: Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)] = None,
+    filter_: Filters = None,
+) -> None:
+    """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
+    session = current_session(ctx)
+    single = _only_mode(part, mode)
+    param = QueryParam(
+        mode=single,
+        top_k=top_k,
+        chunk_top_k=chunk_top_k,
+        max_entity_tokens=max_entity_tokens,
+        max_relation_tokens=max_relation_tokens,
+        max_total_tokens=max_total_tokens,
+        filter=combine_filters(filter_),
+    )
+    with session.engine() as engine, session.output.waiting("searching"):
+        match part:
+            case Part.COVERAGE:
+                covered = inspect_coverage(engine, question, mode or SEARCHING_MODES, param)
+                report, table = covered, render_coverage(covered)
+            case Part.KEYWORDS:
+                searched = inspect_keywords(engine, question, param)
+                report, table = searched, render_keywords(searched)
+            case Part.TOKENS:
+                spent = inspect_tokens(engine, question, param)
+                report, table = spent, render_tokens(spent)
+    _show(session.output, report, table)
+
+
+def compare(
+    ctx: typer.Context,
+    question: Question,
+    mode: Modes = None,
+    top_k: TopK = None,
+    chunk_top_k: ChunkTopK = None,
+    filter_: Filters = None,
+) -> None:
+    """Set modes side by side for one question: what they find, how alike it is, time and tokens."""
+    session = current_session(ctx)
+    param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    with session.engine() as engine, session.output.waiting("searching"):
+        found = compare_modes(engine, question, mode or SEARCHING_MODES, param)
+    _show(session.output, found, render_comparison(found))
+
+
+def visualize(
+    ctx: typer.Context,
+    question: Annotated[str, typer.Argument(help="The question whose result is drawn.", show_default=False)] = "",
+    entity: Annotated[
+        str, typer.Option(metavar="NAME", help="Draw what lies around this entity instead.", show_default=False)
+    ] = "",
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("graph.html"),
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    mode: OneMode = Mode.MIX,
+    top_k: TopK = None,
+    depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between the entity and the farthest.")] = 1,
+    max_entities: Annotated[int, typer.Option(min=1, max=2000, help="Entities drawn at the most.")] = 200,
+    filter_: Filters = None,
+) -> None:
+    """Draw the graph of a question's result, or around an entity, as one HTML file that loads nothing."""
+    session = current_session(ctx)
+    if bool(question) == bool(entity):
+        raise typer.BadParameter("give either a question or --entity NAME")
+    if output.exists() and not force:
+        raise ConflictError(f"there is a file {str(output)!r} already; name another with --output, or add --force")
+    with session.engine() as engine, session.output.waiting("searching"):
+        if question:
+            param = QueryParam(mode=mode, top_k=top_k, filter=combine_filters(filter_))
+            drawn = draw_retrieval(engine.retrieve(question, param), max_entities)
+        else:
+            drawn = _draw_around(engine, entity, depth, max_entities)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(to_html(drawn), "utf-8")
+    if session.output.is_json:
+        counts = {"entities": len(drawn.entities), "relations": len(drawn.relations), "chunks": len(drawn.chunks)}
+        session.output.json({"file": str(output), "title": drawn.title, "summary": drawn.summary} | counts)
+    else:
+        session.output.text(f"{output}: {drawn.summary}")
+
+
+def benchmark(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Questions: a line each, or JSON.", show_default=False)],
+    mode: Modes = None,
+    repeats: Annotated[int, typer.Option(min=1, max=10_000, help="Times each question is asked in each mode.")] = 1,
+    concurrency: Annotated[int, typer.Option(min=1, max=256, help="Questions under way at once.")] = 1,
+    answers: Annotated[bool, typer.Option("--answers", help="Have answers written too.")] = False,
+    top_k: TopK = None,
+    chunk_top_k: ChunkTopK = None,
+    filter_: Filters = None,
+) -> None:
+    """Time questions in each mode: latency at the median and the 99th percentile, and how much is found."""
+    session = current_session(ctx)
+    questions = [item.question for item in read_questions(file)]
+    param = QueryParam(top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    with session.engine() as engine, session.output.counting("asking") as told:
+        report = run_benchmark(
+            engine,
+            questions,
+            mode or SEARCHING_MODES,
+            param,
+            repeats=repeats,
+            concurrency=concurrency,
+            answers=answers,
+            on_done=lambda done, total: told(f"asked, of {total:,}", done),
+        )
+    _show(session.output, report, render_benchmark(report))
+
+
+def assert_(
+    ctx: typer.Context,
+    target: Annotated[
+        str, typer.Argument(metavar="QUESTION|FILE", help="A question, or a .json or .jsonl file.", show_default=False)
+    ],
+    entity: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Entity that must be found; may be repeated.", show_default=False),
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Document that must be quoted; may be repeated.", show_default=False),
+    ] = None,
+    min_recall: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")] = DEFAULT_RECALL,
+    mode: OneMode = Mode.MIX,
+    top_k: TopK = None,
+    chunk_top_k: ChunkTopK = None,
+    filter_: Filters = None,
+) -> None:
+    """Check that questions find the entities and documents they should; ends with 1 if one does not."""
+    session = current_session(ctx)
+    if entity or source:
+        questions = [AskedQuestion(target, entities=tuple(entity or ()), sources=tuple(source or ()))]
+    else:
+        questions = read_questions(Path(target))
+    param = QueryParam(mode=mode, top_k=top_k, chunk_top_k=chunk_top_k, filter=combine_filters(filter_))
+    with session.engine() as engine, session.output.waiting("searching"):
+        report = check_expectations(engine, questions, param, min_recall)
+    _show(session.output, report, render_assertions(report))
+    if not report.passed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _only_mode(part: Part, modes: list[Mode] | None) -> Mode:
+    if part is not Part.COVERAGE and modes and len(modes) > 1:
+        raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(modes)}")
+    return modes[0] if modes else Mode.HYBRID if part is Part.KEYWORDS else Mode.MIX
+
+
+def _draw_around(engine: Heliograph, name: str, depth: int, max_entities: int) -> DrawnGraph:
+    around = engine.neighbours(name, depth=depth, max_entities=max_entities)
+    if not around.entities:
+        raise NotFoundError(f"there is no entity {name!r}; 'heliograph entities' lists the best connected")
+    return draw_neighbourhood(around)
+
+
+def _show(output: Output, report: object, table: RenderableType) -> None:
+    if output.is_json:
+        output.json(to_plain(report))
+    else:
+        output.show(table)

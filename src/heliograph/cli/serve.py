@@ -1,0 +1,97 @@
+"""The commands of the service: serve, hash-password, make-key."""
+
+from __future__ import annotations
+
+import gc
+import getpass
+import hashlib
+import secrets
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from heliograph.cli.session import current_session
+from heliograph.errors import InvalidRequestError
+
+__all__ = ["hash_password", "make_key", "serve"]
+
+_KEY_BYTES = 32
+
+
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65_535, help="Port to listen on; 0 takes a free one.", show_default=False)
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that serve.", show_default=False)
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen on any address without asking for credentials.")
+    ] = False,
+    root_path: Annotated[
+        str | None, typer.Option(metavar="PREFIX", help="Prefix that a proxy puts before paths.", show_default=False)
+    ] = None,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="text|json", help="How the log is written.", show_default=False)
+    ] = None,
+) -> None:
+    """Answer over HTTP until told to stop, in the way LightRAG's clients know."""
+    session = current_session(ctx)
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "workers": workers,
+        "root_path": root_path,
+        "log_format": log_format,
+        "insecure": insecure or None,
+        "log_level": "debug" if session.output.is_verbose else "warning" if session.output.is_quiet else None,
+    }
+    settings = session.load_settings(server={name: value for name, value in given.items() if value is not None})
+    # Imported on use: other commands start faster without a web framework. What is imported stays, so looking through
+    # it for garbage, now and later, is time lost: a sixth of the start.
+    gc.disable()
+    run = import_module("heliograph.server.run")
+    gc.freeze()
+    gc.enable()
+
+    def announce(address: str) -> None:
+        session.output.note(f"listening on {address} (Ctrl-C stops)")
+
+    code = run.run_server(settings, announce)
+    if code:
+        raise typer.Exit(code)
+
+
+def hash_password(ctx: typer.Context) -> None:
+    """Read a password, unseen or from standard input, and print its hash for `server.accounts`."""
+    session = current_session(ctx)
+    passwords = import_module("heliograph.service.access.passwords")
+    hashed: str = passwords.hash_password(_read_password())
+    if session.output.is_json:
+        session.output.json({"password_hash": hashed})
+    else:
+        session.output.text(hashed)
+
+
+def make_key(ctx: typer.Context) -> None:
+    """Make a key for `server.keys`: the key itself, for who will use it, and its SHA-256, for the settings."""
+    session = current_session(ctx)
+    key = secrets.token_urlsafe(_KEY_BYTES)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    if session.output.is_json:
+        session.output.json({"key": key, "key_sha256": digest})
+    else:
+        session.output.text(f"key:        {key}\nkey_sha256: {digest}")
+
+
+def _read_password() -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().rstrip("\r\n")
+    password = getpass.getpass("Password: ")
+    if getpass.getpass("Again: ") != password:
+        raise InvalidRequestError("the two passwords differ; try again")
+    return password

@@ -1,0 +1,1 @@
+"""Moving a workspace from one store to another, whole: nothing is computed by models, and everything is compared."""

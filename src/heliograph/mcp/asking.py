@@ -1,0 +1,111 @@
+"""The tools that read: questions, entities, relations, counts."""
+
+from __future__ import annotations
+
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import NotFoundError
+from heliograph.filters import parse_filter
+from heliograph.mcp.arguments import EntitiesArguments, NoArguments, QueryArguments, RelationsArguments
+from heliograph.mcp.calls import Call
+from heliograph.mcp.results import EntitiesResult, EntityItem, QueryResult, RelationItem, RelationsResult, StatsResult
+from heliograph.models import Entity
+from heliograph.query.models import Mode, QueryParam
+from heliograph.service.principal import Role
+
+__all__ = ["get_entities", "get_relations", "get_stats", "query", "require_entity"]
+
+_SUGGESTIONS = 5
+# Nothing is to be cut off but by the limit of the call.
+_NO_BUDGET = 1_000_000
+
+
+async def query(call: Call, arguments: QueryArguments) -> QueryResult:
+    """Answer a question, or only search."""
+    param = arguments.to_param()
+    async with call.question() as engine:
+        if arguments.answer:
+            answer = await engine.query(arguments.query, param, progress=call.progress.tell_stage)
+            return QueryResult.of_answer(answer, arguments.passages, has_graph=arguments.include_graph)
+        retrieval = await engine.retrieve(arguments.query, param)
+        return QueryResult.of_retrieval(retrieval, arguments.passages, has_graph=arguments.include_graph)
+
+
+async def get_entities(call: Call, arguments: EntitiesArguments) -> EntitiesResult:
+    """Return entities by name, by topic, or the best connected ones."""
+    if arguments.query is None:
+        async with call.engine(Role.READ) as engine:
+            view = engine.store if arguments.filters is None else engine.view(arguments.filters)
+            found = await view.graph.list_entities(arguments.offset, arguments.limit + 1)
+        more = arguments.offset + arguments.limit if len(found) > arguments.limit else None
+        return _entities(found[: arguments.limit], more)
+    async with call.question() as engine:
+        named = [] if arguments.filters else await _find_named(engine, arguments.query, arguments.limit)
+        related = await _find_related(engine, arguments.query, arguments) if len(named) < arguments.limit else []
+    unique = {entity.id: entity for entity in [*named, *related]}
+    return _entities(list(unique.values())[: arguments.limit], None)
+
+
+async def get_relations(call: Call, arguments: RelationsArguments) -> RelationsResult:
+    """Return what lies around an entity."""
+    async with call.engine(Role.READ) as engine:
+        entity = await require_entity(engine, arguments.entity)
+        view = engine.store if arguments.filters is None else engine.view(arguments.filters)
+        # One more, for the entity itself.
+        around = await view.graph.get_neighbourhood(entity.id, arguments.depth, arguments.limit + 1)
+    if not around.entities:
+        raise NotFoundError(f"no document that matches the filter mentions {entity.name!r}; widen the filter")
+    first, *others = around.entities
+    return RelationsResult(
+        entity=EntityItem.of(first),
+        entities=[EntityItem.of(item) for item in others],
+        relations=[RelationItem.of(item) for item in around.relations],
+        is_truncated=around.is_truncated,
+    )
+
+
+async def get_stats(call: Call, _: NoArguments) -> StatsResult:
+    """Return the counts of the workspace."""
+    async with call.engine(Role.READ) as engine:
+        return StatsResult.of(call.caller.workspace, await engine.stats())
+
+
+async def require_entity(engine: AsyncHeliograph, name: str) -> Entity:
+    """Return the entity that a name stands for.
+
+    Raises:
+        NotFoundError: There is none; says which names are like it.
+    """
+    if (entity := await engine.entity(name)) is not None:
+        return entity
+    alike = [item.name for item in await _find_named(engine, name, _SUGGESTIONS)]
+    advice = f"did you mean {', '.join(map(repr, alike))}?" if alike else "look for it with the tool for entities"
+    raise NotFoundError(f"there is no entity {name!r:.200} in this workspace; {advice}")
+
+
+def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
+    return EntitiesResult(entities=[EntityItem.of(entity) for entity in found], next_offset=more)
+
+
+async def _find_named(engine: AsyncHeliograph, text: str, limit: int) -> list[Entity]:
+    ids = await engine.store.names.find_names(text, limit)
+    found = {entity.id: entity for entity in await engine.store.graph.get_entities(ids)}
+    return [found[id_] for id_ in ids if id_ in found]
+
+
+async def _find_related(engine: AsyncHeliograph, text: str, arguments: EntitiesArguments) -> list[Entity]:
+    """Return entities whose names and descriptions are about something; no chat model is asked."""
+    param = QueryParam(
+        mode=Mode.LOCAL,
+        top_k=arguments.limit,
+        chunk_top_k=1,
+        max_entity_tokens=_NO_BUDGET,
+        max_relation_tokens=1,
+        max_total_tokens=_NO_BUDGET,
+        ll_keywords=[text],
+        chunk_picking="weight",
+        enable_rerank=False,
+        filter=None if arguments.filters is None else parse_filter(arguments.filters),
+    )
+    # The keyword is searched for, not this; it is never too short.
+    retrieval = await engine.retrieve("which entities?", param)
+    return [item.entity for item in retrieval.context.entities]

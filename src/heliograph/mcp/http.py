@@ -1,0 +1,116 @@
+"""Streamable HTTP: an ASGI application to be mounted where requests come in that are authenticated already.
+
+Sessions belong to who opened them: to anybody else they do not exist. They are kept in the memory of this process, so
+where several processes share an address there are none, and every request stands for itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from heliograph.errors import PermissionDenied
+from heliograph.mcp.calls import Caller, Host
+from heliograph.mcp.server import make_server
+from heliograph.service.principal import Principal
+from heliograph.settings import Settings
+
+__all__ = ["McpEndpoint"]
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class McpEndpoint:
+    """Serves the protocol's requests.
+
+    Args:
+        host: The parts of the process that tools work with.
+        settings: Of the process.
+        identify: Says who sent a request, and to which workspace.
+        is_open: Whether nobody is asked for credentials.
+    """
+
+    def __init__(self, host: Host, settings: Settings, identify: Callable[[Request], Caller], *, is_open: bool) -> None:
+        self._identify = identify
+        self._host = host
+        self._settings = settings
+        self._security = _security(settings, is_open=is_open)
+        self._manager: StreamableHTTPSessionManager | None = None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncGenerator[None]:
+        """Serve within the block; at its end all sessions end."""
+        mcp, server = self._settings.mcp, self._settings.server
+        self._manager = StreamableHTTPSessionManager(
+            make_server(self._host, mcp, self._caller),
+            stateless=mcp.stateless or server.workers > 1,
+            security_settings=self._security,
+            session_idle_timeout=mcp.session_idle_seconds,
+            max_request_body_size=server.max_text_bytes,
+            max_sessions=mcp.max_sessions,
+        )
+        ready, over = asyncio.Event(), asyncio.Event()
+        # A task of its own, since the manager must be left by the task that entered it, and who runs an application
+        # may start and stop it from two.
+        task = asyncio.create_task(_run_until(self._manager, ready, over))
+        try:
+            await ready.wait()
+            yield
+        finally:
+            self._manager = None
+            over.set()
+            await task
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request."""
+        if self._manager is None:
+            raise RuntimeError("requests came in before the application was started, or after it ended")
+        caller = self._identify(Request(scope))
+        await self._manager.handle_request({**scope, "user": _owner(caller.principal)}, receive, send)
+
+    def _caller(self, request: Request | None) -> Caller:
+        if request is None:
+            raise PermissionDenied("the request came without its credentials; send it again")
+        return self._identify(request)
+
+
+async def _run_until(manager: StreamableHTTPSessionManager, ready: asyncio.Event, over: asyncio.Event) -> None:
+    try:
+        async with manager.run():
+            ready.set()
+            await over.wait()
+    finally:
+        # Were it not to start, this would be waited for in vain.
+        ready.set()
+
+
+def _owner(principal: Principal) -> AuthenticatedUser:
+    """Return a principal as the SDK compares owners of sessions: a key and an account of one name are two."""
+    places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
+    token = AccessToken(token="", client_id=principal.name, scopes=[], subject=f"{principal.role} {places}")
+    return AuthenticatedUser(token)
+
+
+def _security(settings: Settings, *, is_open: bool) -> TransportSecuritySettings:
+    """Return which names and origins are served.
+
+    Where nobody is asked for credentials, a web page must not get at the service by a name of its own that leads to
+    this machine. Where credentials are asked for, a page has none to send.
+    """
+    hosts = settings.mcp.allowed_hosts
+    if not hosts and is_open and not settings.server.insecure:
+        hosts = tuple(name for host in _LOOPBACK for name in (host, f"{host}:*"))
+    if not hosts:
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
+    return TransportSecuritySettings(
+        allowed_hosts=list(hosts), allowed_origins=[*origins, *settings.server.allowed_origins]
+    )

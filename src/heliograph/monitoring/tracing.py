@@ -1,0 +1,106 @@
+"""Spans: which part of the work took how long, under the request that asked for it.
+
+The seam between this program and OpenTelemetry. Without an address to send to, `build_tracer` gives the tracer that
+does nothing, and no package of OpenTelemetry is loaded. Attributes are words and numbers of this program; of an error
+only its class is told, since messages may quote what somebody wrote.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import cast
+
+from heliograph.errors import MissingDependencyError
+from heliograph.settings import MonitoringSettings
+
+__all__ = ["REQUEST_SPAN", "NoSpan", "NoTracer", "Span", "Tracer", "build_tracer"]
+
+
+# What the span of a request is called.
+REQUEST_SPAN = "http.request"
+
+
+class Span(ABC):
+    """Something that lasts."""
+
+    @abstractmethod
+    def describe(self, **attributes: str | int) -> None:
+        """Add what is known only now."""
+
+
+class Tracer(ABC):
+    """Makes spans; used from several threads."""
+
+    @abstractmethod
+    def span(
+        self,
+        name: str,
+        attributes: Mapping[str, str | int] | None = None,
+        *,
+        is_parent: bool = True,
+        traceparent: str | None = None,
+    ) -> AbstractContextManager[Span]:
+        """Return a span that lasts as long as the block.
+
+        Args:
+            name: What is done.
+            attributes: About it.
+            is_parent: Whether spans within the block belong to it; False in generators, which leave it in between.
+            traceparent: Header of W3C's Trace Context that names the parent; None means the span around, and what is
+                not valid begins a trace of its own.
+        """
+
+    @abstractmethod
+    def traceparent(self) -> str:
+        """Return the header that names the span around, for work that is done later; empty without one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Send what is left; closing twice does nothing. May wait for the network."""
+
+
+class NoSpan(Span):
+    """Nobody's."""
+
+    def describe(self, **attributes: str | int) -> None:  # noqa: ARG002, D102 (an override)
+        return
+
+
+class NoTracer(Tracer):
+    """Makes none."""
+
+    _NOTHING = nullcontext(NoSpan())
+
+    def span(  # noqa: D102 (overrides, here and below)
+        self,
+        name: str,  # noqa: ARG002
+        attributes: Mapping[str, str | int] | None = None,  # noqa: ARG002
+        *,
+        is_parent: bool = True,  # noqa: ARG002
+        traceparent: str | None = None,  # noqa: ARG002
+    ) -> AbstractContextManager[Span]:
+        return self._NOTHING
+
+    def traceparent(self) -> str:  # noqa: D102
+        return ""
+
+    def close(self) -> None:  # noqa: D102
+        return
+
+
+def build_tracer(settings: MonitoringSettings) -> Tracer:
+    """Return the tracer of the settings.
+
+    Raises:
+        MissingDependencyError: There is an address to send spans to, and the extra `otel` is not installed.
+    """
+    if not settings.traces_endpoint:
+        return NoTracer()
+    try:
+        module = import_module("heliograph.monitoring.otel")
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(error.name or "opentelemetry-sdk", "otel") from error
+    return cast("Tracer", module.OtelTracer.connect(settings))

@@ -1,0 +1,184 @@
+"""What the engine tells of its work while it works, to whoever observes it: stages, questions, model calls, lookups.
+
+Rooms call the functions of this file; an `Observer` is set for a block, a task or a request by `observing`, and goes on
+into the tasks and threads that are started there. Without one, telling costs one look. What is told never holds texts,
+names or secrets: stages, modes and purposes are words of this program.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal
+
+from heliograph.models import Usage
+
+__all__ = [
+    "REQUEST_ID",
+    "ModelCalls",
+    "Observer",
+    "Origin",
+    "QuestionReport",
+    "observe",
+    "observing",
+    "origin",
+    "stage",
+    "tell_lookup",
+    "tell_model_calls",
+    "tell_question",
+    "working_for",
+]
+
+# The request that the current task works for, which log lines name; empty outside of one.
+REQUEST_ID: ContextVar[str] = ContextVar("heliograph_request_id", default="")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """Calls of one kind to a model, and what they cost.
+
+    Attributes:
+        model: Which kind of model.
+        purpose: What for: a `Purpose` of chat calls, `query` or `document` of embeddings.
+        calls: Calls that reached it, failed ones too.
+        failures: How many of them failed.
+        usage: Tokens read and written.
+    """
+
+    model: Literal["chat", "embedding"]
+    purpose: str
+    calls: int = 0
+    failures: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionReport:
+    """How one question went.
+
+    Attributes:
+        mode: The mode it was asked in.
+        outcome: `cached` is an answer that was kept; `cancelled` means that who asked gave up.
+        seconds: Of the stages it went through: `keywords`, `search`, `rerank`, `context`, `answer`, and `total`.
+    """
+
+    mode: str
+    outcome: Literal["ok", "cached", "error", "cancelled"]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What some work was asked for by.
+
+    Attributes:
+        request_id: Of the request; empty if none asked for it.
+        traceparent: Of the stage in which it was asked for, see `Observer.traceparent`.
+    """
+
+    request_id: str = ""
+    traceparent: str = ""
+
+
+class Observer(ABC):
+    """Is told what the engine does; must neither fail nor wait. Called from several threads at once."""
+
+    @abstractmethod
+    def stage(
+        self, name: str, attributes: Mapping[str, str | int], *, is_parent: bool = True, traceparent: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Return what lasts as long as a stage, such as `query.search`; an error passes through it.
+
+        Args:
+            name: What is done.
+            attributes: Numbers and words about it.
+            is_parent: Whether stages within it belong to it. False where the block hands control to a caller in
+                between, as generators do.
+            traceparent: What it belongs to, as `traceparent` named it; None means the stage around, and an empty one
+                that it belongs to nothing.
+        """
+
+    @abstractmethod
+    def traceparent(self) -> str:
+        """Return a name for the stage around, for work that is done later; empty if it is not traced."""
+
+    @abstractmethod
+    def tell_question(self, report: QuestionReport) -> None:
+        """Note a question that was answered, or came to nothing."""
+
+    @abstractmethod
+    def tell_model_calls(self, calls: ModelCalls) -> None:
+        """Note calls to a model."""
+
+    @abstractmethod
+    def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
+        """Note that something was looked for in a cache."""
+
+
+_OBSERVER: ContextVar[Observer | None] = ContextVar("heliograph_observer", default=None)
+
+
+def observe(observer: Observer | None) -> None:
+    """Tell an observer, or nobody, from here on: in this task and in those that it starts."""
+    _OBSERVER.set(observer)
+
+
+@contextmanager
+def observing(observer: Observer) -> Generator[None]:
+    """Tell an observer of what is done in a block."""
+    token = _OBSERVER.set(observer)
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(token)
+
+
+@contextmanager
+def stage(name: str, *, is_parent: bool = True, **attributes: str | int) -> Generator[None]:
+    """Tell of a stage that lasts as long as the block; see `Observer.stage`."""
+    observer = _OBSERVER.get()
+    if observer is None:
+        yield
+    else:
+        with observer.stage(name, attributes, is_parent=is_parent):
+            yield
+
+
+def origin() -> Origin:
+    """Return what the current task works for."""
+    observer = _OBSERVER.get()
+    return Origin(REQUEST_ID.get(), "" if observer is None else observer.traceparent())
+
+
+@contextmanager
+def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator[None]:
+    """Do in a block what was asked for earlier, as a stage of that request and under its id in the log."""
+    token = REQUEST_ID.set(origin.request_id)
+    observer = _OBSERVER.get()
+    stage_ = nullcontext() if observer is None else observer.stage(name, attributes, traceparent=origin.traceparent)
+    try:
+        with stage_:
+            yield
+    finally:
+        REQUEST_ID.reset(token)
+
+
+def tell_question(report: QuestionReport) -> None:
+    """Tell of a question; see `Observer.tell_question`."""
+    if (observer := _OBSERVER.get()) is not None:
+        observer.tell_question(report)
+
+
+def tell_model_calls(calls: ModelCalls) -> None:
+    """Tell of calls to a model."""
+    if (observer := _OBSERVER.get()) is not None:
+        observer.tell_model_calls(calls)
+
+
+def tell_lookup(cache: str, *, is_hit: bool) -> None:
+    """Tell whether something was found in a cache."""
+    if (observer := _OBSERVER.get()) is not None:
+        observer.tell_lookup(cache, is_hit=is_hit)

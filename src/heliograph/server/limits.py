@@ -1,0 +1,215 @@
+"""How long a body may be, by route, and what JSON is not even parsed.
+
+A body that is no form is read whole, up to its limit, and looked through before anything parses it: UTF-8 without NUL,
+nested no deeper than `max_json_depth`, no NaN or infinity (which no JSON has), no half of a surrogate pair (with which
+no text can be written). A form is passed on as it comes and cut off at its limit, so an upload needs no memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
+from heliograph.server.errors import error_response
+from heliograph.server.guard import route_path
+from heliograph.settings import ServerSettings
+
+__all__ = ["BodyLimits", "Limits", "check_json"]
+
+_TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
+_TEXT_PREFIXES = ("/mcp/",)
+_UPLOAD_PATHS = ("/documents/upload",)
+_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+# What the parts of a form are wrapped in.
+_FORM_FRAME_BYTES = 65_536
+_LONG_BYTES = 262_144
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_BRACKETS = re.compile(rb"[\[\]{}]")
+_OPENING = b"[{"
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """The limits of some settings."""
+
+    settings: ServerSettings
+
+    def most_bytes(self, method: str, path: str) -> int:
+        """Return how long the body of a request may be."""
+        if path in _UPLOAD_PATHS:
+            return self.settings.max_upload_bytes + _FORM_FRAME_BYTES
+        brings_text = path in _TEXT_PATHS or path.startswith(_TEXT_PREFIXES)
+        if brings_text or (method == "PUT" and path.startswith("/documents/")):
+            return self.settings.max_text_bytes
+        return self.settings.max_body_bytes
+
+
+def check_json(body: bytes, max_depth: int) -> None:
+    """Look a body through that is to be parsed as JSON; whether it is valid is for the parser to say.
+
+    Raises:
+        InvalidRequestError: It is not UTF-8, has NUL, NaN or an infinity, or half of a surrogate pair.
+        RequestTooLargeError: It is nested deeper than `max_depth`.
+    """
+    if b"\0" in body:
+        raise InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
+    frame = _STRING.sub(b"", body)
+    if b"NaN" in frame or b"Infinity" in frame:
+        raise InvalidRequestError(
+            "the body holds NaN or Infinity, which JSON has not; leave the field out, or send null"
+        )
+    _check_depth(frame, max_depth)
+    if _SURROGATE.search(body):
+        _check_surrogates(body)
+
+
+def _check_depth(frame: bytes, max_depth: int) -> None:
+    if frame.count(b"[") + frame.count(b"{") <= max_depth:
+        return
+    depth = 0
+    for bracket in _BRACKETS.finditer(frame):
+        depth += 1 if bracket[0] in _OPENING else -1
+        if depth > max_depth:
+            raise RequestTooLargeError(f"the body is nested deeper than {max_depth} levels; send a flatter one")
+
+
+def _check_surrogates(body: bytes) -> None:
+    try:
+        text = json.dumps(json.loads(body), ensure_ascii=False)
+    except ValueError:
+        return
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidRequestError("a text in the body holds half of a surrogate pair; send whole characters") from None
+
+
+class Limits:
+    """Middleware that reads bodies within their limits.
+
+    Args:
+        app: What gets the bodies.
+        settings: The limits.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self._app = app
+        self._limits = BodyLimits(settings)
+        self._max_depth = settings.max_json_depth
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its body, or refuse it with 400 or 413."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        most = self._limits.most_bytes(scope["method"], route_path(scope))
+        try:
+            _check_declared(headers, most)
+            if headers.get("content-type", "").lower().startswith(_FORMS):
+                await _Form(self._app, most).serve(scope, receive, send)
+                return
+            body = await self._read(receive, most)
+        except HeliographError as error:
+            await error_response(Request(scope), error)(scope, receive, send)
+        except ClientDisconnect:
+            return
+        else:
+            await self._app(scope, _replaying(body, receive), send)
+
+    async def _read(self, receive: Receive, most: int) -> bytes:
+        parts: list[bytes] = []
+        length = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            length += len(parts[-1])
+            _check_length(length, most)
+            if not message.get("more_body", False):
+                break
+        body = b"".join(parts)
+        if len(body) > _LONG_BYTES:
+            await asyncio.to_thread(check_json, body, self._max_depth)
+        else:
+            check_json(body, self._max_depth)
+        return body
+
+
+class _Form:
+    """One request with a form, whose body is counted as it passes by."""
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._length = 0
+        self._has_begun = False
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def counted() -> Message:
+            message = await receive()
+            self._length += len(message.get("body", b""))
+            if self._is_too_long:
+                # Of this class, since the framework passes it on from wherever it reads a body.
+                raise HTTPException(413)
+            return message
+
+        async def sent(message: Message) -> None:
+            # Whatever the application makes of being cut off, below is told what it was.
+            if self._has_begun or not self._is_too_long:
+                self._has_begun = True
+                await send(message)
+
+        try:
+            await self._app(scope, counted, sent)
+        except HTTPException:
+            if not self._is_too_long:
+                raise
+        if self._is_too_long and not self._has_begun:
+            _check_length(self._length, self._most)
+
+    @property
+    def _is_too_long(self) -> bool:
+        return self._length > self._most
+
+
+def _check_declared(headers: Headers, most: int) -> None:
+    declared = headers.get("content-length", "")
+    if declared.isascii() and declared.isdecimal():
+        # Of a number with thousands of digits, the length says enough.
+        _check_length(int(declared[:20]), most)
+
+
+def _check_length(length: int, most: int) -> None:
+    if length > most:
+        raise RequestTooLargeError(
+            f"the body is longer than {most:,} bytes, the most for this route; send less at once"
+        )
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    is_sent = False
+
+    async def replay() -> dict[str, Any]:
+        nonlocal is_sent
+        if is_sent:
+            return dict(await receive())
+        is_sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay

@@ -1,0 +1,133 @@
+"""The pages for people: our own, and a built one of LightRAG where a folder of it is given.
+
+Pages are files; what they show comes from the same routes as for every client, with the same credentials. Both are
+served below a path of their own, `/page/` and `/webui/`, and `/` leads to one of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, RedirectResponse
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from heliograph.errors import SettingsError
+from heliograph.settings import ServerSettings
+
+__all__ = ["LightragPage", "OwnPage", "add_pages"]
+
+_OWN_FOLDER = Path(__file__).parent / "page"
+_PLACEHOLDER = b"<!-- __LIGHTRAG_RUNTIME_CONFIG__ -->"
+_OWN_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# The page lays its graph out in workers that it makes from text, and styles elements one by one.
+_LIGHTRAG_POLICY = (
+    "default-src 'self'; script-src 'self' {script}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self' data:; worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+_ALWAYS_ASK = {"Cache-Control": "no-cache"}
+_NEVER_KEEP = {"Cache-Control": "no-cache, no-store, must-revalidate", "Pragma": "no-cache", "Expires": "0"}
+_KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
+class OwnPage(StaticFiles):
+    """Our own page: nothing in it comes from elsewhere, and nothing runs that is no file of it."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=_OWN_FOLDER, html=True)
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file, or 304 where the browser has it."""
+        response = await super().get_response(path, scope)
+        response.headers.update({**_ALWAYS_ASK, "Content-Security-Policy": _OWN_POLICY})
+        return response
+
+
+class LightragPage(StaticFiles):
+    """A built web page of LightRAG, told at which paths it is served.
+
+    Args:
+        folder: The folder that holds its `index.html`.
+        path: Where it is mounted, without a slash at the end.
+        index: Its first file; others of its kind are not served here.
+    """
+
+    def __init__(self, folder: Path, path: str, index: str = "index.html") -> None:
+        super().__init__(directory=folder, html=True)
+        self._folder = folder
+        self._path = path
+        self._index = index
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file; pages are never kept by browsers, files with a hash in their name for good."""
+        if path in ("", "."):
+            path = self._index
+        if path.lower().endswith(".html"):
+            if path != self._index:
+                raise HTTPException(404, "there is no such page here")
+            return self._configured(scope)
+        response = await super().get_response(path, scope)
+        # Paths are those of this system's files here.
+        response.headers.update(_KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK)
+        return response
+
+    def _configured(self, scope: Scope) -> Response:
+        root = _root(scope)
+        config = {"apiPrefix": root, "webuiPrefix": f"{root}{self._path}/", "webuiTitle": None}
+        script = f"window.__LIGHTRAG_CONFIG__ = {json.dumps(config)};".replace("</", "<\\/").encode()
+        digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
+        content = (self._folder / self._index).read_bytes()
+        policy = _LIGHTRAG_POLICY.format(script=f"'sha256-{digest}'")
+        headers = {**_NEVER_KEEP, "Content-Security-Policy": policy}
+        content = content.replace(_PLACEHOLDER, b"<script>" + script + b"</script>")
+        return Response(content, headers=headers, media_type="text/html")
+
+
+def add_pages(app: FastAPI, settings: ServerSettings) -> None:
+    """Serve our own page, LightRAG's if the settings name it, and lead `/` to one of them.
+
+    Raises:
+        SettingsError: There is no page in the folder that the settings name.
+    """
+    mounts: dict[str, StaticFiles] = {"/page": OwnPage()}
+    if settings.web_page_dir is not None:
+        mounts = {**_lightrag_mounts(settings.web_page_dir), **mounts}
+    first = next(iter(mounts))
+
+    @app.get("/", include_in_schema=False)
+    async def lead_to_page(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
+        return RedirectResponse(f"{_root(request.scope)}{first}/")
+
+    @app.get("/ui/customization", include_in_schema=False)
+    async def tell_brand() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]
+        brand = {"title": app.title, "description": "Answers from your documents"}
+        return JSONResponse({"customized": False, "brand": brand}, headers={"Cache-Control": "no-store"})
+
+    for path, files in mounts.items():
+        app.mount(path, files)
+
+
+def _lightrag_mounts(folder: Path) -> Mapping[str, StaticFiles]:
+    if not (folder / "index.html").is_file():
+        raise SettingsError(
+            f"server.web_page_dir is {str(folder)!r}, which holds no index.html; name the folder of a built page"
+        )
+    entries = {"/webui": "index.html", "/workspace": "workspace.html"}
+    return {path: LightragPage(folder, path, index) for path, index in entries.items() if (folder / index).is_file()}
+
+
+def _root(scope: Scope) -> str:
+    # Below a mount, `root_path` has the mount's own path at its end.
+    return str(scope.get("app_root_path", scope.get("root_path", ""))).rstrip("/")

@@ -1,0 +1,252 @@
+"""Documents as resources: list, one with its chunks, its text, update, change, delete one or those that match.
+
+Its router comes after the others below `/documents`, since an id may be any text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query
+
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.filters import Filter, parse_filter
+from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.models import NewDocument, Outcome
+from heliograph.models import Document, DocumentStatus
+from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
+from heliograph.server.openapi import responses
+from heliograph.server.schemas.document_details import (
+    ChangeRequest,
+    ChangeResponse,
+    ChunkResponse,
+    DeleteMatchingRequest,
+    DetailResponse,
+    DocumentResponse,
+    ListResponse,
+    RemovalResponse,
+    TextResponse,
+    UpdateRequest,
+)
+from heliograph.service.jobs.models import JobKind, JobRequest, JobState
+from heliograph.service.service import Service
+from heliograph.stores.base import DocumentQuery, DocumentSort
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/documents", tags=["documents"])
+
+_DELETE_SECONDS = 10.0
+_PAGE = 10_000
+
+DocumentId = Annotated[str, Path(max_length=4_096, description="The document's id.")]
+StatusName = Literal["pending", "parsing", "processing", "processed", "partial", "failed"]
+
+
+@router.get("", summary="List documents")
+async def list_documents(
+    kb: ReadEngine,
+    status: Annotated[list[StatusName] | None, Query(description="Any of these.")] = None,
+    track_id: Annotated[str | None, Query(max_length=4_096)] = None,
+    source_prefix: Annotated[str | None, Query(max_length=4_096)] = None,
+    filter: Annotated[str | None, Query(max_length=65_536, description="A filter as JSON.")] = None,  # noqa: A002
+    sort: DocumentSort = "created_at",
+    descending: bool = False,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
+) -> ListResponse:
+    """Return documents that meet every condition given."""
+    query = DocumentQuery(
+        tuple(DocumentStatus(name) for name in status or ()),
+        track_id=track_id,
+        source_prefix=source_prefix,
+        filter=_read_filter(filter),
+        sort=sort,
+        descending=descending,
+        offset=offset,
+        limit=limit,
+    )
+    page = await kb.documents(query)
+    documents = [DocumentResponse.of(document) for document in page.documents]
+    return ListResponse(documents=documents, total=page.total, offset=offset, limit=limit)
+
+
+@router.post("/delete_matching", summary="Delete documents that match", responses=responses(409))
+async def delete_matching(
+    body: DeleteMatchingRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> RemovalResponse:
+    """Delete all documents that match now, in the background. Without any condition nothing is deleted."""
+    if body.source_prefix is None and body.filter is None:
+        raise InvalidRequestError("give source_prefix or filter; DELETE /documents deletes everything")
+    condition = None if body.filter is None else parse_filter(body.filter)
+    ids = await _matching(kb, DocumentQuery(source_prefix=body.source_prefix, filter=condition))
+    if not ids:
+        return RemovalResponse(status="deleted", message="No document matches.", job_id="", count=0)
+    return await _remove(service, workspace, principal.name, ids, deletes_files=body.delete_file)
+
+
+@router.get("/{document_id:path}/text", summary="Read a document's text", responses=responses(404))
+async def get_text(
+    document_id: DocumentId,
+    kb: ReadEngine,
+    offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    limit: Annotated[int | None, Query(ge=1, description="Characters; all by default.")] = None,
+) -> TextResponse:
+    """Return the whole text as it is stored, or a part of it."""
+    document = await _find(kb, document_id)
+    text = await kb.store.records.get_document_text(document.id)
+    if text is None:
+        raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
+    part = text[offset:] if limit is None else text[offset : offset + limit]
+    return TextResponse(id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text))
+
+
+@router.get("/{document_id:path}", summary="Read a document with its chunks", responses=responses(404))
+async def get_document(
+    document_id: DocumentId,
+    kb: ReadEngine,
+    chunk_offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    chunk_limit: Annotated[int, Query(ge=0, le=500)] = 50,
+) -> DetailResponse:
+    """Return a document and a page of its chunks in order."""
+    document = await _find(kb, document_id)
+    chunks = await kb.chunks(document.id) if chunk_limit else []
+    shown = [ChunkResponse.of(chunk) for chunk in chunks[chunk_offset : chunk_offset + chunk_limit]]
+    known = DocumentResponse.of(document).model_dump()
+    return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset)
+
+
+@router.put("/{document_id:path}", summary="Update a document", responses=responses(404, 409))
+async def update_document(
+    document_id: DocumentId,
+    body: UpdateRequest,
+    kb: WriteEngine,
+    principal: Writer,
+    workspace: Workspace,
+    service: CurrentService,
+) -> ChangeResponse:
+    """Replace text, title or metadata; what is not given stays. The old text answers until the new one is processed.
+
+    Chunks that stay the same keep what was read in them.
+    """
+    document = await _find(kb, document_id)
+    new = await _changed(kb, document, body.text, body.title, body.metadata)
+    return await _update(service, workspace, kb, new, principal.name)
+
+
+@router.patch("/{document_id:path}", summary="Change metadata or title", responses=responses(404, 409))
+async def change_document(
+    document_id: DocumentId,
+    body: ChangeRequest,
+    kb: WriteEngine,
+    principal: Writer,
+    workspace: Workspace,
+    service: CurrentService,
+) -> ChangeResponse:
+    """Merge metadata into a document's, or give it another title. Metadata alone takes effect at once."""
+    document = await _find(kb, document_id)
+    metadata = None if body.metadata is None else _merged(document.metadata, body.metadata)
+    new = await _changed(kb, document, None, body.title, metadata)
+    return await _update(service, workspace, kb, new, principal.name)
+
+
+@router.delete("/{document_id:path}", summary="Delete a document", responses=responses(404, 409))
+async def delete_one(
+    document_id: DocumentId,
+    kb: WriteEngine,
+    principal: Writer,
+    workspace: Workspace,
+    service: CurrentService,
+    delete_file: bool = False,
+) -> RemovalResponse:
+    """Delete a document and all that only it said; `deletion_started` if that takes longer than a moment."""
+    document = await _find(kb, document_id)
+    return await _remove(service, workspace, principal.name, [document.id], deletes_files=delete_file)
+
+
+async def _find(kb: AsyncHeliograph, id_: str) -> Document:
+    if (document := await kb.document(id_)) is None:
+        raise NotFoundError(f"there is no document {id_!r:.200} in this workspace")
+    return document
+
+
+def _read_filter(text: str | None) -> Filter | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError(f"filter is not JSON: {error}") from error
+    return parse_filter(value)
+
+
+async def _matching(kb: AsyncHeliograph, query: DocumentQuery) -> list[str]:
+    ids: list[str] = []
+    while True:
+        part = DocumentQuery(
+            source_prefix=query.source_prefix, filter=query.filter, sort="id", offset=len(ids), limit=_PAGE
+        )
+        page = await kb.documents(part)
+        ids += [document.id for document in page.documents]
+        if len(page.documents) < _PAGE:
+            return ids
+
+
+async def _changed(
+    kb: AsyncHeliograph, document: Document, text: str | None, title: str | None, metadata: Mapping[str, Any] | None
+) -> NewDocument:
+    page_starts: tuple[int, ...] = ()
+    if text is None:
+        text, page_starts = await kb.store.records.get_document_text(document.id), document.page_starts
+    if text is None:
+        raise ConflictError(f"the document {document.source!r} has no text yet; give one, or wait until it is read")
+    named = document.title if title is None else title
+    return NewDocument(text, document.source, named, document.id, metadata, page_starts)
+
+
+async def _update(
+    service: Service, workspace: str, kb: AsyncHeliograph, new: NewDocument, author: str
+) -> ChangeResponse:
+    report = await service.jobs.enqueue(workspace, kb, [new], new_track_id("update"), author)
+    (result,) = report.results
+    if result.error is not None:
+        raise result.error
+    document = await _find(kb, result.id)
+    if result.outcome is Outcome.PENDING:
+        status, message = "success", "The update was accepted and is processed in the background."
+    else:
+        status, message = "unchanged", "The text is unchanged; what was given beside it is in effect."
+    return ChangeResponse(
+        status=status, message=message, track_id=document.track_id, document=DocumentResponse.of(document)
+    )
+
+
+def _merged(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata after a merge patch (RFC 7396)."""
+    merged = dict(known)
+    for name, value in changes.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            before = merged.get(name)
+            merged[name] = _merged(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+async def _remove(
+    service: Service, workspace: str, author: str, ids: list[str], *, deletes_files: bool
+) -> RemovalResponse:
+    asked = JobRequest(
+        JobKind.DELETE, new_track_id("delete"), author, document_ids=tuple(ids), deletes_files=deletes_files
+    )
+    job = await service.jobs.submit(workspace, asked)
+    job = await service.jobs.wait(workspace, job.id, _DELETE_SECONDS)
+    if job.state is JobState.DONE:
+        return RemovalResponse(status="deleted", message=f"{len(ids)} deleted.", job_id=job.id, count=len(ids))
+    message = job.error or "The deletion goes on in the background."
+    return RemovalResponse(status="deletion_started", message=message, job_id=job.id, count=len(ids))

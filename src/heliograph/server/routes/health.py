@@ -1,0 +1,120 @@
+"""Whether the service lives, and whether it can serve.
+
+`/health` never fails and asks for nothing, so that whoever watches a process may; who has credentials is told more.
+`/ready` opens a store and reads from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Request
+
+from heliograph._version import __version__
+from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
+from heliograph.server.openapi import responses
+from heliograph.server.routes.auth import API_VERSION
+from heliograph.server.schemas.health import AlertState, Configuration, Health, Queues, Ready
+from heliograph.service.principal import Principal, Role
+from heliograph.service.service import Service
+from heliograph.settings import Settings
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["state"])
+
+
+@router.get("/health", response_model_exclude_none=True, summary="Whether the service lives")
+async def health(request: Request, service: CurrentService, workspace: Workspace) -> Health:
+    """Say that the process lives; with credentials, also how it is configured and what it has to do.
+
+    Folders are told only to an admin of all workspaces. Never contains a secret.
+    """
+    known = Health(
+        core_version=__version__,
+        api_version=API_VERSION,
+        auth_mode="enabled" if service.access.has_accounts else "disabled",
+    )
+    principal: Principal | None = getattr(request.state, "principal", None)
+    if principal is None or not principal.may_enter(workspace):
+        return known
+    alerts = await _alerts(service, principal)
+    details = {
+        "configuration": _configuration(service.settings, workspace),
+        "queues": _queues(service),
+        "condition": "degraded" if any(alert.state == "firing" for alert in alerts) else "ok",
+        "alerts": alerts,
+    }
+    if principal.role is Role.ADMIN and principal.workspaces is None:
+        details |= _folders(service.settings)
+    return known.model_copy(update=details)
+
+
+@router.get("/ready", summary="Whether the service can serve", responses=responses(503))
+async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
+    """Read from the store of the workspace, models being open; 503 says what is not there yet."""
+    stats = await engine.stats()
+    return Ready(workspace=workspace, data_version=stats.data_version)
+
+
+def _queues(service: Service) -> Queues:
+    return Queues(
+        queries_running=service.admission.running,
+        queries_waiting=service.admission.waiting,
+        open_workspaces=service.workspaces.open_count,
+    )
+
+
+async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
+    """Return the alerts of the process, with the freshness of what may be entered."""
+    freshness = await service.states.freshness_seconds(principal.may_enter)
+    return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
+
+
+def _folders(settings: Settings) -> dict[str, str]:
+    inputs = settings.server.input_dir
+    return {
+        "working_directory": str(settings.store.data_dir),
+        "input_directory": "" if inputs is None else str(inputs),
+    }
+
+
+def _configuration(settings: Settings, workspace: str) -> Configuration:
+    chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
+    has_reranker = bool(rerank.provider or rerank.base_url)
+    scheme = settings.store.url.partition(":")[0]
+    return Configuration(
+        llm_binding="openai" if chat.model else "",
+        llm_binding_host=_host(chat.base_url),
+        llm_model=chat.model,
+        embedding_binding=embedding.provider,
+        embedding_binding_host=_host(embedding.base_url),
+        embedding_model=embedding.model or embedding.provider,
+        rerank_binding=(rerank.provider or "any") if has_reranker else None,
+        rerank_binding_host=_host(rerank.base_url) if has_reranker else None,
+        rerank_model=rerank.model if has_reranker else None,
+        enable_rerank=has_reranker and settings.query.enable_rerank,
+        enable_llm_cache=settings.query.cache_answers,
+        enable_llm_cache_for_extract=chat.cache,
+        workspace=workspace,
+        kv_storage=scheme,
+        doc_status_storage=scheme,
+        graph_storage=scheme,
+        vector_storage=scheme,
+        max_async=chat.max_concurrency,
+        max_parallel_insert=settings.ingest.max_parallel_documents,
+        summary_language=settings.ingest.language,
+        force_llm_summary_on_merge=settings.ingest.summary_fragments,
+        cosine_threshold=settings.query.min_score or 0.0,
+        min_rerank_score=rerank.min_score,
+        related_chunk_number=settings.query.related_chunks,
+    )
+
+
+def _host(url: str) -> str:
+    """Return an address without what may be secret in it: name and password, path and query."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")

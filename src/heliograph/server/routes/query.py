@@ -1,0 +1,131 @@
+"""Questions: `/query`, `/query/stream` and `/query/data` as LightRAG has them, and `/api/v1/retrieve`.
+
+Without `include_progress` nothing of a stream is sent before the answer's first piece is there, so that a model that
+fails at once is told by the status. With it lines leave as they come, and a later failure is the last line.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from heliograph.query.data import query_data, reference_data
+from heliograph.query.models import Answer, QueryParam
+from heliograph.server.asking import FAILURES, Asker, CurrentAsker
+from heliograph.server.errors import failure_body
+from heliograph.server.json_body import JsonBody, json_line
+from heliograph.server.schemas.answer import answer_body, answer_details, answer_text
+from heliograph.server.schemas.query import DataResponse, QueryRequest, QueryResponse
+from heliograph.server.schemas.retrieval import RetrieveRequest, RetrieveResponse, retrieval_body
+from heliograph.server.streaming import STREAM_HEADERS, LineResponse, Write
+
+__all__ = ["router"]
+
+router = APIRouter(tags=["query"])
+
+_NDJSON = "application/x-ndjson"
+_STREAM_EXAMPLE = (
+    '{"references": [{"reference_id": "1", "file_path": "notes.md", "count": 1}]}\n'
+    '{"response": "The ESP32 "}\n'
+    '{"response": "speaks MQTT [1]."}\n'
+    '{"details": {"kind": "generated", "llm_generated": true}}\n'
+)
+
+
+@router.post("/query", summary="Answer a question", response_model=QueryResponse, responses=FAILURES)
+async def query(body: QueryRequest, asker: CurrentAsker) -> Response:
+    """Answer from the workspace's documents, with references; `stream` is ignored.
+
+    When nothing is found the answer says so and `kind` is `nothing_found`. A model or store that fails is never an
+    answer but a status of 502, 503 or 504.
+    """
+    return JsonBody(await _whole_answer(body, asker))
+
+
+@router.post(
+    "/query/stream",
+    summary="Answer a question piece by piece",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Lines of JSON: progress on request, references, pieces of the answer, and details of the "
+            "whole; `error` is the last line of an answer that failed on the way.",
+            "content": {_NDJSON: {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
+        },
+        **FAILURES,
+    },
+)
+async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request) -> Response:
+    """Answer in newline-delimited JSON, as the chat model writes; `stream: false` gives the answer in one line."""
+
+    async def write_lines(write: Write) -> None:
+        await _stream_answer(body, asker, write)
+
+    def fail(error: Exception) -> bytes:
+        problem = failure_body(request, error)
+        told = {key: problem[key] for key in ("type", "status", "request_id")}
+        return json_line({"error": problem["detail"]} | told)
+
+    if body.stream is False:
+        line = json_line(await _whole_answer(body, asker))
+        return Response(line, headers=STREAM_HEADERS, media_type=_NDJSON)
+    return LineResponse(write_lines, fail, _NDJSON)
+
+
+@router.post(
+    "/query/data", summary="Return what is found for a question", response_model=DataResponse, responses=FAILURES
+)
+async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
+    """Return entities, relations, chunks and references; no chat model writes an answer."""
+    retrieval = await asker.retrieve(body.query, body.to_param())
+    return JsonBody(query_data(retrieval, include_chunk_content=body.include_chunk_content))
+
+
+@router.post(
+    "/api/v1/retrieve",
+    summary="Return the context for another program to use",
+    response_model=RetrieveResponse,
+    responses=FAILURES,
+)
+async def retrieve(body: RetrieveRequest, asker: CurrentAsker) -> Response:
+    """Return what an answer would be made from, typed, with the text that a chat model would read.
+
+    Nothing found is status `failure` with empty lists.
+    """
+    retrieval = await asker.retrieve(body.query, body.to_param())
+    return JsonBody(retrieval_body(retrieval, include_context=body.include_context))
+
+
+async def _whole_answer(body: QueryRequest, asker: Asker) -> dict[str, Any]:
+    start, param = time.monotonic(), body.to_param()
+    answer = await asker.answer(body.query, param)
+    return answer_body(answer, param, time.monotonic() - start)
+
+
+async def _stream_answer(body: QueryRequest, asker: Asker, write: Write) -> None:
+    start, param = time.monotonic(), body.to_param()
+
+    def tell(stage: str) -> None:
+        write(json_line({"progress": stage}))
+
+    async with asker.stream(body.query, param, tell if body.include_progress else None) as stream:
+        held = b""
+        if body.include_references:
+            held = json_line({"references": reference_data(stream.context, body.include_chunk_content)})
+        if body.include_progress and held:
+            write(held)
+            held = b""
+        async for piece in stream:
+            write(held + json_line({"response": piece}))
+            held = b""
+        write(held + _last_lines(stream.answer, param, body, time.monotonic() - start))
+
+
+def _last_lines(answer: Answer | None, param: QueryParam, body: QueryRequest, seconds: float) -> bytes:
+    if answer is None:
+        return b""
+    text = b"" if answer.text else json_line({"response": answer_text(answer)})
+    details = json_line({"details": answer_details(answer, param)})
+    return text + details + (json_line({"response_time": round(seconds, 6)}) if body.include_progress else b"")

@@ -1,0 +1,184 @@
+"""Runs the service by uvicorn: one process, or several that share one socket.
+
+Without credentials it listens on loopback only, unless told `insecure`. On SIGTERM or SIGINT it takes no new
+connections, lets requests end (`heliograph.server.shutdown`), then closes the service, which parks its work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess
+
+from heliograph.errors import SettingsError, StoreUnavailable
+from heliograph.server.app import create_app
+from heliograph.server.logs import configure_logging
+from heliograph.server.protocol import ProblemProtocol
+from heliograph.server.shutdown import Drain
+from heliograph.server.startup import PlainStartup
+from heliograph.service.access.access import has_credentials
+from heliograph.settings import ServerSettings, Settings
+
+__all__ = ["check_exposure", "is_loopback", "run_server"]
+
+_HEADER_BYTES = 32_768
+_KEEP_ALIVE_SECONDS = 30
+_WORKER_START_SECONDS = 60
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Serve until told to stop, and return the exit code: 0, or 1 if it could not start.
+
+    Args:
+        settings: Where to listen, and everything else.
+        announce: Told the address once the socket is bound.
+
+    Raises:
+        SettingsError: Nobody would be asked for credentials on an address that others reach, or they are not valid.
+        StoreUnavailable: The address cannot be listened on.
+    """
+    check_exposure(settings)
+    configure_logging(settings.server)
+    listener = _listen(settings.server)
+    config = _config(settings)
+    with listener:
+        announce(_address(listener, settings.server))
+        if settings.server.workers > 1:
+            supervisor = Multiprocess(config, [listener])
+            supervisor.run()
+            return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
+        server = uvicorn.Server(config)
+        _run_until_told(server, listener)
+        return 0 if server.started else 1
+
+
+def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Serve; the signal that ends it, which uvicorn raises again when all is closed, then has nothing left to end."""
+    before = {number: signal.signal(number, _pass_over) for number in _SIGNALS}
+    try:
+        server.run([listener])
+    except SystemExit:
+        # It could not start, and has said why in the log.
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _pass_over(received: int, frame: FrameType | None) -> None:
+    pass
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to be reached by others without credentials.
+
+    Raises:
+        SettingsError: That is what the settings ask for.
+    """
+    server = settings.server
+    if not (server.insecure or has_credentials(settings) or is_loopback(server.host)):
+        raise SettingsError(
+            f"listening on {server.host!r} without credentials would let everybody on the network read and change "
+            "everything; set server.api_key, server.keys or server.accounts ('heliograph make-key' makes a key), "
+            "listen on 127.0.0.1, or say --insecure"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine alone."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        # Another name could come to mean another address.
+        return host == "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class _Factory:
+    """Makes the application in whichever process is to serve."""
+
+    settings: Settings
+
+    def __call__(self) -> ASGIApp:
+        configure_logging(self.settings.server)
+        app = create_app(self.settings)
+        for number in _SIGNALS:
+            _begin_drain_on(number, app.state.drain)
+        return PlainStartup(app)
+
+
+def _begin_drain_on(number: int, drain: Drain) -> None:
+    """Tell requests that the end is near before uvicorn's own handler, which is in place by now, takes over."""
+    before = signal.getsignal(number)
+    loop = asyncio.get_running_loop()
+
+    def handle(received: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(drain.begin)
+        if callable(before):
+            before(received, frame)
+
+    signal.signal(number, handle)
+
+
+def _config(settings: Settings) -> uvicorn.Config:
+    server = settings.server
+    return uvicorn.Config(
+        _Factory(settings),
+        factory=True,
+        host=server.host,
+        port=server.port,
+        workers=server.workers,
+        # h11 is the one that limits headers.
+        http=ProblemProtocol,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Given here, the prefix is before the path that the application sees as well, as mounted pages need it.
+        root_path=server.root_path.rstrip("/"),
+        proxy_headers=bool(server.trusted_proxies),
+        forwarded_allow_ips=list(server.trusted_proxies),
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        # A worker answers once it has imported everything, which a busy machine draws out.
+        timeout_worker_healthcheck=_WORKER_START_SECONDS,
+        timeout_graceful_shutdown=max(1, round(server.shutdown_seconds * 0.9)),
+    )
+
+
+def _listen(settings: ServerSettings) -> socket.socket:
+    host = settings.host.strip("[]")
+    try:
+        found = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.set_inheritable(True)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise StoreUnavailable(
+            f"cannot listen on {settings.host!r} port {settings.port} ({error.strerror}); "
+            "choose others by --host and --port"
+        ) from error
+    return listener
+
+
+def _address(listener: socket.socket, settings: ServerSettings) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}{settings.root_path}"

@@ -1,0 +1,322 @@
+"""Documents on the wire as LightRAG's clients know them: the shapes, limits and words of its 1.5.7.
+
+Fields beyond LightRAG's are optional in requests and additional in responses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from heliograph.ingest.models import NewDocument
+from heliograph.models import Document, DocumentStatus
+
+__all__ = [
+    "STATUSES",
+    "ClearResponse",
+    "ConflictsResponse",
+    "DeleteRequest",
+    "DeleteResponse",
+    "DocStatus",
+    "DocStatusResponse",
+    "InsertResponse",
+    "MessageResponse",
+    "PageRequest",
+    "PageResponse",
+    "Pagination",
+    "RecoveryRequest",
+    "RecoveryResponse",
+    "RepairRequest",
+    "StatusCountsResponse",
+    "SupportedTypesResponse",
+    "TextRequest",
+    "TextsRequest",
+    "TrackResponse",
+    "count_statuses",
+    "doc_status",
+    "doc_status_response",
+]
+
+Metadata = Annotated[dict[str, Any], Field(description="Free JSON, kept with the document; filters match it.")]
+_Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+_Source = Annotated[str, StringConstraints(max_length=4_096, strip_whitespace=True)]
+
+DocStatus = Literal["pending", "parsing", "analyzing", "preprocessed", "processing", "processed", "failed"]
+# What each word of LightRAG's covers; it has none for a document of which some chunks could not be read.
+STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
+    "pending": (DocumentStatus.PENDING,),
+    "parsing": (DocumentStatus.PARSING,),
+    "analyzing": (),
+    "preprocessed": (),
+    "processing": (DocumentStatus.PROCESSING,),
+    "processed": (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL),
+    "failed": (DocumentStatus.FAILED,),
+}
+_WORDS: dict[DocumentStatus, DocStatus] = {status: word for word, group in STATUSES.items() for status in group}
+_SUMMARY_LENGTH = 250
+
+
+def doc_status(status: DocumentStatus) -> DocStatus:
+    """Return LightRAG's word for a status."""
+    return _WORDS[status]
+
+
+class _TextOptions(BaseModel):
+    chunking: dict[str, Any] | None = Field(
+        None, description="Accepted for LightRAG's clients and not applied: how texts are cut is a setting."
+    )
+    metadata: Metadata | None = None
+
+
+class TextRequest(_TextOptions):
+    """One text to take in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"text": "ESP32 speaks MQTT over TLS.", "file_source": "notes.md"}}
+    )
+
+    text: _Text = Field(description="Plain text or Markdown.")
+    file_source: _Source | None = Field(default=None, description="What citations name; a known one is an update.")
+    title: str = Field(default="", max_length=1_000, description="Empty means the first heading, else from the source.")
+
+    def documents(self) -> list[NewDocument]:
+        """Return what is to be taken in."""
+        return [NewDocument(self.text, self.file_source or "", self.title, metadata=self.metadata)]
+
+
+class TextsRequest(_TextOptions):
+    """Several texts to take in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"texts": ["ESP32 speaks MQTT.", "MQTT runs over TLS."], "file_sources": None}}
+    )
+
+    texts: Annotated[list[_Text], Field(min_length=1, max_length=10_000)]
+    file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
+
+    @model_validator(mode="after")
+    def _check_sources(self) -> TextsRequest:
+        sources = self.file_sources
+        if sources and len(sources) != len(self.texts):
+            raise ValueError(f"file_sources has {len(sources)} entries for {len(self.texts)} texts; give one a text")
+        named = [source for source in sources or () if source]
+        if len(named) != len(set(named)):
+            raise ValueError("file_sources holds one source twice; all must be different")
+        return self
+
+    def documents(self) -> list[NewDocument]:
+        """Return what is to be taken in."""
+        sources = self.file_sources or [""] * len(self.texts)
+        return [
+            NewDocument(text, source, metadata=self.metadata) for text, source in zip(self.texts, sources, strict=True)
+        ]
+
+
+class InsertResponse(BaseModel):
+    """What became of texts or a file that were handed over; the rest is done in the background."""
+
+    status: Literal["success", "duplicated", "partial_success", "failure"] = Field(
+        description="`duplicated`: known already, and unchanged."
+    )
+    message: str
+    track_id: str = Field(description="Names the batch in `/documents/track_status/{track_id}`.")
+    document_ids: list[str] = Field(default_factory=list, description="Ids of the documents, as far as they are known.")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "status": "success",
+                "message": "1 text was accepted and is processed in the background.",
+                "track_id": "insert_20261102_101500_1f2e3d4c",
+                "document_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"],
+            }
+        }
+    )
+
+
+class DocStatusResponse(BaseModel):
+    """One document in LightRAG's words."""
+
+    id: str
+    content_summary: str = Field(description="How its text begins.")
+    content_length: int = Field(description="Characters of its text.")
+    status: DocStatus
+    created_at: str = Field(description="ISO 8601, UTC.")
+    updated_at: str = Field(description="ISO 8601, UTC.")
+    track_id: str | None = None
+    chunks_count: int | None = None
+    error_msg: str | None = Field(default=None, description="Why it failed, or which of its chunks could not be read.")
+    metadata: dict[str, Any] | None = None
+    file_path: str = Field(description="Its source.")
+
+
+def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
+    """Return a document as LightRAG's clients expect it; `opening` is how its text begins."""
+    summary = " ".join(opening[: _SUMMARY_LENGTH + 1].split())
+    is_cut = len(opening) > _SUMMARY_LENGTH
+    return DocStatusResponse(
+        id=document.id,
+        content_summary=f"{summary[:_SUMMARY_LENGTH]}..." if is_cut else summary,
+        content_length=document.length,
+        status=doc_status(document.status),
+        created_at=document.created_at.isoformat(),
+        updated_at=document.updated_at.isoformat(),
+        track_id=document.track_id or None,
+        chunks_count=document.chunk_count,
+        error_msg=document.error or None,
+        metadata=dict(document.metadata),
+        file_path=document.source,
+    )
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+_Filter = Annotated[DocStatus, BeforeValidator(_lower)]
+
+
+class PageRequest(BaseModel):
+    """Which documents to list."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"status_filters": ["pending", "processing"], "page": 1}})
+
+    status_filter: _Filter | None = Field(default=None, description="Ignored when `status_filters` is given.")
+    status_filters: list[_Filter] | None = None
+    page: int = Field(default=1, ge=1, le=1_000_000_000)
+    page_size: int = Field(default=50, ge=10, le=200)
+    sort_field: Literal["created_at", "updated_at", "id", "file_path"] = "updated_at"
+    sort_direction: Literal["asc", "desc"] = "desc"
+
+    def statuses(self) -> tuple[DocumentStatus, ...] | None:
+        """Return the statuses asked for; None means all, and an empty tuple those that no document ever has."""
+        words = self.status_filters or ([self.status_filter] if self.status_filter else None)
+        return None if words is None else tuple(status for word in words for status in STATUSES[word])
+
+
+class Pagination(BaseModel):
+    """Where a page stands."""
+
+    page: int
+    page_size: int
+    total_count: int
+    total_pages: int
+    has_next: bool
+    has_prev: bool
+
+
+class PageResponse(BaseModel):
+    """One page of documents."""
+
+    documents: list[DocStatusResponse]
+    pagination: Pagination
+    status_counts: dict[str, int] = Field(description="Documents per status, and `all`.")
+
+
+class StatusCountsResponse(BaseModel):
+    """How many documents there are."""
+
+    status_counts: dict[str, int] = Field(description="Documents per status, and `all`.")
+
+
+def count_statuses(counts: Iterable[tuple[DocumentStatus, int]]) -> dict[str, int]:
+    """Return counts in LightRAG's words, every word there, and `all`."""
+    found: dict[str, int] = dict.fromkeys(STATUSES, 0)
+    for status, count in counts:
+        found[doc_status(status)] += count
+    return {**found, "all": sum(found.values())}
+
+
+class TrackResponse(BaseModel):
+    """The documents of one batch; none for a batch that is not known."""
+
+    track_id: str
+    documents: list[DocStatusResponse]
+    total_count: int
+    status_summary: dict[str, int] = Field(description="Documents per status.")
+
+
+class SupportedTypesResponse(BaseModel):
+    """Which files are read."""
+
+    supported_extensions: list[str] = Field(description="Endings of file names, with the dot.")
+    engines: dict[str, list[str]] = Field(description="The same, per parser.")
+
+
+def _unique(ids: list[str]) -> list[str]:
+    if len(set(ids)) != len(ids):
+        raise ValueError("Document IDs must be unique")
+    return ids
+
+
+class DeleteRequest(BaseModel):
+    """Which documents to delete."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}})
+
+    doc_ids: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
+        Field(min_length=1, max_length=10_000),
+        AfterValidator(_unique),
+    ]
+    delete_file: bool = Field(default=False, description="Whether files of the input folder go, too.")
+    delete_llm_cache: bool = Field(
+        default=False, description="Accepted for LightRAG's clients: what was read always goes."
+    )
+
+
+class DeleteResponse(BaseModel):
+    """Whether a deletion has begun."""
+
+    status: Literal["deletion_started", "busy", "not_allowed"]
+    message: str
+    doc_id: str = Field(description="The ids, joined by commas.")
+    job_id: str = Field(default="", description="The job that deletes, see `/documents/jobs/{job_id}`.")
+
+
+class ClearResponse(BaseModel):
+    """Whether everything was deleted."""
+
+    status: Literal["success", "partial_success", "busy", "fail"]
+    message: str
+
+
+class MessageResponse(BaseModel):
+    """What was done about the pipeline or the cache."""
+
+    status: Literal["success", "fail", "cancellation_requested", "not_busy", "reprocessing_started"]
+    message: str
+    track_id: str = ""
+
+
+class ConflictsResponse(BaseModel):
+    """Sources that several documents claim: there are none, since a source has one document."""
+
+    conflicts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    next_cursor: str | None = None
+
+
+class RepairRequest(BaseModel):
+    """Which conflict of sources to settle."""
+
+    canonical_source_key: str = Field(min_length=1)
+    primary_doc_id: str = Field(min_length=1)
+    expected_candidate_count: int | None = Field(default=None, ge=0)
+    expected_candidate_fingerprint: str | None = None
+    dry_run: bool = True
+
+
+class RecoveryRequest(BaseModel):
+    """Confirms a reset."""
+
+    confirm: bool = False
+
+
+class RecoveryResponse(BaseModel):
+    """What a reset did: nothing, since no crash leaves anything half done."""
+
+    status: Literal["reset", "no_recovery_required"]
+    message: str
+    cancelled_manual_retries: int = 0

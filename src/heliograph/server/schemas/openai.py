@@ -1,0 +1,102 @@
+"""Requests and replies of OpenAI's chat completions, as far as they are emulated.
+
+Sampling parameters and tools are ignored; what would change the form of the reply and is not offered is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from heliograph.server.schemas.query import QueryOptions
+
+__all__ = ["ChatCompletion", "CompletionFailure", "CompletionRequest", "ModelCard", "ModelList"]
+
+
+class _Part(BaseModel):
+    type: Literal["text"] = Field(description="Only text is read.")
+    text: str
+
+
+class _Message(BaseModel):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[_Part] | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all parts."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content)
+        return self.content or ""
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool | None = False
+
+
+class _ResponseFormat(BaseModel):
+    type: Literal["text"]
+
+
+class CompletionRequest(BaseModel):
+    """A conversation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"model": "heliograph:mix", "messages": [{"role": "user", "content": "What is MQTT?"}]}]
+        }
+    )
+
+    model: str = Field(max_length=256)
+    messages: list[_Message] = Field(min_length=1, max_length=1024)
+    stream: bool | None = False
+    stream_options: _StreamOptions | None = None
+    n: Literal[1] | None = Field(1, description="Only one choice is offered.")
+    response_format: _ResponseFormat | None = Field(None, description="Only text is offered.")
+    heliograph: QueryOptions = Field(
+        default_factory=lambda: QueryOptions.model_validate({}),
+        description="How the question is searched for and answered; send it as `extra_body`.",
+    )
+
+
+class ModelCard(BaseModel):
+    """A model: a mode of questions."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+
+
+class ModelList(BaseModel):
+    """All models."""
+
+    object: Literal["list"] = "list"
+    data: list[ModelCard]
+
+
+class ChatCompletion(BaseModel):
+    """A whole reply; the message's `annotations` and the field `heliograph` say what it rests on."""
+
+    id: str
+    object: Literal["chat.completion"]
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: dict[str, int]
+    heliograph: dict[str, Any] = Field(description="References, citations and warnings.")
+
+
+class _Failure(BaseModel):
+    message: str
+    type: str
+    param: str | None
+    code: str
+    request_id: str
+
+
+class CompletionFailure(BaseModel):
+    """A failure in OpenAI's shape."""
+
+    error: _Failure

@@ -1,0 +1,185 @@
+"""What a question may ask for, as JSON, with the limits of LightRAG 1.5.7, and the shape of what comes back.
+
+`QueryOptions` is shared by all routes that answer; each converts it to a `QueryParam` at once. Fields that nobody knows
+are ignored, as LightRAG ignores them. Responses are supersets of LightRAG's; their models serve the documentation and
+the tests, and are not run over every response, since those may be large.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from heliograph.query.models import Mode, QueryParam
+
+__all__ = ["DataResponse", "HistoryMessage", "QueryOptions", "QueryRequest", "QueryResponse", "ReferenceItem"]
+
+_MAX_TEXT = 65_536
+_MAX_ALL_TEXT = 131_072
+_MAX_K = 1_000
+_MAX_TOKENS = 1_000_000
+
+_Count = Annotated[int, Field(ge=1, le=_MAX_K)]
+_Tokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
+_Keywords = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=64)]
+_ModeName = Literal["local", "global", "hybrid", "mix", "fusion", "auto", "naive", "bypass"]
+
+
+class HistoryMessage(BaseModel):
+    """One earlier message."""
+
+    role: str = Field(min_length=1, max_length=64, description="`user`, `assistant` or `system`.")
+    content: str = Field(max_length=32_768)
+
+
+class QueryOptions(BaseModel):
+    """How a question is searched for and answered; None means the default of the server's settings."""
+
+    mode: _ModeName = Field("mix", description="How the question is answered.")
+    only_need_context: bool | None = Field(None, description="Return the context in place of an answer.")
+    only_need_prompt: bool | None = Field(None, description="Return what a chat model would be given.")
+    response_type: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        None, description="Form of the answer, in words.", examples=["Bullet Points"]
+    )
+    top_k: _Count | None = Field(None, description="Entities and relations searched.")
+    chunk_top_k: _Count | None = Field(None, description="Chunks searched, and kept after reranking.")
+    max_entity_tokens: _Tokens | None = Field(None, description="Budget of the entities.")
+    max_relation_tokens: _Tokens | None = Field(None, description="Budget of the relations.")
+    max_total_tokens: _Tokens | None = Field(None, description="Budget of prompt, question and context.")
+    hl_keywords: _Keywords | None = Field(None, description="High-level keywords, in place of found ones.")
+    ll_keywords: _Keywords | None = Field(None, description="Low-level keywords, in place of found ones.")
+    user_prompt: Annotated[str, Field(max_length=_MAX_TEXT)] | None = Field(
+        None, description="Further instructions to the chat model."
+    )
+    disable_user_prompt_prefix: bool = Field(False, description="Leave out the server's own instructions.")
+    enable_rerank: bool | None = Field(None, description="Rerank chunks if a reranker is configured.")
+    include_sources: bool = Field(False, description="Give entities, relations and chunks beside the answer.")
+    return_structured: bool = Field(False, description="Give everything that is known of the answer.")
+    filter: dict[str, Any] | None = Field(
+        None, description="Only documents that match it exist for this question.", examples=[{"team": "red"}]
+    )
+    channels: Annotated[list[Literal["vector", "keyword", "bridge", "graph"]], Field(max_length=4)] | None = Field(
+        None, description="Channels to search beside the mode's own."
+    )
+    fusion: Literal["score", "rank"] | None = Field(None, description="How chunks of several channels are fused.")
+    chunk_picking: Literal["vector", "weight", "shared_relations"] | None = Field(
+        None, description="How chunks of entities and relations are picked."
+    )
+    context_format: Literal["json", "csv"] | None = Field(None, description="JSON lines, or CSV tables.")
+    history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
+
+    def to_param(self, **others: Any) -> QueryParam:
+        """Return the engine's parameters, with these `others` beside or in place of them."""
+        fields: dict[str, Any] = {
+            "mode": Mode(self.mode),
+            "only_need_context": bool(self.only_need_context),
+            "only_need_prompt": bool(self.only_need_prompt),
+            "response_type": self.response_type or "Multiple Paragraphs",
+            "top_k": self.top_k,
+            "chunk_top_k": self.chunk_top_k,
+            "max_entity_tokens": self.max_entity_tokens,
+            "max_relation_tokens": self.max_relation_tokens,
+            "max_total_tokens": self.max_total_tokens,
+            "hl_keywords": self.hl_keywords or (),
+            "ll_keywords": self.ll_keywords or (),
+            "user_prompt": self.user_prompt,
+            "disable_user_prompt_prefix": self.disable_user_prompt_prefix,
+            "enable_rerank": self.enable_rerank,
+            "include_sources": self.include_sources,
+            "return_structured": self.return_structured,
+            "filter": self.filter,
+            "channels": self.channels or (),
+            "fusion": self.fusion,
+            "chunk_picking": self.chunk_picking,
+            "context_format": self.context_format,
+            "history_turns": self.history_turns,
+        }
+        return QueryParam(**(fields | others))
+
+    def texts(self) -> list[str]:
+        """Return all free text, whose length in all is limited."""
+        parts = [self.response_type, self.user_prompt, *(self.hl_keywords or ()), *(self.ll_keywords or ())]
+        return [part for part in parts if part]
+
+    @model_validator(mode="after")
+    def _check_length(self) -> QueryOptions:
+        length = sum(map(len, self.texts()))
+        if length > _MAX_ALL_TEXT:
+            raise ValueError(f"the texts of the request have {length:,} characters; {_MAX_ALL_TEXT:,} are allowed")
+        return self
+
+
+class QueryRequest(QueryOptions):
+    """A question."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "mix", "top_k": 40}]}
+    )
+
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_TEXT)] = Field(
+        description="The question; all modes but bypass need three characters, of which a Chinese one counts as two."
+    )
+    conversation_history: Annotated[list[HistoryMessage], Field(max_length=128)] | None = Field(
+        None, description="Earlier messages, oldest first."
+    )
+    include_references: bool = Field(True, description="Give the documents that the answer draws on.")
+    include_chunk_content: bool = Field(False, description="Give with each of them the texts of its chunks.")
+    include_progress: bool = Field(False, description="Tell the stages as they begin; `/query/stream` only.")
+    stream: bool | None = Field(None, description="`false` has `/query/stream` answer in one line.")
+
+    def to_param(self, **others: Any) -> QueryParam:
+        """Return the engine's parameters."""
+        history = [{"role": item.role, "content": item.content} for item in self.conversation_history or ()]
+        fields: dict[str, Any] = {
+            "conversation_history": history,
+            "include_references": self.include_references,
+            "include_chunk_content": self.include_chunk_content,
+        }
+        return super().to_param(**(fields | others))
+
+    def texts(self) -> list[str]:
+        """Return all free text."""
+        return [*super().texts(), self.query, *(item.content for item in self.conversation_history or ())]
+
+
+class ReferenceItem(BaseModel):
+    """A document that an answer draws on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    reference_id: str
+    file_path: str
+    count: int = Field(description="Chunks of it in the context.")
+    content: list[str] | None = Field(None, description="Texts of its chunks, with `include_chunk_content`.")
+    other_file_paths: list[str] | None = Field(None, description="Documents with the same text.")
+
+
+class QueryResponse(BaseModel):
+    """An answer; with `include_sources` or `return_structured` there are more fields beside these."""
+
+    model_config = ConfigDict(extra="allow")
+
+    response: str = Field(description="The answer, or what was asked for in its place.")
+    references: list[ReferenceItem] | None = Field(None, description="Left out with `include_references` false.")
+    response_time: float = Field(description="Seconds from the request to the answer.")
+    llm_generated: bool = Field(description="Whether a chat model wrote it.")
+    mode: str
+    kind: Literal["generated", "extractive", "nothing_found", "context", "prompt"]
+    is_complete: bool = Field(description="False when the chat model was cut at a length limit.")
+    from_cache: bool
+    is_unanswered: bool = Field(description="Whether it says that the documents hold no answer.")
+    citations: list[dict[str, Any]] = Field(description="What its sentences rest on, to the character.")
+    unsupported_references: int
+    unsupported_sentences: int
+    warnings: list[str]
+    usage: dict[str, int] = Field(description="Tokens that chat models spent on it.")
+
+
+class DataResponse(BaseModel):
+    """What was found for a question; nothing found is status `failure` with an empty `data`."""
+
+    status: Literal["success", "failure"]
+    message: str
+    data: dict[str, Any] = Field(description="`entities`, `relationships`, `chunks` and `references`.")
+    metadata: dict[str, Any] = Field(description="`query_mode`, `keywords`, `processing_info` and more.")

@@ -1,0 +1,1 @@
+"""Who asks: keys, accounts and their tokens, and how often they may."""

@@ -1,0 +1,110 @@
+"""How many questions one process answers at once, how many wait, and whose turn is next.
+
+Turns go round: of those who wait, each client gets one before any gets a second, so a client that sends hundreds holds
+nobody up for longer than one question. Within a client it is first come, first served. A turn is handed straight from
+one who is done to the next, so nobody who comes later slips in between; who gives up while waiting leaves the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from heliograph.errors import OverloadedError
+
+__all__ = ["Admission"]
+
+# Weight of the latest turn in the mean length of a turn, from which the time to wait is estimated.
+_LATEST = 0.1
+_LONGEST_RETRY_SECONDS = 60.0
+
+
+class Admission:
+    """Lets questions through, for use within one event loop.
+
+        async with admission.turn(principal.name):
+            await kb.query("...")
+
+    Args:
+        max_concurrent: Turns at once; at least 1.
+        max_waiting: Callers that wait for one; more are refused.
+
+    Attributes:
+        running: Turns under way.
+    """
+
+    def __init__(self, max_concurrent: int, max_waiting: int) -> None:
+        self.running = 0
+        self._max_concurrent = max_concurrent
+        self._max_waiting = max_waiting
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._mean_seconds = 1.0
+
+    @property
+    def waiting(self) -> int:
+        """Callers that wait for a turn."""
+        return sum(map(len, self._queues.values()))
+
+    @asynccontextmanager
+    async def turn(self, client: str = "") -> AsyncGenerator[None]:
+        """Wait for a turn and hold it until the block is left.
+
+        Args:
+            client: Who asks; turns go round among clients.
+
+        Raises:
+            OverloadedError: As many wait as may.
+        """
+        await self._enter(client)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._mean_seconds += _LATEST * (time.monotonic() - start - self._mean_seconds)
+            self._pass_on()
+
+    async def _enter(self, client: str) -> None:
+        if self.running < self._max_concurrent:
+            self.running += 1
+            return
+        if self.waiting >= self._max_waiting:
+            raise OverloadedError(
+                f"{self.running} questions are being answered and {self.waiting} wait; try again later",
+                self._retry_after(),
+            )
+        turn = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(client, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._pass_on()
+            else:
+                self._leave(client, turn)
+            raise
+
+    def _pass_on(self) -> None:
+        """Hand a turn to the client whose turn is next; a free turn means that nobody waits."""
+        while self._queues:
+            client, queue = self._queues.popitem(last=False)
+            turn = queue.popleft()
+            if queue:
+                self._queues[client] = queue
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.running -= 1
+
+    def _leave(self, client: str, turn: asyncio.Future[None]) -> None:
+        queue = self._queues.get(client)
+        if queue is not None and turn in queue:
+            queue.remove(turn)
+            if not queue:
+                del self._queues[client]
+
+    def _retry_after(self) -> float:
+        seconds = self._mean_seconds * (self.waiting + 1) / self._max_concurrent
+        return min(max(seconds, 1.0), _LONGEST_RETRY_SECONDS)

@@ -1,0 +1,212 @@
+"""The folder of one workspace that keeps uploads and is scanned: which names are safe, and what lies there.
+
+A name that came from outside is checked before it becomes a path, and no path that is made here leads out of the
+folder. Names that begin with a dot are uploads that are not finished, or hidden; they are never read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from heliograph.documents.cleaning import clean_text
+from heliograph.documents.files import FileFilter, find_files
+from heliograph.documents.registry import known_suffixes
+from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
+
+__all__ = ["InputFolder", "checked_name"]
+
+_MOST_NAME_BYTES = 240
+_PART = ".upload-"
+_PART_SECONDS = 86_400
+_RESERVED = frozenset({"con", "prn", "aux", "nul"}) | {f"{kind}{n}" for kind in ("com", "lpt") for n in "0123456789¹²³"}
+# Joiners are part of words in some scripts; all else that cannot be seen could make two names look the same.
+_JOINERS = "\u200c\u200d"
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def checked_name(name: str) -> str:
+    """Return the name of an uploaded file, fit to be a file's name.
+
+    Raises:
+        InvalidRequestError: It is empty, too long or reserved, holds what is not part of a name, or its ending is of
+            no kind that is read.
+    """
+    name = unicodedata.normalize("NFC", name).strip()
+    if why := _fault_of(name):
+        raise InvalidRequestError(f"{name!r:.120} is no name for an upload: it {why}; rename the file")
+    if PurePath(name).suffix.lower() not in known_suffixes():
+        known = ", ".join(sorted(known_suffixes()))
+        raise InvalidRequestError(f"{name!r} is of a kind that is not read; known endings: {known}")
+    return name
+
+
+def _fault_of(name: str) -> str:
+    # Compared as it would be read: some characters stand for dots and slashes.
+    plain = unicodedata.normalize("NFKC", name)
+    if not name or not plain.strip(" ."):
+        return "is empty"
+    if any(mark in text for mark in '/\\:*?"<>|' for text in (name, plain)):
+        return 'holds one of / \\ : * ? " < > |'
+    if any(unicodedata.category(item) in _UNSEEN and item not in _JOINERS for item in name):
+        return "holds characters that cannot be seen"
+    if plain.startswith(".") or plain.endswith((".", " ")):
+        return "begins or ends with a dot"
+    if len(name.encode()) > _MOST_NAME_BYTES:
+        return f"has more than {_MOST_NAME_BYTES} bytes"
+    return "is reserved by an operating system" if plain.split(".")[0].strip().lower() in _RESERVED else ""
+
+
+class InputFolder:
+    """One workspace's folder; methods block."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def find(self, source: str) -> Path | None:
+        """Return where a source lies, or None if it is no file of this folder."""
+        if not source or "\0" in source or PurePath(source).is_absolute() or ".." in PurePath(source).parts:
+            return None
+        path = self.path / source
+        try:
+            inside = path.parent.resolve().is_relative_to(self.path.resolve())
+            return path if inside and path.is_file() else None
+        except OSError:
+            return None
+
+    def files(self) -> dict[str, tuple[Path, tuple[int, int]]]:
+        """Return all files that can be read, per name below the folder, with modification time in ns and size.
+
+        Raises:
+            IngestError: The folder cannot be read.
+        """
+        if not self.path.is_dir():
+            return {}
+        found: dict[str, tuple[Path, tuple[int, int]]] = {}
+        for path in find_files([self.path], FileFilter()):
+            if (stamp := self.stamp(path)) is not None:
+                found[clean_text(path.relative_to(self.path).as_posix())] = path, stamp
+        return found
+
+    @staticmethod
+    def stamp(path: Path) -> tuple[int, int] | None:
+        """Return modification time in ns and size of a file; None if it is gone."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def begin(self, name: str) -> Path:
+        """Return a new path for an upload that is to get this name when it is whole.
+
+        Raises:
+            ConflictError: There is such a file.
+            StoreUnavailable: The folder cannot be made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"the input folder {self.path.name!r} cannot be made: {error.strerror}") from error
+        if os.path.lexists(self.path / name):
+            raise _taken(name)
+        self._drop_left_over()
+        return self.path / f"{_PART}{os.urandom(8).hex()}"
+
+    def _drop_left_over(self) -> None:
+        """Remove what a process that died while it received an upload has left."""
+        for path in self.path.glob(f"{_PART}*"):
+            if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
+                path.unlink(missing_ok=True)
+
+    def finish(self, part: Path, name: str) -> Path:
+        """Give a whole upload its name, durably.
+
+        Raises:
+            ConflictError: There is such a file by now.
+            StoreUnavailable: It cannot be done.
+        """
+        target = self.path / name
+        try:
+            # Unlike a rename, a link never takes the place of a file.
+            os.link(part, target)
+            part.unlink()
+            _sync_folder(self.path)
+        except FileExistsError as error:
+            raise _taken(name) from error
+        except OSError as error:
+            raise StoreUnavailable(f"the upload {name!r} cannot be kept: {error.strerror}; check the disk") from error
+        return target
+
+    def write(self, part: Path, pieces: Iterable[bytes], max_bytes: int) -> None:
+        """Append to an upload that was begun.
+
+        Raises:
+            RequestTooLargeError: It has more bytes than these by now.
+            StoreUnavailable: It cannot be written.
+        """
+        try:
+            with part.open("ab") as file:
+                for piece in pieces:
+                    file.write(piece)
+                if file.tell() > max_bytes:
+                    raise RequestTooLargeError(
+                        f"the file has more than {max_bytes:,} bytes; split it, or raise server.max_upload_bytes"
+                    )
+        except OSError as error:
+            raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
+
+    def sync(self, part: Path) -> None:
+        """Have what was written on disk.
+
+        Raises:
+            StoreUnavailable: It cannot be.
+        """
+        try:
+            with part.open("ab") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
+
+    def remove(self, source: str) -> bool:
+        """Remove the file of a source if it is one of this folder; return whether it was."""
+        path = self.find(source)
+        if path is None:
+            return False
+        path.unlink(missing_ok=True)
+        return True
+
+    def clear(self) -> int:
+        """Remove all files but uploads under way, and return how many could be read as documents.
+
+        Raises:
+            StoreUnavailable: Something cannot be removed.
+        """
+        count = len(self.files())
+        try:
+            for path in list(self.path.iterdir()) if self.path.is_dir() else []:
+                if path.name.startswith(_PART):
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"a file of the input folder cannot be removed: {error.strerror}") from error
+        return count
+
+
+def _taken(name: str) -> ConflictError:
+    return ConflictError(f"there is a file {name!r} already; delete its document with its file first, or rename it")
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

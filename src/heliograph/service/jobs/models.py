@@ -1,0 +1,176 @@
+"""What a job is: what was asked for, how far it is, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from heliograph.observing import Origin
+
+__all__ = [
+    "LANES",
+    "UNFINISHED",
+    "Job",
+    "JobKind",
+    "JobProgress",
+    "JobRequest",
+    "JobState",
+    "Lane",
+    "PipelineState",
+]
+
+
+class JobKind(StrEnum):
+    """What a job does.
+
+    `files` and `url` read what was named and store it as pending, `scan` does so with what is new or changed in the
+    input folder, `process` takes pending documents through to the graph, `retry` those that failed; `delete` and
+    `clear` take documents away.
+    """
+
+    FILES = "files"
+    URL = "url"
+    SCAN = "scan"
+    PROCESS = "process"
+    RETRY = "retry"
+    DELETE = "delete"
+    CLEAR = "clear"
+
+
+class Lane(StrEnum):
+    """Jobs of one lane run one after the other, lanes run side by side; nothing runs beside `ALONE`."""
+
+    READING = "reading"
+    PROCESSING = "processing"
+    DELETING = "deleting"
+    ALONE = "alone"
+
+
+LANES = {
+    JobKind.FILES: Lane.READING,
+    JobKind.URL: Lane.READING,
+    JobKind.SCAN: Lane.READING,
+    JobKind.PROCESS: Lane.PROCESSING,
+    JobKind.RETRY: Lane.PROCESSING,
+    JobKind.DELETE: Lane.DELETING,
+    JobKind.CLEAR: Lane.ALONE,
+}
+
+
+class JobState(StrEnum):
+    """Where a job stands; one that waits may have been tried already and wait for a model to come back."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+UNFINISHED = (JobState.WAITING, JobState.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """What is asked for.
+
+    Attributes:
+        kind: What to do.
+        track_id: The batch.
+        author: Who asks.
+        sources: For `files`, names in the input folder; for `url`, the address.
+        document_ids: For `delete`.
+        metadata: For `files` and `url`: goes over what the sources themselves say.
+        deletes_files: For `delete`: whether files of the input folder go, too.
+        origin: The request that asks; what the job does is logged and traced as part of it.
+    """
+
+    kind: JobKind
+    track_id: str
+    author: str = ""
+    sources: tuple[str, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] | None = None
+    deletes_files: bool = False
+    origin: Origin = field(default_factory=Origin)
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """How far a job is.
+
+    Attributes:
+        done: Documents or files done.
+        total: Of how many, as far as is known.
+        counts: What came of them, by outcome.
+        problems: What went wrong with some, the first few.
+    """
+
+    done: int = 0
+    total: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work.
+
+    Attributes:
+        id: `job-<hash>`.
+        request: What was asked for.
+        state: Where it stands.
+        progress: How far it is.
+        error: Why it failed, or why it waits to be tried again; empty otherwise.
+        attempts: How often in a row it came to nothing.
+        due_at: When it may be begun, UTC.
+        cancelled_by: Who asked to cancel it; empty if nobody did.
+        created_at: When it was accepted, UTC.
+        started_at: When it was last begun; None before.
+        finished_at: When it ended; None before.
+    """
+
+    id: str
+    request: JobRequest
+    state: JobState
+    progress: JobProgress
+    error: str
+    attempts: int
+    due_at: datetime
+    cancelled_by: str
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def kind(self) -> JobKind:
+        """What it does."""
+        return self.request.kind
+
+    @property
+    def lane(self) -> Lane:
+        """What it must not run beside."""
+        return LANES[self.request.kind]
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in UNFINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """All that is under way in one workspace, of one moment.
+
+    Attributes:
+        jobs: Jobs that run, in order, and of each kind those that come next.
+        counts: How many jobs wait or run, per kind that has any.
+        messages: What happened last, oldest first: moment and text.
+    """
+
+    jobs: tuple[Job, ...]
+    counts: Mapping[JobKind, int]
+    messages: tuple[tuple[datetime, str], ...]

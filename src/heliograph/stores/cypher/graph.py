@@ -1,0 +1,211 @@
+"""The graph of one workspace in a database that speaks Cypher.
+
+Entities are nodes labelled `Entity`, by their workspace and by their type; relations are relationships whose type is
+their first keyword. Degrees are stored with each change, so that a hub is ranked without reading what touches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Self
+
+from heliograph.models import Entity, Relation
+from heliograph.stores.base import IncidentRelation
+from heliograph.stores.cypher.change import (
+    ENDS,
+    LABELS,
+    StoredEnds,
+    change_statements,
+    named_entities,
+    named_relations,
+)
+from heliograph.stores.cypher.database import CypherDatabase, Statement
+from heliograph.stores.cypher.mapping import ENTITY, RELATION, to_entity, to_relation
+from heliograph.stores.cypher.names import TypeNames, workspace_label
+from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.projection import GraphProjection, ProjectionChange
+from heliograph.stores.stepping import SteppingGraphStore
+
+__all__ = ["CypherGraphProjection"]
+
+_CLEAR_BATCH = 2000
+_TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
+# An index gives what is in it only where a condition is on all of its properties.
+_NODES = {OutboxKind.ENTITIES: "Entity", OutboxKind.RELATIONS: "RelationEnds"}
+_SCANS = {
+    OutboxKind.ENTITIES: """MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id > $after
+      AND e.displayName IS NOT NULL RETURN e.id ORDER BY e.workspace, e.id LIMIT $limit""",
+    OutboxKind.RELATIONS: """MATCH (k:RelationEnds) WHERE k.workspace = $workspace AND k.id > $after
+      RETURN k.id ORDER BY k.workspace, k.id LIMIT $limit""",
+}
+_FROM = "UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})"
+_ENTITIES = f"{_FROM} WHERE e.displayName IS NOT NULL RETURN {ENTITY}"
+_RELATIONS = f"""
+UNWIND $ids AS id MATCH (k:RelationEnds {{workspace: $workspace, id: id}})
+WITH k MATCH (a:Entity {{workspace: $workspace, id: k.source_id}})
+WITH k, a MATCH (b:Entity {{workspace: $workspace, id: k.target_id}})
+WITH k, a, b MATCH (a)-[r]->(b) WHERE r.id = k.id RETURN {RELATION}
+"""
+_INCIDENT = f"""
+{_FROM} WITH e MATCH (e)-[r]-(o) WITH DISTINCT r.id AS id, e.degree + o.degree AS degree, r.weight AS weight
+RETURN id, degree, weight ORDER BY degree DESC, weight DESC, id
+"""
+_LIST = f"""
+MATCH (e:Entity) WHERE e.workspace = $workspace AND e.degree >= 0 AND e.displayName IS NOT NULL
+RETURN {ENTITY} ORDER BY e.workspace DESC, e.degree DESC, e.displayName, e.id SKIP $offset LIMIT $limit
+"""
+_AMONG = f"{_FROM} WITH e MATCH (e)-[r]->(o) WHERE o.id IN $ids RETURN {RELATION} ORDER BY r.weight DESC, r.id"
+_STEPS = f"{_FROM} WITH e MATCH (e)-[r]-(o) RETURN e.id, o.id, r.weight"
+_LEVEL = f"""
+{_FROM} WITH e MATCH (e)--(o) WITH DISTINCT o WHERE o.displayName IS NOT NULL AND NOT o.id IN $behind
+RETURN o.id ORDER BY o.degree DESC, o.displayName, o.id LIMIT $limit
+"""
+_ORDER = f"""
+{_FROM} WITH e WHERE e.displayName IS NOT NULL
+RETURN e.id ORDER BY e.degree DESC, e.displayName, e.id LIMIT $limit
+"""
+_GET_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) RETURN c.version"
+_SET_CURSOR = "MERGE (c:HeliographCursor {workspace: $workspace}) SET c.version = $version"
+_DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
+
+
+class CypherGraphProjection(GraphProjection, SteppingGraphStore):
+    """Nodes and relationships that other programs can read.
+
+    Args:
+        database: Where they are.
+        workspace: Whose.
+    """
+
+    def __init__(self, database: CypherDatabase, workspace: str) -> None:
+        self.name = f"graph:{database.engine.lower()}:{database.where}"
+        self._database = database
+        self._workspace = workspace
+        self._label = workspace_label(workspace)
+        self._types = TypeNames((), 0)
+        self._facts: Mapping[str, str] = {}
+
+    async def prepared(self) -> Self:
+        """Return this one, ready for use; it is closed if the database does not do its part.
+
+        Raises:
+            StoreError: As `prepare` does.
+        """
+        try:
+            await self.prepare()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def prepare(self) -> None:
+        """Make constraints and indexes, and see which types there are.
+
+        Raises:
+            StoreUnavailable: The database is out of reach.
+        """
+        self._facts = await self._database.prepare()
+        rows = await self._database.read(Statement(_TYPES))
+        self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
+
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        """See `GraphStore`."""
+        rows = await self._read(_ENTITIES, ids=_distinct(ids)) if ids else []
+        found = {row[0]: to_entity(row) for row in rows}
+        return [found[id_] for id_ in ids if id_ in found]
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        """See `GraphStore`."""
+        rows = await self._read(_RELATIONS, ids=_distinct(ids)) if ids else []
+        found = {row[0]: to_relation(row) for row in rows}
+        return [found[id_] for id_ in ids if id_ in found]
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        """See `GraphStore`."""
+        rows = await self._read(_INCIDENT, ids=_distinct(entity_ids)) if entity_ids else []
+        return [IncidentRelation(id_, degree, float(weight)) for id_, degree, weight in rows]
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        """See `GraphStore`."""
+        rows = await self._read(_LIST, offset=offset, limit=limit) if limit > 0 else []
+        return [to_entity(row) for row in rows]
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        """See `GraphStore`."""
+        rows = await self._read(_AMONG, ids=_distinct(entity_ids)) if entity_ids else []
+        return [to_relation(row) for row in rows]
+
+    async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
+        """See `SteppingGraphStore`."""
+        if limit is None:
+            rows = await self._read(_STEPS, ids=_distinct(entity_ids))
+        else:
+            rows = await self._read(f"{_STEPS} LIMIT $limit", ids=_distinct(entity_ids), limit=limit)
+        return [(near, far, float(weight)) for near, far, weight in rows]
+
+    async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
+        """See `SteppingGraphStore`."""
+        return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(entity_ids), limit=limit)]
+
+    async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
+        """See `SteppingGraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
+        return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
+
+    async def get_cursor(self) -> int:
+        """See `Projection`."""
+        rows = await self._glance(_GET_CURSOR)
+        return int(rows[0][0]) if rows else -1
+
+    async def set_cursor(self, version: int) -> None:
+        """See `Projection`."""
+        await self._write([Statement(_SET_CURSOR, {"version": version})])
+
+    async def apply(self, change: ProjectionChange) -> None:
+        """See `Projection`; all of it in one transaction."""
+        entity_ids, relation_ids = named_entities(change), named_relations(change)
+        labels = await self._glance(LABELS, ids=entity_ids) if entity_ids else []
+        ends = await self._glance(ENDS, ids=relation_ids) if relation_ids else []
+        statements = change_statements(
+            *(change, self._database.dialect, self._types),
+            *(dict(labels), {row[0]: StoredEnds(*row[1:]) for row in ends}, self._label),
+        )
+        if statements:
+            await self._write(statements)
+
+    async def clear(self) -> None:
+        """See `Projection`; in batches, the cursor first, so that what is cut short is begun again."""
+        await self.prepare()
+        await self._write([Statement(_DROP_CURSOR)])
+        for name in _NODES.values():
+            text = f"""MATCH (e:{name}) WHERE e.workspace = $workspace AND e.id > ''
+                       WITH e LIMIT {_CLEAR_BATCH} DETACH DELETE e RETURN count(*)"""
+            while int((await self._write([Statement(text)]))[0][0]):
+                pass
+
+    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
+        """See `Projection`."""
+        return [id_ for (id_,) in await self._read(_SCANS[kind], after=after, limit=limit)] if kind in _SCANS else []
+
+    async def close(self) -> None:
+        """See `Projection`."""
+        await self._database.close()
+
+    def describe(self) -> Mapping[str, str]:
+        """See `Projection`."""
+        return {"back end": self._database.engine.lower(), "address": self._database.where, **self._facts}
+
+    async def _read(self, text: str, **parameters: Any) -> list[list[Any]]:
+        return await self._database.read(Statement(text, {"workspace": self._workspace, **parameters}))
+
+    async def _glance(self, text: str, **parameters: Any) -> list[list[Any]]:
+        """Read without patience: every commit does, and one that fails is taken in with the next."""
+        statement = Statement(text, {"workspace": self._workspace, **parameters})
+        return await self._database.read(statement, is_patient=False)
+
+    async def _write(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        mine = {"workspace": self._workspace}
+        return await self._database.write([Statement(item.text, {**mine, **item.parameters}) for item in statements])
+
+
+def _distinct(ids: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(ids))

@@ -1,0 +1,1 @@
+"""FalkorDB: the graph, beside the store that holds the truth."""

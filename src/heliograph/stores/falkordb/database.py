@@ -1,0 +1,108 @@
+"""One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
+
+A change is one transaction of Redis, whose statements run one after the other with nothing between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from falkordb.asyncio.graph import AsyncGraph
+from falkordb.helpers import stringify_param_value
+from redis.exceptions import ResponseError
+
+from heliograph.stores.cypher.database import CypherDatabase, GroupedDialect, Statement
+from heliograph.stores.redis.connection import RedisConnection
+
+__all__ = ["FalkorDatabase"]
+
+# A change is some hundred statements.
+_TIMEOUT_SECONDS = 60.0
+_IS_THERE = "already indexed"
+
+
+class FalkorDialect(GroupedDialect):
+    """Cypher of FalkorDB."""
+
+    degree = "indegree(e) + outdegree(e)"
+    constraints = (
+        *(f"CREATE INDEX FOR (e:Entity) ON (e.{name})" for name in ("id", "degree")),
+        "CREATE INDEX FOR (k:RelationEnds) ON (k.id)",
+    )
+    # It keeps a matrix per type, and looks into all of them wherever a step may be of any type.
+    most_types = 100
+
+
+class FalkorDatabase(CypherDatabase):
+    """The graph of one workspace.
+
+    Args:
+        url: Such as `falkordb://[[user]:password@]host[:port]`, or `falkordbs://` by TLS.
+        workspace: Whose.
+
+    Raises:
+        SettingsError: The address is none.
+    """
+
+    engine = "FalkorDB"
+    dialect = FalkorDialect()
+
+    def __init__(self, url: str, workspace: str) -> None:
+        redis_url = url.replace("falkordbs:", "rediss:", 1).replace("falkordb:", "redis:", 1)
+        self._connection = RedisConnection(redis_url, workspace, "store.graph_url", self.engine, _TIMEOUT_SECONDS)
+        self.where = self._connection.where
+        self._name = f"heliograph:{workspace}"
+        # The client of the whole server would connect here already, and wait for it.
+        self._graph = AsyncGraph(self._connection.client, self._name)
+
+    async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:  # noqa: ARG002
+        """See `CypherDatabase`; a graph that is not there is made, empty."""
+        with self._connection.errors():
+            result = await self._graph.query(statement.text, _clean(dict(statement.parameters)))
+        return cast("list[list[Any]]", result.result_set)
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        """See `CypherDatabase`."""
+        if len(statements) == 1:
+            return await self.read(statements[0])
+        pipe = self._connection.client.pipeline(transaction=True)
+        for statement in statements:
+            pipe.execute_command("GRAPH.QUERY", self._name, _with_values(statement), "--compact")
+        with self._connection.errors():
+            await pipe.execute()
+        return []
+
+    async def prepare(self) -> Mapping[str, str]:
+        """See `CypherDatabase`."""
+        with self._connection.errors():
+            facts = await self._connection.check_durability()
+            for text in self.dialect.constraints:
+                await self._make_index(text)
+        return facts
+
+    async def close(self) -> None:
+        """See `CypherDatabase`."""
+        await self._connection.close()
+
+    async def _make_index(self, text: str) -> None:
+        try:
+            await self._graph.query(text)
+        except ResponseError as error:
+            if _IS_THERE not in str(error):
+                raise
+
+
+def _with_values(statement: Statement) -> str:
+    values = _clean(dict(statement.parameters))
+    header = " ".join(f"{name}={stringify_param_value(value)}" for name, value in values.items())
+    return f"CYPHER {header} {statement.text}"
+
+
+def _clean(value: Any) -> Any:
+    """Return a value without NUL, at which FalkorDB stops reading."""
+    if isinstance(value, str):
+        return value.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in cast("dict[str, Any]", value).items()}
+    return [_clean(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -1,0 +1,1 @@
+"""Neo4j: the graph, beside the store that holds the truth."""

@@ -1,0 +1,120 @@
+"""One pool of connections to Neo4j, and transactions that are tried again where that helps.
+
+What was written is seen by all that this process reads later, from whichever server of a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, LiteralString, cast
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, NotificationMinimumSeverity
+
+from heliograph.errors import StoreError
+from heliograph.stores.cypher.database import CypherDatabase, DynamicDialect, Statement
+from heliograph.stores.neo4j.address import Neo4jAddress
+from heliograph.stores.neo4j.errors import translate_errors
+
+__all__ = ["Neo4jDatabase"]
+
+_CONNECT_SECONDS = 5.0
+_RETRY_SECONDS = 3.0
+_MIN_VERSION = (5, 26)
+_COMPONENTS = """
+CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel' RETURN versions[0], edition
+"""
+
+
+class Neo4jDialect(DynamicDialect):
+    """Cypher of Neo4j 5.26 and later."""
+
+    # The number is kept with each node.
+    degree = "COUNT { (e)--() }"
+    constraints = (
+        *(
+            f"CREATE CONSTRAINT heliograph_{name} IF NOT EXISTS FOR (n:{label}) REQUIRE (n.workspace, n.id) IS UNIQUE"
+            for name, label in (("entity", "Entity"), ("relation", "RelationEnds"))
+        ),
+        """CREATE CONSTRAINT heliograph_cursor IF NOT EXISTS FOR (c:HeliographCursor)
+           REQUIRE c.workspace IS UNIQUE""",
+        "CREATE INDEX heliograph_degree IF NOT EXISTS FOR (e:Entity) ON (e.workspace, e.degree)",
+        "CALL db.awaitIndexes(60)",
+    )
+    # The format of the community edition holds 65,536 types.
+    most_types = 10_000
+
+
+class Neo4jDatabase(CypherDatabase):
+    """A database of a Neo4j server or cluster.
+
+    Args:
+        address: Which.
+
+    Raises:
+        SettingsError: The driver cannot make use of the address.
+    """
+
+    engine = "Neo4j"
+    dialect = Neo4jDialect()
+
+    def __init__(self, address: Neo4jAddress) -> None:
+        self.where = address.where
+        self._database = address.database or None
+        with translate_errors(address.where):
+            self._driver: AsyncDriver = AsyncGraphDatabase.driver(
+                address.url,
+                auth=(address.user, address.password) if address.user else None,
+                connection_timeout=_CONNECT_SECONDS,
+                max_transaction_retry_time=_RETRY_SECONDS,
+                notifications_min_severity=NotificationMinimumSeverity.OFF,
+                telemetry_disabled=True,
+            )
+        self._bookmarks = AsyncGraphDatabase.bookmark_manager()
+
+    async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
+        """See `CypherDatabase`."""
+        with translate_errors(self.where):
+            async with self._session() as session:
+                if is_patient:
+                    return await session.execute_read(_run, [statement])
+                result = await session.run(_text(statement), dict(statement.parameters))
+                return [record.values() async for record in result]
+
+    async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        """See `CypherDatabase`."""
+        with translate_errors(self.where):
+            async with self._session() as session:
+                return await session.execute_write(_run, statements)
+
+    async def prepare(self) -> Mapping[str, str]:
+        """See `CypherDatabase`.
+
+        Raises:
+            StoreError: The server is too old.
+        """
+        ((version, edition),) = await self.read(Statement(_COMPONENTS), is_patient=False)
+        if tuple(int(part) for part in version.split(".")[:2]) < _MIN_VERSION:
+            raise StoreError(f"Neo4j at {self.where!r} is {version}, but labels as values need 5.26; upgrade it")
+        for text in self.dialect.constraints:
+            await self.write([Statement(text)])
+        return {"version": str(version), "edition": str(edition)}
+
+    async def close(self) -> None:
+        """See `CypherDatabase`."""
+        await self._driver.close()
+
+    def _session(self) -> AsyncSession:
+        return self._driver.session(database=self._database, bookmark_manager=self._bookmarks)
+
+
+async def _run(transaction: AsyncManagedTransaction, statements: Sequence[Statement]) -> list[list[Any]]:
+    rows: list[list[Any]] = []
+    for statement in statements:
+        result = await transaction.run(_text(statement), dict(statement.parameters))
+        rows = [record.values() async for record in result]
+    return rows
+
+
+def _text(statement: Statement) -> LiteralString:
+    # No value stands in a text, only names that were made for it.
+    return cast("LiteralString", statement.text)

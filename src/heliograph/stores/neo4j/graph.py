@@ -1,0 +1,31 @@
+"""The graph on Neo4j: opening it."""
+
+from __future__ import annotations
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.settings import StoreSettings
+from heliograph.stores.cypher.graph import CypherGraphProjection
+from heliograph.stores.neo4j.address import Neo4jAddress
+from heliograph.stores.neo4j.database import Neo4jDatabase
+
+__all__ = ["Neo4jGraphProjection"]
+
+
+class Neo4jGraphProjection(CypherGraphProjection):
+    """The graph of one workspace in a database that workspaces share."""
+
+    @classmethod
+    async def open(
+        cls,
+        settings: StoreSettings,
+        url: str,
+        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
+    ) -> Neo4jGraphProjection:
+        """Connect, and make constraints and indexes where they are missing.
+
+        Raises:
+            SettingsError: The address is none.
+            StoreUnavailable: Neo4j is out of reach, or refuses the user.
+            StoreError: Neo4j is older than 5.26.
+        """
+        return await cls(Neo4jDatabase(Neo4jAddress.parse(url)), settings.workspace).prepared()

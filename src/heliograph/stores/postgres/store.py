@@ -1,0 +1,180 @@
+"""The store on PostgreSQL: all roles of one workspace in one database, every changeset one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import InvalidRequestError, SchemaMismatch, StoreUnavailable
+from heliograph.filters import Filter
+from heliograph.models import DocumentStatus, Stats
+from heliograph.settings import StoreSettings
+from heliograph.stores.base import Fold, Store, StoreView
+from heliograph.stores.changeset import Changeset
+from heliograph.stores.postgres.address import Address, parse_address
+from heliograph.stores.postgres.commit import commit
+from heliograph.stores.postgres.curations import PostgresCurationStore
+from heliograph.stores.postgres.database import Database, connect
+from heliograph.stores.postgres.errors import translate_errors
+from heliograph.stores.postgres.graph import PostgresGraphStore
+from heliograph.stores.postgres.inspection import PostgresInspection
+from heliograph.stores.postgres.lock import advisory_lock
+from heliograph.stores.postgres.names import PostgresNameIndex
+from heliograph.stores.postgres.outbox import PostgresOutbox
+from heliograph.stores.postgres.records import PostgresRecordsStore
+from heliograph.stores.postgres.reembedding import PostgresReembedding
+from heliograph.stores.postgres.replies import PostgresReplyCache
+from heliograph.stores.postgres.schema import migrate
+from heliograph.stores.postgres.scope import ScopeMemory
+from heliograph.stores.postgres.scoped import ScopedReader
+from heliograph.stores.postgres.session import Session, Statement
+from heliograph.stores.postgres.text import PostgresTextStore
+from heliograph.stores.postgres.upkeep import clear, vacuum
+from heliograph.stores.postgres.vector_index import VectorIndexer
+from heliograph.stores.postgres.vectors import PostgresVectorStore
+from heliograph.stores.postgres.view import PostgresView
+
+__all__ = ["PostgresStore"]
+
+_NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension) VALUES (%s, %s, %s)
+  ON CONFLICT DO NOTHING"""
+_STORED = """SELECT embedding_name, embedding_dimension, 'vector'::regtype::oid::bigint, version()
+  FROM heliograph_workspace WHERE name = %s"""
+_STATS = """SELECT (SELECT json_object_agg(status, count) FROM (
+    SELECT status, count(*) FROM heliograph_document WHERE workspace = space.name GROUP BY status) AS statuses),
+  (SELECT count(*) FROM lightrag_chunks WHERE workspace = space.name),
+  (SELECT count(*) FROM heliograph_entity WHERE workspace = space.name),
+  (SELECT count(*) FROM heliograph_relation WHERE workspace = space.name),
+  (SELECT count(*) FROM heliograph_reply WHERE workspace = space.name), space.data_version
+  FROM heliograph_workspace AS space WHERE space.name = %s"""
+
+
+class PostgresStore(Store):
+    """One workspace in a database that may hold many."""
+
+    def __init__(self, database: Database, embedding: tuple[str, int], settings: StoreSettings, server: str) -> None:
+        self._database = database
+        self._embedding = embedding
+        self.embedding = embedding
+        self._timeout_seconds = settings.write_timeout_seconds
+        self._is_durable = settings.durability == "full"
+        self._server = server
+        self._indexer = VectorIndexer(database, embedding[1])
+        self._scopes = ScopeMemory()
+        self.records = PostgresRecordsStore(database)
+        self.graph = PostgresGraphStore(database)
+        self.vectors = PostgresVectorStore(database, embedding)
+        self.text = PostgresTextStore(database)
+        self.names = PostgresNameIndex(database)
+        self.outbox = PostgresOutbox(database)
+        self.curations = PostgresCurationStore(database)
+        self.replies = PostgresReplyCache(database)
+        self.inspection = PostgresInspection(database)
+        self.reembedding = PostgresReembedding(database)
+
+    @classmethod
+    async def open(cls, settings: StoreSettings, embedding: EmbeddingInfo | None) -> PostgresStore:
+        """Open the workspace that the settings name, making tables and workspace as needed.
+
+        Args:
+            settings: Where it is.
+            embedding: What fills it; None opens one that is there as it is, to be read as a whole.
+
+        Raises:
+            SettingsError: `store.url` is no address of PostgreSQL.
+            StoreUnavailable: The server cannot be used.
+            SchemaMismatch: It was made by a newer version, or with another embedding.
+        """
+        address = parse_address(settings.url)
+        with translate_errors(address.label):
+            connection = await connect(address)
+            try:
+                session = Session(connection, settings.workspace)
+                await migrate(session, address.label)
+                found, vector_type, server = await _settle_embedding(session, address, embedding)
+            finally:
+                await connection.close()
+        database = Database(address, settings.workspace, vector_type, settings.pool_size)
+        await database.open()
+        return cls(database, found, settings, server)
+
+    async def apply(self, changeset: Changeset) -> int:
+        """See `Store`."""
+        settings = self._timeout_seconds, self._is_durable
+        vector_type = self._database.vector_type
+        version = await self._database.write(
+            lambda session: commit(session, changeset, self._embedding, vector_type, settings)
+        )
+        await self._indexer.note(changeset)
+        return version
+
+    def view(self, filter_: Filter, fold: Fold) -> StoreView:
+        """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
+        return PostgresView(ScopedReader(self._database, self._scopes, filter_, fold), self._embedding)
+
+    async def get_data_version(self) -> int:
+        """See `Store`."""
+        query = "SELECT data_version FROM heliograph_workspace WHERE name = %s"
+        return int((await self._database.fetch(query, (self._database.workspace,)))[0][0])
+
+    async def get_stats(self) -> Stats:
+        """See `Store`; how much of the server's disk one workspace takes is not known."""
+        ((statuses, *counts),) = await self._database.fetch(_STATS, (self._database.workspace,))
+        documents = {DocumentStatus(status): count for status, count in (statuses or {}).items()}
+        return Stats(documents, *counts, bytes_on_disk=0)
+
+    def ingest_lock(self) -> AbstractAsyncContextManager[None]:
+        """See `Store`."""
+        return advisory_lock(self._database, "ingest", self._timeout_seconds)
+
+    async def clear(self) -> int:
+        """See `Store`."""
+        return await clear(self._database)
+
+    async def vacuum(self) -> None:
+        """See `Store`; the tables of all workspaces are written anew, one after the other."""
+        await vacuum(self._database, self._timeout_seconds)
+        await self._indexer.renew()
+
+    async def backup(self, path: Path) -> None:
+        """See `Store`."""
+        raise InvalidRequestError(
+            f"a store on PostgreSQL writes no backup to {str(path)!r}: back up the database with pg_dump, or write an "
+            "archive with 'heliograph export'"
+        )
+
+    async def close(self) -> None:
+        """See `Store`."""
+        await self._database.close()
+
+    def describe(self) -> Mapping[str, str]:
+        """See `Store`."""
+        address = self._database.address.label
+        return {"back end": "postgresql", "server": self._server, "database": address}
+
+
+async def _settle_embedding(
+    session: Session, address: Address, embedding: EmbeddingInfo | None
+) -> tuple[tuple[str, int], int, str]:
+    """Return which embedding fills a workspace, the type id of vectors, and the server's version.
+
+    A new workspace is made and its embedding noted; one that is filled with another is refused.
+    """
+    if embedding is not None:
+        await session.run(Statement(_NEW, (session.workspace, embedding.name, embedding.dimension)))
+    rows = await session.fetch(_STORED, (session.workspace,))
+    if not rows:
+        raise StoreUnavailable(
+            f"there is no workspace {session.workspace!r} in {address.label!r} yet; index something into it first"
+        )
+    ((*stored, vector_type, server),) = rows
+    name, dimension = stored
+    if embedding is not None and (name, dimension) != (embedding.name, embedding.dimension):
+        raise SchemaMismatch(
+            f"the workspace {session.workspace!r} in {address.label!r} was built with the embedding {name!r} of "
+            f"dimension {dimension}, but {embedding.name!r} of dimension {embedding.dimension} is configured; set the "
+            "embedding back, or run 'heliograph reembed'"
+        )
+    return (name, dimension), vector_type, " ".join(server.split()[:2])

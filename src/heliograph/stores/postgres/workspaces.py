@@ -1,0 +1,57 @@
+"""The workspaces in a database."""
+
+from __future__ import annotations
+
+from heliograph.settings import StoreSettings
+from heliograph.stores.postgres.address import parse_address
+from heliograph.stores.postgres.driver import psycopg
+from heliograph.stores.postgres.errors import translate_errors
+from heliograph.stores.postgres.schema import TABLES
+from heliograph.stores.postgres.vector_index import INDEXES, index_patterns
+
+__all__ = ["drop_workspace", "find_workspaces"]
+
+_CONNECT_SECONDS = 10
+_OF_WORKSPACES = (*TABLES, "heliograph_outbox_reader")
+
+
+def find_workspaces(settings: StoreSettings) -> list[str]:
+    """Return the names of the workspaces in the database, sorted; none if nothing was ever stored in it. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        if not _has_tables(connection):
+            return []
+        return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
+
+
+def drop_workspace(settings: StoreSettings) -> None:
+    """Remove the workspace that the settings name with everything in it; nothing may have it open. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        if not _has_tables(connection):
+            return
+        # Commits begin by the lock of this row.
+        connection.execute("DELETE FROM heliograph_workspace WHERE name = %s", (settings.workspace,))
+        for table in _OF_WORKSPACES:
+            connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
+        for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():
+            connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
+
+
+def _has_tables(connection: psycopg.Connection) -> bool:
+    row = connection.execute("SELECT to_regclass('heliograph_workspace') IS NOT NULL").fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,1 @@
+"""Qdrant: vectors beside the store that holds the truth."""

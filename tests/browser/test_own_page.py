@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from heliograph.service.access.passwords import hash_password
+from heliograph.testing.fakes import FakeChatModel
+
+from ..serving import ANSWER, EVIL, Serve
+from .browser import Browser
+
+# A folder to keep pictures in, for people to look at.
+PICTURES = os.environ.get("HELIOGRAPH_TEST_PICTURES")
+
+
+def picture(browser: Browser, name: str) -> None:
+    if PICTURES:
+        browser.screenshot(Path(PICTURES) / f"{name}.png")
+
+
+def test_question_is_answered_with_citations_that_open_their_source(browser: Browser, serve: Serve) -> None:
+    browser.open(serve(FakeChatModel(ANSWER, piece_characters=4)))
+    browser.write("#question", "Who leads Bob?")
+    browser.find("#mode option[value=naive]").click()
+    browser.find("#ask form button.main").click()
+    browser.wait_text(".answer", "<b>Nobody</b> is bold.")
+    browser.find("button.cite").click()
+    mark = browser.find("dialog mark")
+    assert "Ann leads Bob" in mark.text
+    assert EVIL in browser.find("dialog h2").text or "two.md" in browser.find("dialog h2").text
+    picture(browser, "own-citation")
+    browser.find("//dialog//button[.='Close']").click()
+    picture(browser, "own-answer")
+    assert browser.errors() == []
+
+
+def test_answer_without_a_chat_model_is_quoted(browser: Browser, serve: Serve) -> None:
+    browser.open(serve())
+    browser.write("#question", "Who leads Bob?")
+    browser.find("#ask form button.main").click()
+    browser.wait_text("#result", "no chat model is configured")
+    assert browser.find(".answer").text
+    assert browser.errors() == []
+
+
+def test_failed_question_is_told(browser: Browser, serve: Serve) -> None:
+    browser.open(serve())
+    browser.find("#ask summary").click()
+    browser.write("#question", "Who leads Bob?")
+    browser.write("#filter", '{"team":')
+    browser.find("#ask form button.main").click()
+    browser.wait_text("#notice", "not valid JSON")
+    browser.write("#filter", '{"team": {"no": 1}}')
+    browser.find("#ask form button.main").click()
+    browser.wait_text("#notice.bad", "no")
+
+
+def test_graph_is_walked_and_corrected(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#graph")
+    browser.write("#search", "bob")
+    browser.button("Show").click()
+    browser.wait_text("aside h2", "Bob")
+    assert {node.get_attribute("data-name") for node in browser.all("g.node")} == {"Ann", "Bob"}
+    browser.find('g.node[data-name="Ann"]').click()
+    browser.wait_text("aside h2", "Ann")
+    picture(browser, "own-graph")
+    browser.find("aside").find_element("xpath", ".//button[.='leads']").click()
+    browser.wait_text("aside", "Ann leads Bob.")
+    browser.find('g.node[data-name="Ann"]').send_keys("\n")
+    browser.wait_text("aside h2", "Ann")
+    browser.button("Rename").click()
+    browser.write("dialog input", "<b>Anna</b>")
+    browser.find("dialog button.main").click()
+    browser.wait_text("aside h2", "<b>Anna</b>")
+    browser.button("Merge").click()
+    browser.write("dialog input", "Annie")
+    browser.find("dialog button.main").click()
+    browser.wait_text("aside", "Cy")
+    assert {node.get_attribute("data-name") for node in browser.all("g.node")} == {"Annie", "Bob", "Cy"}
+    browser.button("Undo last change").click()
+    browser.wait_text("#notice", "Undone.")
+    browser.button("Edit").click()
+    browser.write("dialog textarea", "sings.")
+    browser.find("dialog button.main").click()
+    browser.wait_text("aside", "sings.")
+    assert browser.errors() == []
+
+
+def test_document_names_are_never_markup(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#graph")
+    browser.write("#search", "bob")
+    browser.button("Show").click()
+    browser.wait_text("aside h2", "Bob")
+    browser.find(f'//aside//button[contains(., "{EVIL[:9]}")]').click()
+    browser.wait_text("dialog h2", EVIL)
+    assert browser.all("img") == []
+    assert "Heliograph" in browser.driver.title
+    assert browser.errors() == []
+
+
+def test_key_is_asked_for_where_one_is_needed(browser: Browser, serve: Serve) -> None:
+    browser.open(serve(api_key="the-key"))
+    browser.write("dialog input", "wrong")
+    browser.find("dialog button.main").click()
+    browser.wait(lambda: browser.find("dialog input").get_attribute("value") == "" or None, "empty field")
+    browser.write("dialog input", "the-key")
+    browser.find("dialog button.main").click()
+    browser.find("#question")
+    browser.button("Log out").click()
+    browser.find("dialog input")
+
+
+def test_person_logs_in_with_a_password(browser: Browser, serve: Serve) -> None:
+    account = {"name": "eve", "password_hash": hash_password("secret-words"), "role": "write"}
+    browser.open(serve(accounts=[account]))
+    browser.write("dialog input[name=username]", "eve")
+    browser.write("dialog input[name=password]", "secret-words")
+    picture(browser, "own-login")
+    browser.find("dialog button.main").click()
+    browser.find("#question")
+    assert [option.text for option in browser.all("#workspace option")] == ["default"]
+
+
+def test_page_can_be_used_by_keyboard_and_is_named(browser: Browser, serve: Serve) -> None:
+    browser.open(serve())
+    browser.find("#question")
+    unnamed = browser.script(
+        """return [...document.querySelectorAll("input, select, textarea, button")].filter(
+             (e) => !e.labels?.length && !e.getAttribute("aria-label") && !e.textContent.trim()
+           ).map((e) => e.outerHTML)"""
+    )
+    assert unnamed == []
+    assert browser.script("return document.documentElement.lang") == "en"
+    assert browser.script("return document.querySelector('.skip').textContent")
+
+
+def test_file_is_uploaded_processed_listed_and_deleted(browser: Browser, serve: Serve, tmp_path: Path) -> None:
+    path = tmp_path / "notes & more.txt"
+    path.write_text("Dee (person): dances.")
+    browser.open(f"{serve()}/page/#documents")
+    browser.wait_text("#list", "two.md")
+    assert EVIL in browser.find("#list").text
+    browser.find("#files").send_keys(str(path))
+    row = f'//tr[td[contains(., "{path.name}")] and td[normalize-space()="processed"]]'
+    browser.find(row)
+    picture(browser, "own-documents")
+    browser.find(f'{row}//button[.="Delete"]').click()
+    browser.find("dialog button.main").click()
+    browser.wait(lambda: not browser.all(row) or None, "deletion")
+    browser.find("#documents select option[value=failed]").click()
+    browser.wait_text("#list", "There are no documents yet.")
+    assert browser.all("img") == []
+    assert browser.errors() == []
+
+
+def test_page_follows_language_and_colour_scheme(browser: Browser, serve: Serve) -> None:
+    browser.prefer("zh-CN", "dark")
+    try:
+        browser.open(f"{serve()}/page/#graph")
+        browser.wait_text("nav", "图谱")
+        browser.wait_text("aside h2", "Ann")
+        assert browser.script("return document.documentElement.lang") == "zh-CN"
+        red, *_ = browser.script("return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+        assert red < 60
+        picture(browser, "own-dark")
+    finally:
+        browser.prefer("en-US", "light")

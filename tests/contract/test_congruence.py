@@ -1,0 +1,52 @@
+"""Every back end is the embedded store over again: the same operations and questions give the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.settings import StoreSettings
+from heliograph.stores.registry import open_store
+from tests.servers.falkordb import FalkorServer
+from tests.servers.neo4j import Neo4jServer
+
+from .congruence import DIMENSION, World, answer, make_operations, make_questions, see
+
+INFO = EmbeddingInfo("fake", DIMENSION, 512)
+
+
+async def expect_congruence(folder: Path, settings: StoreSettings, count: int) -> None:
+    """Do as many operations, and ask a sixth as many questions, here and on the embedded store."""
+    embedded = World(await open_store(StoreSettings(data_dir=folder, durability="normal"), INFO))
+    other = World(await open_store(settings, INFO))
+    operations, questions = make_operations(count, seed=7), make_questions(count // 6, seed=7)
+    for number, operation in enumerate(operations):
+        assert await other.do(operation) == await embedded.do(operation), operation
+        if number % 6 == 5:
+            question = questions[number // 6]
+            assert await answer(other, question) == await answer(embedded, question), question
+    assert await see(other) == await see(embedded)
+    await other.store.close()
+    await embedded.store.close()
+
+
+@pytest.mark.slow
+async def test_postgres_is_congruent_with_sqlite(tmp_path: Path, postgres_database: str) -> None:
+    settings = StoreSettings(url=postgres_database, workspace="congruence", durability="normal")
+    await expect_congruence(tmp_path, settings, 300)
+
+
+@pytest.mark.slow
+async def test_falkordb_is_congruent_with_sqlite(tmp_path: Path, falkordb_server: FalkorServer) -> None:
+    pytest.importorskip("falkordb", reason="needs: pip install 'heliograph[falkordb]'")
+    settings = StoreSettings(data_dir=tmp_path / "other", durability="normal", graph_url=falkordb_server.url)
+    await expect_congruence(tmp_path, settings, 300)
+
+
+@pytest.mark.slow
+async def test_neo4j_is_congruent_with_sqlite(tmp_path: Path, neo4j_server: Neo4jServer) -> None:
+    pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
+    settings = StoreSettings(data_dir=tmp_path / "other", durability="normal", graph_url=neo4j_server.url)
+    await expect_congruence(tmp_path, settings, 60)

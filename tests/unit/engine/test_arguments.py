@@ -1,0 +1,84 @@
+"""Arguments of other types than a method states are refused with what was given and what to give."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph import AsyncHeliograph, Heliograph
+from heliograph.arguments import checks_arguments
+from heliograph.errors import InvalidRequestError
+from heliograph.ingest.given import GivenChunk, GivenEntity
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+WRONG: list[tuple[str, Callable[[Heliograph], Any]]] = [
+    ("document_ids must be a text or a list of texts, got NoneType: None", lambda kb: kb.delete(None)),
+    ("each of document_ids must be a text, got NoneType", lambda kb: kb.delete([None])),
+    ("each of document_ids must be a text, got int: 3", lambda kb: kb.delete(iter([3]))),
+    ("document_id must be a text, got NoneType", lambda kb: kb.document(None)),
+    ("name must be a text, got NoneType", lambda kb: kb.entity(None)),
+    ("documents must be a text, a NewDocument or a list", lambda kb: kb.insert(None)),
+    ("each of documents must be a text or a NewDocument", lambda kb: kb.insert([None])),
+    ("progress must be a function or None, got int: 3", lambda kb: kb.insert("text", progress=3)),
+    ("each of paths must be a text or a path, got NoneType", lambda kb: kb.insert_files([None])),
+    ("paths must be a list of texts or paths, got str: 'docs'", lambda kb: kb.insert_files("docs")),
+    ("param must be a QueryParam or None, got dict", lambda kb: kb.query("What?", {"mode": "local"})),
+    ("limit must be a whole number, got str: '3'", lambda kb: kb.entities(limit="3")),
+    ("weight must be a number, got str", lambda kb: kb.create_relation("Ann", "Bob", weight="x")),
+    ("each of names must be a text, got int", lambda kb: kb.merge_entities([1], "Ann")),
+    ("folder must be a text or a path, got int", lambda kb: list(kb.watch(3))),
+    ("each of chunks must be a GivenChunk, got int", lambda kb: kb.insert_graph([1])),
+    ("GivenChunk.text must be a text, got NoneType", lambda kb: kb.insert_graph([GivenChunk(None)])),  # pyright: ignore[reportArgumentType]
+    (
+        "GivenEntity.type must be a text, got int",
+        lambda kb: kb.insert_graph([GivenChunk("Ann")], [GivenEntity("Ann", 3)]),  # pyright: ignore[reportArgumentType]
+    ),
+]
+
+
+@pytest.fixture
+def kb(tmp_path: Path) -> Iterator[Heliograph]:
+    with Heliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize(("message", "call"), WRONG, ids=[message for message, _ in WRONG])
+def test_wrong_type_is_refused(kb: Heliograph, message: str, call: Callable[[Heliograph], Any]) -> None:
+    with pytest.raises(InvalidRequestError) as failure:
+        call(kb)
+
+    assert str(failure.value).startswith(message)
+
+
+async def test_async_face_refuses_the_same(tmp_path: Path) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        with pytest.raises(InvalidRequestError, match="document_ids must be"):
+            await kb.delete(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_iterators_are_taken_where_any_iterable_is(kb: Heliograph) -> None:
+    report = kb.insert(text for text in ("Ann knows Bob.", "Cy knows Dot."))
+
+    assert len(report.results) == 2
+    assert len(kb.delete(item.id for item in report.results).deleted) == 2
+
+
+def test_missing_argument_is_still_a_type_error(kb: Heliograph) -> None:
+    with pytest.raises(TypeError, match="name"):
+        kb.entity()  # pyright: ignore[reportCallIssue]
+
+
+def test_checked_methods_keep_their_kind_and_signature() -> None:
+    @checks_arguments
+    class Things:
+        async def find(self, name: str, *, limit: int = 3) -> list[str]:
+            """Find."""
+            return [name] * limit
+
+    assert inspect.iscoroutinefunction(Things.find)
+    assert list(inspect.signature(Things.find).parameters) == ["self", "name", "limit"]
+    assert Things.find.__doc__ == "Find."

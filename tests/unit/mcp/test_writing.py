@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from heliograph.errors import ModelUnavailable
+
+from .world import checked, failure, offered
+
+DEE = "Dee (person): dances."
+
+
+async def test_document_goes_in_and_is_answered_from(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        done = await checked(
+            world.client, "knowledge.insert", content=DEE, metadata={"source": "docs", "category": "art"}
+        )
+        assert (done["outcome"], done["source"], done["chunk_count"]) == ("processed", "docs", 1)
+        again = await checked(world.client, "knowledge.insert", content=DEE, metadata={"source": "docs"})
+        assert (again["outcome"], again["document_id"]) == ("unchanged", done["document_id"])
+        found = await checked(world.client, "knowledge.get_relations", entity="Dee")
+        assert found["entity"]["description"] == "dances."
+
+
+async def test_source_in_metadata_may_be_that_of_many_documents(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        given = [{"content": f"D{index} (person): dances.", "metadata": {"source": "docs"}} for index in range(3)]
+        done = await checked(world.client, "knowledge.batch_insert", documents=given)
+        assert len({item["document_id"] for item in done["documents"]}) == 3
+        assert (await checked(world.client, "knowledge.stats"))["documents"] == 5
+
+
+async def test_known_source_with_another_text_is_refused_and_updated(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        told = await failure(world.client, "knowledge.insert", content=DEE, source="one.md")
+        assert "update it, or give another source" in told
+        id_ = told.partition("there is a document '")[2].partition("'")[0]
+        done = await checked(world.client, "knowledge.update", document_id=id_, content=DEE)
+        assert (done["outcome"], done["source"]) == ("processed", "one.md")
+        names = await checked(world.client, "knowledge.get_entities")
+        assert {item["name"] for item in names["entities"]} == {"Dee", "Annie", "Cy"}
+        same = await checked(world.client, "knowledge.update", document_id=id_, metadata={"team": "green"})
+        assert same["outcome"] == "unchanged"
+        found = await checked(world.client, "knowledge.get_entities", filters={"team": "green"})
+        assert {item["name"] for item in found["entities"]} == {"Dee"}
+
+
+async def test_batch_tells_of_each_document(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        given = [{"content": DEE}, {"content": "Eve (person): sings.", "source": "two.md"}]
+        done = await checked(world.client, "knowledge.batch_insert", documents=given)
+        assert [item["outcome"] for item in done["documents"]] == ["processed", "failed"]
+        assert done["failed"] == 1
+        told = await failure(world.client, "knowledge.batch_insert", documents=given[1:])
+        assert "with another text" in told
+
+
+async def test_deleted_documents_are_gone_and_unknown_ones_told(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        id_ = (await checked(world.client, "knowledge.insert", content=DEE))["document_id"]
+        done = await checked(world.client, "knowledge.delete", document_ids=[id_, "doc-nope"])
+        assert (done["deleted"], done["missing"], done["removed_entities"]) == ([id_], ["doc-nope"], 1)
+        assert "no document 'doc-nope'" in await failure(world.client, "knowledge.delete", document_ids="doc-nope")
+        assert "no document 'x'" in await failure(world.client, "knowledge.update", document_id="x", title="y")
+
+
+async def test_outage_while_reading_leaves_the_text_stored(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        world.embedding.fail_next(*[ModelUnavailable("the embedding is out of reach", is_transient=False)] * 9)
+        told = await failure(world.client, "knowledge.insert", content=DEE)
+        assert told.startswith("knowledge.insert failed: the embedding is out of reach")
+        assert "The text of 1 document is stored; give it again" in told
+        assert (await checked(world.client, "knowledge.stats"))["documents_by_status"]["pending"] == 1
+
+
+async def test_rebuild_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        before = await checked(world.client, "knowledge.get_entities")
+        done = await checked(world.client, "knowledge.rebuild_index")
+        assert (done["documents"], done["entities"], done["problems_found"]) == (2, 4, 0)
+        assert await checked(world.client, "knowledge.get_entities") == before

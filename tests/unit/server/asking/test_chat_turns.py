@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from heliograph.errors import InvalidRequestError
+from heliograph.query.models import Mode
+from heliograph.server.chat_turns import Command, TurnMessage, read_command, read_turn
+from heliograph.server.schemas.query import QueryOptions
+
+NO_OPTIONS = QueryOptions.model_validate({})
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_command_names_a_mode(mode: Mode) -> None:
+    assert read_command(f"/{mode.value} What is it?") == Command("What is it?", mode)
+
+
+@pytest.mark.parametrize("mode", [mode for mode in Mode if mode is not Mode.BYPASS])
+def test_command_asks_for_the_context_alone(mode: Mode) -> None:
+    assert read_command(f"/{mode.value}context What is it?") == Command("What is it?", mode, only_context=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("What is it?", Command("What is it?")),
+        ("/context What is it?", Command("What is it?", Mode.MIX, only_context=True)),
+        ("/mix[in a table] What is it?", Command("What is it?", Mode.MIX, instruction="in a table")),
+        ("/mix[in a table]What is it?", Command("What is it?", Mode.MIX, instruction="in a table")),
+        ("/[in a table] What is it?", Command("What is it?", instruction="in a table")),
+        ("/localcontext[short] Why?", Command("Why?", Mode.LOCAL, only_context=True, instruction="short")),
+        ("  /naive\nWhat is it?", Command("What is it?", Mode.NAIVE)),
+        ("/naive", Command("", Mode.NAIVE)),
+        ("/[]", Command("")),
+        ("/", Command("/")),
+        ("/naively put, what is it?", Command("/naively put, what is it?")),
+        ("/contextual what?", Command("/contextual what?")),
+        ("/bypasscontext what?", Command("/bypasscontext what?")),
+        ("/etc/hosts is what?", Command("/etc/hosts is what?")),
+        ("/mix[never closed", Command("/mix[never closed")),
+        ("/LOCAL what?", Command("/LOCAL what?")),
+        ("what does /naive do?", Command("what does /naive do?")),
+        ("/mix 水位是多少？", Command("水位是多少？", Mode.MIX)),
+    ],
+)
+def test_command_is_read_from_the_beginning(text: str, command: Command) -> None:
+    assert read_command(text) == command
+
+
+def test_turn_is_the_last_message_and_what_came_before() -> None:
+    messages = [
+        TurnMessage("system", "Be brief."),
+        TurnMessage("user", "Hello"),
+        TurnMessage("assistant", "Hello."),
+        TurnMessage("user", "/naive[in a table] What is it?"),
+    ]
+    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert turn.question == "What is it?"
+    assert turn.param.mode is Mode.NAIVE
+    assert turn.param.user_prompt == "Be brief.\n\nin a table"
+    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+
+
+def test_turn_in_mode_bypass_has_the_system_messages_as_its_prompt() -> None:
+    messages = [TurnMessage("system", "Be brief."), TurnMessage("user", "/bypass Tell a story")]
+    turn = read_turn(messages, Mode.MIX, NO_OPTIONS, "Rhyme.")
+    assert turn.param.system_prompt == "Rhyme.\n\nBe brief."
+    assert turn.param.user_prompt is None
+
+
+def test_turn_of_a_clients_own_task_goes_to_the_model_alone() -> None:
+    task = "Give a title.\n<chat_history>\nUSER: /naive What is it?\n</chat_history>"
+    turn = read_turn([TurnMessage("user", task)], Mode.MIX, NO_OPTIONS)
+    assert turn.param.mode is Mode.BYPASS
+    assert turn.question == task
+
+
+def test_mode_comes_from_the_command_then_the_options_then_the_model() -> None:
+    question = TurnMessage("user", "What is it?")
+    options = QueryOptions.model_validate({"mode": "fusion"})
+    assert read_turn([question], Mode.AUTO, NO_OPTIONS).param.mode is Mode.AUTO
+    assert read_turn([question], Mode.AUTO, options).param.mode is Mode.FUSION
+    assert read_turn([TurnMessage("user", "/local Who?")], Mode.AUTO, options).param.mode is Mode.LOCAL
+
+
+@pytest.mark.parametrize("messages", [[], [TurnMessage("assistant", "Hello")]])
+def test_turn_needs_a_question(messages: list[TurnMessage]) -> None:
+    with pytest.raises(InvalidRequestError, match="role 'user'"):
+        read_turn(messages, Mode.MIX, NO_OPTIONS)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from heliograph.ids import document_id
+
+from .conftest import TEXT, Server
+
+
+async def test_document_comes_with_a_page_of_its_chunks(server: Server) -> None:
+    text = "\n\n".join(f"## Part {number}\n\n" + f"Sentence {number} of a long text. " * 80 for number in range(6))
+    id_ = await server.add(text, "long.md", title="Long")
+    whole = await server.send("GET", f"/documents/{id_}")
+    assert (whole["title"], whole["source"]) == ("Long", "long.md")
+    assert len(whole["chunks"]) == whole["chunk_count"] > 2
+    part = await server.send("GET", f"/documents/{id_}", params={"chunk_offset": 1, "chunk_limit": 1})
+    assert part["chunks"] == whole["chunks"][1:2]
+    stored = (await server.send("GET", f"/documents/{id_}/text"))["text"]
+    assert all(stored[chunk["start"] : chunk["end"]] == chunk["text"] for chunk in whole["chunks"])
+    part = await server.send("GET", f"/documents/{id_}/text", params={"offset": 3, "limit": 5})
+    assert (part["text"], part["total_characters"]) == (stored[3:8], len(stored))
+
+
+async def test_list_is_filtered_and_paged(server: Server) -> None:
+    for number, team in enumerate(["red", "blue", "red"]):
+        await server.add(f"{TEXT} {number}", f"{number}.md", metadata={"team": team})
+    found = await server.send("GET", "/documents", params={"filter": json.dumps({"team": "red"}), "sort": "source"})
+    assert ([item["source"] for item in found["documents"]], found["total"]) == (["0.md", "2.md"], 2)
+    found = await server.send("GET", "/documents", params={"source_prefix": "1", "status": ["processed", "failed"]})
+    assert [item["source"] for item in found["documents"]] == ["1.md"]
+    await server.send("GET", "/documents", 400, params={"filter": "{"})
+    await server.send("GET", "/documents", 422, params={"status": "odd"})
+
+
+async def test_update_replaces_text_and_keeps_the_rest(server: Server) -> None:
+    id_ = await server.add(metadata={"team": "red"}, title="Radio")
+    told = await server.send("PUT", f"/documents/{id_}", json={"text": f"{TEXT} And WiFi."})
+    assert told["status"] == "success"
+    await server.settle()
+    document = await server.send("GET", f"/documents/{id_}")
+    assert (document["status"], document["title"], document["metadata"]) == ("processed", "Radio", {"team": "red"})
+    assert document["chunks"][0]["text"].endswith("And WiFi.")
+    again = await server.send("PUT", f"/documents/{id_}", json={"text": f"{TEXT} And WiFi."})
+    assert again["status"] == "unchanged"
+    told = await server.send("PUT", f"/documents/{id_}", json={"metadata": {"team": "blue"}})
+    assert (told["status"], told["document"]["metadata"]) == ("unchanged", {"team": "blue"})
+    assert told["document"]["status"] == "processed"
+
+
+async def test_patch_merges_metadata_and_changes_the_title(server: Server) -> None:
+    id_ = await server.add(metadata={"team": "red", "draft": True, "place": {"room": 1, "floor": 2}})
+    change = {"metadata": {"draft": None, "place": {"room": 5}, "new": [1]}}
+    told = await server.send("PATCH", f"/documents/{id_}", json=change)
+    assert told["document"]["metadata"] == {"team": "red", "place": {"room": 5, "floor": 2}, "new": [1]}
+    assert (await server.send("PATCH", f"/documents/{id_}", json={"title": "Radio"}))["status"] == "success"
+    await server.settle()
+    assert (await server.send("GET", f"/documents/{id_}"))["title"] == "Radio"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "given"),
+    [
+        ("GET", "/documents/doc-unknown", {}),
+        ("GET", "/documents/doc-unknown/text", {}),
+        ("PUT", "/documents/doc-unknown", {"json": {"text": "x"}}),
+        ("PATCH", "/documents/doc-unknown", {"json": {"title": "x"}}),
+        ("DELETE", "/documents/doc-unknown", {}),
+        ("DELETE", "/documents/delete_document", {"json": {"doc_ids": ["doc-unknown"]}}),
+        ("GET", "/documents/jobs/job-unknown", {}),
+        ("POST", "/documents/jobs/job-unknown/cancel", {}),
+    ],
+)
+async def test_what_is_unknown_is_not_found(server: Server, method: str, path: str, given: dict) -> None:
+    assert "unknown" in (await server.send(method, path, 404, **given))["detail"]
+
+
+async def test_id_that_no_document_can_have_is_not_found(server: Server) -> None:
+    await server.send("GET", "/documents/%00", 404)
+    await server.send("DELETE", "/documents/delete_document", 404, json={"doc_ids": ["doc-\0"]})
+    assert (await server.send("GET", "/documents/track_status/%00%ff"))["total_count"] == 0
+
+
+async def test_delete_takes_document_and_on_request_its_file(server: Server) -> None:
+    await server.upload("a.md")
+    await server.upload("b.md", b"Another text of the BLE radio.")
+    await server.settle()
+    told = await server.send("DELETE", f"/documents/{document_id('a.md')}", params={"delete_file": True})
+    assert (told["status"], told["count"]) == ("deleted", 1)
+    assert not (server.inputs / "a.md").exists()
+    body = {"doc_ids": [document_id("b.md")], "delete_llm_cache": True}
+    told = await server.send("DELETE", "/documents/delete_document", json=body)
+    assert (told["status"], told["doc_id"]) == ("deletion_started", document_id("b.md"))
+    await server.settle()
+    assert await server.documents() == {}
+    assert (server.inputs / "b.md").exists()
+
+
+async def test_one_unknown_id_keeps_all(server: Server) -> None:
+    id_ = await server.add()
+    await server.send("DELETE", "/documents/delete_document", 404, json={"doc_ids": [id_, "doc-unknown"]})
+    await server.settle()
+    assert list(await server.documents()) == ["a.md"]
+
+
+@pytest.mark.parametrize("body", [{}, {"doc_ids": []}, {"doc_ids": [""]}, {"doc_ids": ["a", "a"]}, {"doc_ids": "a"}])
+async def test_deletion_that_is_not_valid_is_refused(server: Server, body: dict) -> None:
+    await server.send("DELETE", "/documents/delete_document", 422, json=body)
+
+
+async def test_delete_file_never_leaves_the_input_folder(server: Server) -> None:
+    outside = server.data_dir / "outside.md"
+    outside.write_text(TEXT)
+    for source in ("../../outside.md", str(outside), "..\\outside.md"):
+        id_ = await server.add(f"{TEXT} {source}", source)
+        await server.send("DELETE", f"/documents/{id_}", params={"delete_file": True})
+    assert outside.exists()
+
+
+async def test_delete_matching_takes_what_matches_and_asks_for_a_condition(server: Server) -> None:
+    for number, team in enumerate(["red", "blue", "red"]):
+        await server.add(f"{TEXT} {number}", f"{number}.md", metadata={"team": team})
+    await server.send("POST", "/documents/delete_matching", 400, json={})
+    await server.send("POST", "/documents/delete_matching", 400, json={"filter": {"team": {"odd": 1}}})
+    told = await server.send("POST", "/documents/delete_matching", json={"filter": {"team": "red"}})
+    assert (told["status"], told["count"]) == ("deleted", 2)
+    assert list(await server.documents()) == ["1.md"]
+    assert (await server.send("POST", "/documents/delete_matching", json={"source_prefix": "9"}))["count"] == 0
+
+
+async def test_clear_takes_everything(server: Server) -> None:
+    await server.upload("a.md")
+    await server.add(source="b.md")
+    told = await server.send("DELETE", "/documents")
+    assert told["status"] == "success"
+    assert "1 files" in told["message"]
+    assert await server.documents() == {}
+    assert not (server.inputs / "a.md").exists()
+    await server.upload("a.md")
+    await server.settle()
+    assert list(await server.documents()) == ["a.md"]
+
+
+async def test_id_of_any_text_can_be_named(server: Server) -> None:
+    kb_id = "folder/with spaces & more"
+    async with server.service.workspaces.use() as kb:
+        await kb.insert([TEXT], ids=[kb_id], sources=["x.md"])
+    path = "/documents/folder%2Fwith%20spaces%20%26%20more"
+    assert (await server.send("GET", path))["id"] == kb_id
+    assert (await server.send("GET", f"{path}/text"))["text"] == TEXT

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from heliograph.server.schemas.graph import KnowledgeGraph
+
+from .graph_world import World, graph_world
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncGenerator[World]:
+    async with graph_world(tmp_path) as world:
+        yield world
+
+
+async def test_labels_are_listed_by_name_and_by_degree(world: World) -> None:
+    assert await world.get("/graph/label/list") == ["Ann", "Annie", "Bob", "Cy"]
+    await world.post(
+        "/graph/relation/create",
+        {"source_entity": "Bob", "target_entity": "Cy", "relation_data": {"description": "visits"}},
+    )
+    assert await world.get("/graph/label/popular") == ["Bob", "Cy", "Ann", "Annie"]
+    assert await world.get("/graph/label/popular", limit=1) == ["Bob"]
+    for limit in (0, 1001, "x"):
+        await world.get("/graph/label/popular", 422, limit=limit)
+
+
+async def test_labels_are_searched_by_index(world: World) -> None:
+    assert await world.get("/graph/label/search", q="ann") == ["Ann", "Annie"]
+    assert await world.get("/graph/label/search", q="ann", limit=1) == ["Ann"]
+    assert await world.get("/graph/label/search", q="nni") == ["Annie"]
+    assert await world.get("/graph/label/search", q="") == []
+    assert await world.get("/graph/label/search", q='"* OR') == []
+    await world.get("/graph/label/search", 422)
+    await world.get("/graph/label/search", 422, q="a", limit=101)
+
+
+async def test_graph_around_an_entity_has_the_shape_of_lightrag(world: World) -> None:
+    graph = await world.get("/graphs", label="ann", max_depth=1)
+    KnowledgeGraph.model_validate(graph)
+    assert [node["id"] for node in graph["nodes"]] == ["Ann", "Bob"]
+    (edge,) = graph["edges"]
+    assert (edge["id"], edge["type"], edge["source"], edge["target"]) == ("Ann-Bob", "DIRECTED", "Ann", "Bob")
+    assert edge["properties"]["weight"] == 1.0
+    assert edge["properties"]["keywords"] == "leads"
+    properties = graph["nodes"][0]["properties"]
+    assert graph["nodes"][0]["labels"] == ["Ann"]
+    assert (properties["entity_id"], properties["entity_type"]) == ("Ann", "person")
+    assert (properties["description"], properties["file_path"]) == ("leads the team.", "one.md")
+    assert properties["source_id"].startswith("chunk-")
+    assert isinstance(properties["created_at"], int)
+    assert graph["is_truncated"] is False
+
+
+async def test_graph_of_an_unknown_entity_is_empty(world: World) -> None:
+    assert await world.get("/graphs", label="Nobody") == {"nodes": [], "edges": [], "is_truncated": False}
+    await world.get("/graphs", 422)
+    await world.get("/graphs", 422, label="Ann", max_depth=0)
+    await world.get("/graphs", 422, label="Ann", max_nodes=0)
+
+
+async def test_graph_of_all_is_cut_at_the_best_connected(world: World) -> None:
+    graph = await world.get("/graphs", label="*", max_depth=10**9, max_nodes=10**9)
+    assert [node["id"] for node in graph["nodes"]] == ["Ann", "Annie", "Bob", "Cy"]
+    assert len(graph["edges"]) == 2
+    assert graph["is_truncated"] is False
+    graph = await world.get("/graphs", label="*", max_nodes=3)
+    assert [node["id"] for node in graph["nodes"]] == ["Ann", "Annie", "Bob"]
+    assert [edge["id"] for edge in graph["edges"]] == ["Ann-Bob"]
+    assert graph["is_truncated"] is True
+
+
+async def test_entity_exists_by_any_spelling(world: World) -> None:
+    assert await world.get("/graph/entity/exists", name="ANN") == {"exists": True}
+    assert await world.get("/graph/entity/exists", name="Anna") == {"exists": False}
+
+
+async def test_workspace_that_is_not_there_has_no_graph(world: World) -> None:
+    response = await world.client.get("/graph/label/list", headers={"LIGHTRAG-WORKSPACE": "other"})
+    assert response.status_code == 404

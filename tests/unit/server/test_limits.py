@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heliograph.errors import InvalidRequestError, RequestTooLargeError
+from heliograph.server.limits import BodyLimits, check_json
+from heliograph.settings import ServerSettings, Settings
+
+from .guarded import served
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncGenerator[httpx.AsyncClient]:
+    settings = Settings.load(store={"data_dir": tmp_path}, server={"max_body_bytes": 4096, "max_upload_bytes": 8192})
+    async with served(settings) as (_, made):
+        yield made
+
+
+async def chunked(body: bytes) -> AsyncGenerator[bytes]:
+    for start in range(0, len(body), 1000):
+        yield body[start : start + 1000]
+
+
+async def test_declared_length_is_limited(client: httpx.AsyncClient) -> None:
+    found = await client.post("/query", content=b" " * 5000, headers=JSON)
+    assert found.status_code == 413
+    assert "4,096" in found.json()["detail"]
+
+
+async def test_length_that_is_not_declared_is_limited(client: httpx.AsyncClient) -> None:
+    found = await client.post("/query", content=chunked(b" " * 5000), headers=JSON)
+    assert found.status_code == 413
+    assert found.headers["X-Request-ID"] == found.json()["request_id"]
+
+
+async def test_upload_is_cut_off(client: httpx.AsyncClient) -> None:
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    kind = {"Content-Type": "multipart/form-data; boundary=x"}
+    found = await client.post(
+        "/documents/upload", content=chunked(head + b"a" * 100_000 + b"\r\n--x--\r\n"), headers=kind
+    )
+    assert found.status_code == 413
+
+
+async def test_login_form_is_limited(client: httpx.AsyncClient) -> None:
+    kind = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert (await client.post("/login", content=chunked(b"username=" + b"a" * 9000), headers=kind)).status_code == 413
+
+
+def test_limits_are_those_of_the_route() -> None:
+    limits = BodyLimits(ServerSettings.model_validate({}))
+    assert limits.most_bytes("POST", "/query") == 1_048_576
+    assert limits.most_bytes("POST", "/documents/text") == 52_428_800
+    assert limits.most_bytes("PUT", "/documents/doc-1") == 52_428_800
+    assert limits.most_bytes("POST", "/documents/upload") > 104_857_600
+
+
+BAD = {
+    "deep": b"[" * 100 + b"]" * 100,
+    "deep unclosed": b'{"a":' * 3000,
+    "nan": b'{"query": NaN}',
+    "infinity": b'{"query": "x", "top_k": -Infinity}',
+    "surrogate": b'{"query": "\\ud800 abc"}',
+    "not utf-8": b'{"query": "\xff\xfe"}',
+    "utf-16": '{"query": "abc"}'.encode("utf-16"),
+    "nul": b'{"query": "a\x00bc"}',
+    "cut off": b'{"query": "ab',
+    "huge number": b'{"query": "abc", "top_k": ' + b"9" * 4000 + b"}",
+    "no json": b"query=abc",
+    "list": b"[]",
+    "string": b'"abc"',
+    "empty": b"",
+    "twice": b'{"query": 1, "query": {"a": 1e999}}',
+}
+
+
+@pytest.mark.parametrize("path", ["/query", "/query/stream", "/api/chat", "/v1/chat/completions", "/workspaces"])
+@pytest.mark.parametrize("name", BAD)
+async def test_bad_json_is_no_defect(client: httpx.AsyncClient, name: str, path: str) -> None:
+    found = await client.post(path, content=BAD[name], headers=JSON)
+    assert found.status_code in (400, 413, 422), (found.status_code, found.text)
+
+
+@pytest.mark.parametrize(
+    "path", ["/%ff%fe", "/workspaces/%00", "/workspaces/%2e%2e", "/graphs?label=%ff%fe&max_depth=1"]
+)
+async def test_bad_addresses_are_no_defect(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(path)).status_code < 500
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"%00", b"..%2f..", b"a" * 1000, "团队".encode()])
+async def test_bad_workspace_headers_are_no_defect(client: httpx.AsyncClient, name: bytes) -> None:
+    found = await client.get("/ready", headers={b"LIGHTRAG-WORKSPACE": name})
+    assert found.status_code in (400, 404)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+@given(json_values)
+def test_depth_is_that_of_the_value(value: object) -> None:
+    import json
+
+    body = json.dumps(value).encode()
+    if depth(value) <= 3:
+        check_json(body, 3)
+    else:
+        with pytest.raises(RequestTooLargeError):
+            check_json(body, 3)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
+    is_accepted = False
+    with suppress(InvalidRequestError, RequestTooLargeError):
+        check_json(body, 4)
+        is_accepted = True
+    if is_accepted:
+        assert body.decode("utf-8").encode("utf-8") == body

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import heliograph.server
+from heliograph.errors import SettingsError
+from heliograph.opening import Given
+from heliograph.server.app import create_app
+from heliograph.settings import Settings
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+PAGE = Path(heliograph.server.__file__).parent / "page"
+MOST_BYTES = 60_000
+
+
+@asynccontextmanager
+async def served(folder: Path, root_path: str = "", **server: Any) -> AsyncGenerator[httpx.AsyncClient]:
+    settings = Settings.load(store={"data_dir": folder / "kb"}, server={"api_key": "key", **server})
+    app = create_app(settings, Given(embedding=FakeEmbeddingModel(16)))
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app, root_path=root_path)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            yield client
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    folder = tmp_path / "built"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<head><!-- __LIGHTRAG_RUNTIME_CONFIG__ --></head>")
+    (folder / "workspace.html").write_text("<p>other</p>")
+    (folder / "assets" / "index-abc.js").write_text("1")
+    (folder / "favicon.png").write_bytes(b"png")
+    (tmp_path / "secret.txt").write_text("secret")
+    return folder
+
+
+async def test_own_page_is_served_to_everybody_with_a_strict_policy(tmp_path: Path) -> None:
+    async with served(tmp_path) as client:
+        start = await client.get("/")
+        assert (start.status_code, start.headers["Location"]) == (307, "/page/")
+        page = await client.get("/page/")
+        assert page.status_code == 200
+        assert "unsafe-inline" not in page.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        again = await client.get("/page/", headers={"If-None-Match": page.headers["ETag"]})
+        assert again.status_code == 304
+        assert (await client.get("/graph/label/list")).status_code in (401, 403)
+
+
+def test_own_page_is_small_and_asks_nobody_else() -> None:
+    files = [path for path in PAGE.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < MOST_BYTES
+    for path in files:
+        text = path.read_text("utf-8")
+        assert not re.search(r"https?://(?!www\.w3\.org/)", text), path.name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style=", text), path.name
+    page = (PAGE / "index.html").read_text("utf-8")
+    assert not re.search(r"<style|\bstyle=|\bon\w+=|<script(?![^>]*\bsrc=)", page)
+
+
+@pytest.mark.parametrize("path", ["/page/../app.py", "/page/%2e%2e/app.py", "/page/..%2fapp.py", "/page//etc/passwd"])
+async def test_files_outside_the_page_are_not_served(tmp_path: Path, path: str) -> None:
+    async with served(tmp_path) as client:
+        assert (await client.get(path)).status_code in (401, 403, 404)
+
+
+async def test_built_page_is_told_where_it_is_served(tmp_path: Path, built: Path) -> None:
+    async with served(tmp_path, web_page_dir=built) as client:
+        assert (await client.get("/")).headers["Location"] == "/webui/"
+        page = await client.get("/webui/")
+        expected = (
+            '<script>window.__LIGHTRAG_CONFIG__ = {"apiPrefix": "", "webuiPrefix": "/webui/", "webuiTitle": null};'
+        )
+        assert expected in page.text
+        assert page.headers["Content-Type"].startswith("text/html")
+        assert "no-store" in page.headers["Cache-Control"]
+        script = page.text.split("<script>")[1].split("</script>")[0]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in page.headers["Content-Security-Policy"]
+        assert (await client.get("/webui/index.html")).text == page.text
+        assert (await client.get("/webui/workspace.html")).status_code == 404
+        assert (await client.get("/workspace/")).text == "<p>other</p>"
+        asset = await client.get("/webui/assets/index-abc.js")
+        assert "immutable" in asset.headers["Cache-Control"]
+        assert "javascript" in asset.headers["Content-Type"]
+        assert "immutable" not in (await client.get("/webui/favicon.png")).headers["Cache-Control"]
+        assert (await client.get("/webui/..%2fsecret.txt")).status_code == 404
+        assert (await client.get("/page/")).status_code == 200
+        brand = await client.get("/ui/customization", params={"locale": "zh-CN"})
+        assert brand.json()["customized"] is False
+
+
+async def test_built_page_behind_a_prefix_is_told_the_prefix(tmp_path: Path, built: Path) -> None:
+    async with served(tmp_path, web_page_dir=built, root_path="/kb") as client:
+        assert (await client.get("/kb/")).headers["Location"] == "/kb/webui/"
+        assert '"apiPrefix": "/kb", "webuiPrefix": "/kb/webui/"' in (await client.get("/kb/webui/")).text
+
+
+def test_folder_without_a_page_is_refused(tmp_path: Path) -> None:
+    settings = Settings.load(store={"data_dir": tmp_path}, server={"web_page_dir": tmp_path})
+    with pytest.raises(SettingsError, match=r"index\.html"):
+        create_app(settings)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError
+from heliograph.service.jobs.input_folder import InputFolder, checked_name
+
+HARD = st.sampled_from(["..", "/", "\\", "\0", ".", " ", "\u202e", "\uff0f", "\u2024", "CON", ":", "\n", "~", "é", "a"])
+
+
+@given(
+    st.lists(st.one_of(HARD, st.characters()), max_size=12).map("".join), st.sampled_from([".md", ".MD", "", ".exe"])
+)
+@example("..", ".md")
+@example("a/../../b", ".md")
+@example("\ud800", ".md")
+def test_accepted_name_is_one_plain_file_below_any_folder(stem: str, ending: str) -> None:
+    try:
+        name = checked_name(stem + ending)
+    except InvalidRequestError:
+        return
+    path = Path(os.path.normpath(f"/inputs/{name}"))
+    assert (str(path.parent), path.name) == ("/inputs", name)
+    assert not name.startswith(".")
+    assert len(os.fsencode(name)) < 255
+    assert "\0" not in name
+    assert checked_name(name) == name
+
+
+@pytest.mark.parametrize("source", ["", "..", "../a.md", "/etc/passwd", "a\0b", "sub/../../a.md", "missing.md", "sub"])
+def test_source_outside_of_the_folder_is_not_found(tmp_path: Path, source: str) -> None:
+    folder = InputFolder(tmp_path / "inputs")
+    (folder.path / "sub").mkdir(parents=True)
+    (tmp_path / "a.md").write_text("outside")
+    assert folder.find(source) is None
+    assert not folder.remove(source)
+    assert (tmp_path / "a.md").exists()
+
+
+def test_link_that_leads_out_is_not_followed_to_a_removal(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_text("outside")
+    folder = InputFolder(tmp_path / "inputs")
+    folder.path.mkdir()
+    (folder.path / "link").symlink_to(outside)
+    assert folder.find("link/a.md") is None
+    folder.clear()
+    assert (outside / "a.md").exists()
+
+
+def test_upload_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = InputFolder(tmp_path / "inputs")
+    part, rival = folder.begin("a.md"), folder.begin("a.md")
+    folder.write(part, [b"one ", b"two"], 100)
+    folder.write(rival, [b"other"], 100)
+    assert folder.files() == {}
+    folder.sync(part)
+    folder.finish(part, "a.md")
+    with pytest.raises(ConflictError):
+        folder.finish(rival, "a.md")
+    with pytest.raises(ConflictError):
+        folder.begin("a.md")
+    assert folder.path.joinpath("a.md").read_bytes() == b"one two"
+    assert list(folder.files()) == ["a.md"]
+    assert folder.clear() == 1
+    assert list(folder.path.iterdir()) == [rival]
+
+
+def test_upload_is_stopped_at_its_limit(tmp_path: Path) -> None:
+    folder = InputFolder(tmp_path / "inputs")
+    part = folder.begin("a.md")
+    folder.write(part, [b"x" * 10], 10)
+    with pytest.raises(RequestTooLargeError):
+        folder.write(part, [b"x"], 10)
+
+
+def test_what_a_dead_process_left_is_dropped_after_a_day(tmp_path: Path) -> None:
+    folder = InputFolder(tmp_path / "inputs")
+    old, new = folder.begin("a.md"), folder.begin("b.md")
+    for part in (old, new):
+        folder.write(part, [b"x"], 10)
+    os.utime(old, (1, 1))
+    folder.begin("c.md")
+    assert list(folder.path.iterdir()) == [new]

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreUnavailable
+from heliograph.opening import Given
+from heliograph.service.workspaces import Workspaces
+from heliograph.settings import Settings
+from heliograph.testing.fakes import FakeEmbeddingModel
+
+
+def make(folder: Path, **server: int) -> Workspaces:
+    settings = Settings.load(store={"data_dir": folder}, server=server)
+    return Workspaces(settings, Given(embedding=FakeEmbeddingModel(16)))
+
+
+@pytest.fixture
+async def workspaces(tmp_path: Path) -> AsyncGenerator[Workspaces]:
+    made = make(tmp_path)
+    await made.open()
+    yield made
+    await made.close()
+
+
+async def test_workspace_is_made_once(workspaces: Workspaces) -> None:
+    await workspaces.create("research")
+    with pytest.raises(ConflictError, match="research"):
+        await workspaces.create("research")
+    assert await workspaces.names() == ["default", "research"]
+
+
+async def test_unknown_workspace_is_not_made_by_looking(workspaces: Workspaces) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        async with workspaces.use("nowhere"):
+            pass
+    assert await workspaces.names() == ["default"]
+
+
+@pytest.mark.parametrize("name", ["../x", ".service", "a/b", "a\nb", "x" * 65, "a\x00b", " ", "a b"])
+async def test_names_that_are_none_are_refused(workspaces: Workspaces, name: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        async with workspaces.use(name, creates=True):
+            pass
+
+
+async def test_names_too_alike_are_refused(workspaces: Workspaces) -> None:
+    await workspaces.create("Research")
+    with pytest.raises(ConflictError, match="too like"):
+        await workspaces.create("research")
+    with pytest.raises(NotFoundError):
+        async with workspaces.use("research"):
+            pass
+
+
+async def test_use_within_use_goes_on(workspaces: Workspaces) -> None:
+    async with workspaces.use() as outer, workspaces.use() as inner:
+        assert outer is inner
+
+
+async def test_removal_waits_for_users_and_lets_none_in(workspaces: Workspaces) -> None:
+    await workspaces.create("research")
+    async with workspaces.use("research") as engine:
+        removal = asyncio.create_task(workspaces.remove("research"))
+        await asyncio.sleep(0.05)
+        with pytest.raises(NotFoundError, match="being removed"):
+            async with workspaces.use("research", creates=True):
+                pass
+        with pytest.raises(ConflictError):
+            await workspaces.remove("research")
+        await engine.insert("Hester kept the light.", sources=["a.md"])
+        assert not removal.done()
+    await removal
+    assert await workspaces.names() == ["default"]
+    async with workspaces.use("research", creates=True) as engine:
+        assert (await engine.stats()).chunks == 0
+
+
+async def test_steps_come_before_removal(workspaces: Workspaces) -> None:
+    seen: list[str] = []
+
+    async def step(name: str) -> None:
+        seen.append(name)
+
+    workspaces.call_before_removal(step)
+    await workspaces.create("research")
+    await workspaces.remove("research")
+    assert seen == ["research"]
+
+
+async def test_default_workspace_stays(workspaces: Workspaces) -> None:
+    with pytest.raises(ConflictError, match="default"):
+        await workspaces.remove("default")
+
+
+async def test_workspace_made_again_by_another_process_is_opened_again(tmp_path: Path) -> None:
+    one, other = make(tmp_path), make(tmp_path)
+    await one.open()
+    await other.open()
+    await one.create("research")
+    async with other.use("research") as engine:
+        await engine.insert("Hester kept the light.", sources=["a.md"])
+    await one.remove("research")
+    with pytest.raises(NotFoundError):
+        async with other.use("research"):
+            pass
+    await one.create("research")
+    async with other.use("research") as engine:
+        assert (await engine.stats()).chunks == 0
+        await engine.insert("Tobias wound the clock.", sources=["b.md"])
+    async with one.use("research") as engine:
+        assert (await engine.stats()).chunks == 1
+    await one.close()
+    await other.close()
+
+
+async def test_no_write_into_a_removed_workspace_is_acknowledged(tmp_path: Path) -> None:
+    one, other = make(tmp_path), make(tmp_path)
+    await one.open()
+    await other.open()
+    await one.create("research")
+    async with other.use("research") as engine:
+        await one.remove("research")
+        with pytest.raises(StoreUnavailable, match="removed"):
+            await engine.insert("Hester kept the light.", sources=["a.md"])
+    await one.close()
+    await other.close()
+
+
+async def test_idle_workspaces_beyond_the_limit_are_closed(tmp_path: Path) -> None:
+    workspaces = make(tmp_path, max_open_workspaces=2)
+    await workspaces.open()
+    async with workspaces.use("a", creates=True):
+        for name in ("b", "c", "d", "b", "c"):
+            async with workspaces.use(name, creates=True) as engine:
+                await engine.stats()
+            assert workspaces.open_count <= 2
+    await workspaces.close()
+    with pytest.raises(StoreUnavailable):
+        async with workspaces.use("a"):
+            pass
+
+
+async def test_many_open_and_remove_at_once(workspaces: Workspaces) -> None:
+    outcomes: list[str] = []
+
+    async def once(number: int) -> None:
+        try:
+            if number % 4 == 3:
+                await workspaces.remove("busy")
+                outcomes.append("removed")
+            else:
+                async with workspaces.use("busy", creates=True) as engine:
+                    await engine.stats()
+                outcomes.append("used")
+        except (NotFoundError, ConflictError):
+            outcomes.append("refused")
+
+    await workspaces.create("busy")
+    await asyncio.gather(*(once(number) for number in range(40)))
+    assert len(outcomes) == 40
+    assert "removed" in outcomes
+    async with workspaces.use("busy", creates=True) as engine:
+        assert (await engine.stats()).chunks == 0
