@@ -18,6 +18,8 @@ from heliograph.testing.projection_contract import (
     GraphProjectionContract,
     VectorProjectionContract,
 )
+from tests.servers.falkordb import FalkorServer
+from tests.servers.neo4j import Neo4jServer
 from tests.servers.redis import RedisServer
 
 INFO = EmbeddingInfo("example", DIMENSION, 512)
@@ -61,6 +63,20 @@ class TestRedisCache(CacheProjectionContract):
     async def projection(self, redis_server: RedisServer) -> AsyncGenerator[Projection]:
         pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
         async for projection in _opened("cache", redis_server.url):
+            yield projection
+
+
+class TestNeo4jGraph(GraphProjectionContract):
+    @pytest.fixture
+    async def projection(self, neo4j_server: Neo4jServer) -> AsyncGenerator[Projection]:
+        async for projection in _opened("graph", neo4j_server.url):
+            yield projection
+
+
+class TestFalkorGraph(GraphProjectionContract):
+    @pytest.fixture
+    async def projection(self, falkordb_server: FalkorServer) -> AsyncGenerator[Projection]:
+        async for projection in _opened("graph", falkordb_server.url):
             yield projection
 
 

@@ -67,3 +67,9 @@ def test_unit_and_image_start_the_service() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
     assert 'ENTRYPOINT ["heliograph"]' in dockerfile
     assert "USER heliograph" in dockerfile
+
+
+def test_site_lists_every_page() -> None:
+    content = (ROOT / "mkdocs.yml").read_text("utf-8")
+    listed = re.findall(r": ([\w-]+\.md)$", content, flags=re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))

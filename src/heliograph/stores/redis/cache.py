@@ -11,16 +11,14 @@ Keys, below the workspace's prefix, which ends in `cache:`:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from heliograph.embedding.base import EmbeddingInfo
 from heliograph.models import Usage
-from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import CacheProjection, ProjectionChange
-from heliograph.stores.redis.connection import RedisConnection
+from heliograph.stores.redis.projection import RedisProjection
 
 __all__ = ["RedisCacheProjection"]
 
@@ -28,36 +26,11 @@ _ANSWERS = "query"
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
 
 
-class RedisCacheProjection(CacheProjection):
+class RedisCacheProjection(RedisProjection, CacheProjection):
     """Replies of one workspace."""
 
-    def __init__(self, connection: RedisConnection) -> None:
-        self.name = f"cache:redis:{connection.where}"
-        self._connection = connection
-        self._client = connection.client
-        self._durability: Mapping[str, str] = {}
-
-    @classmethod
-    async def open(
-        cls,
-        settings: StoreSettings,
-        url: str,
-        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
-    ) -> RedisCacheProjection:
-        """Connect.
-
-        Raises:
-            SettingsError: The address is none.
-            StoreUnavailable: Redis is out of reach.
-        """
-        projection = cls(RedisConnection(url, f"{settings.workspace}:cache", "store.cache_url"))
-        try:
-            with projection._connection.errors():
-                projection._durability = await projection._connection.check_durability()
-        except BaseException:
-            await projection.close()
-            raise
-        return projection
+    role = "cache"
+    suffix = ":cache"
 
     async def get_reply(self, key: str) -> CachedReply | None:
         """See `ReplyCache`."""
@@ -111,34 +84,14 @@ class RedisCacheProjection(CacheProjection):
                 about = {str(key) for key in await self._client.smembers(self._key("subject", subject))}
                 await self._drop(about - kept)
 
-    async def get_cursor(self) -> int:
-        """See `Projection`."""
-        with self._connection.errors():
-            version = await self._client.get(self._key("cursor"))
-        return -1 if version is None else int(version)
-
     async def set_cursor(self, version: int) -> None:
         """See `Projection`."""
         await self.delete_replies(_ANSWERS)
-        with self._connection.errors():
-            await self._client.set(self._key("cursor"), version)
-
-    async def clear(self) -> None:
-        """See `Projection`."""
-        with self._connection.errors():
-            await self._connection.clear()
+        await super().set_cursor(version)
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:  # noqa: ARG002 (it keeps replies only)
         """See `Projection`; keys of replies have no place among the ids of other things."""
         return []
-
-    async def close(self) -> None:
-        """See `Projection`."""
-        await self._connection.close()
-
-    def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
-        return {"back end": "redis", "address": self._connection.where, **self._durability}
 
     async def _drop(self, keys: Iterable[str]) -> int:
         dropped = 0
@@ -153,9 +106,6 @@ class RedisCacheProjection(CacheProjection):
             with self._connection.errors():
                 dropped += (await pipe.execute())[0]
         return dropped
-
-    def _key(self, *parts: str) -> str:
-        return self._connection.key(*parts)
 
 
 def _type(key: str) -> str:

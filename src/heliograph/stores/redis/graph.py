@@ -18,14 +18,12 @@ from typing import Any, cast
 
 from redis.asyncio.client import Pipeline
 
-from heliograph.embedding.base import EmbeddingInfo
 from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation
-from heliograph.settings import StoreSettings
 from heliograph.stores.base import IncidentRelation
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import GraphProjection, ProjectionChange
-from heliograph.stores.redis.connection import RedisConnection
+from heliograph.stores.redis.projection import RedisProjection
 from heliograph.stores.redis.records import (
     ENTITY_FIELDS,
     RELATION_FIELDS,
@@ -72,39 +70,12 @@ redis.call('DEL', p .. 'touched')
 """
 
 
-class RedisGraphProjection(GraphProjection, SteppingGraphStore):
+class RedisGraphProjection(RedisProjection, GraphProjection, SteppingGraphStore):
     """The graph, and what documents say of themselves, as keys that other programs can read."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_origins = True
-
-    def __init__(self, connection: RedisConnection) -> None:
-        self.name = f"graph:redis:{connection.where}"
-        self._connection = connection
-        self._client = connection.client
-        self._durability: Mapping[str, str] = {}
-
-    @classmethod
-    async def open(
-        cls,
-        settings: StoreSettings,
-        url: str,
-        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
-    ) -> RedisGraphProjection:
-        """Connect.
-
-        Raises:
-            SettingsError: The address is none.
-            StoreUnavailable: Redis is out of reach.
-        """
-        projection = cls(RedisConnection(url, settings.workspace, "store.graph_url"))
-        try:
-            with projection._connection.errors():
-                projection._durability = await projection._connection.check_durability()
-        except BaseException:
-            await projection.close()
-            raise
-        return projection
+    role = "graph"
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """See `GraphStore`."""
@@ -173,17 +144,6 @@ class RedisGraphProjection(GraphProjection, SteppingGraphStore):
         )
         return [id_ for *_, id_ in found[:limit]]
 
-    async def get_cursor(self) -> int:
-        """See `Projection`."""
-        with self._connection.errors():
-            version = await self._client.get(self._key("cursor"))
-        return -1 if version is None else int(version)
-
-    async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
-        with self._connection.errors():
-            await self._client.set(self._key("cursor"), version)
-
     async def apply(self, change: ProjectionChange) -> None:
         """See `Projection`; all of it in one transaction."""
         pipe = self._client.pipeline(transaction=True)
@@ -222,11 +182,6 @@ class RedisGraphProjection(GraphProjection, SteppingGraphStore):
             _put_hash(pipe, self._key("entity", entity.id), entity_hash(entity, change.owner_ids))
             pipe.sadd(self._key("touched"), entity.id)
 
-    async def clear(self) -> None:
-        """See `Projection`; keys of the cache, which have another prefix, stay."""
-        with self._connection.errors():
-            await self._connection.clear()
-
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """See `Projection`."""
         with self._connection.errors():
@@ -236,14 +191,6 @@ class RedisGraphProjection(GraphProjection, SteppingGraphStore):
                 name = "documents" if kind is OutboxKind.DOCUMENTS else "relations"
                 ids = [str(id_) for id_ in await self._client.smembers(self._key(name))]
         return sorted(id_ for id_ in ids if id_ > after)[:limit]
-
-    async def close(self) -> None:
-        """See `Projection`."""
-        await self._connection.close()
-
-    def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
-        return {"back end": "redis", "address": self._connection.where, **self._durability}
 
     async def _neighbours(self, ids: Collection[str]) -> dict[str, list[str]]:
         pipe = self._client.pipeline(transaction=False)
@@ -263,9 +210,6 @@ class RedisGraphProjection(GraphProjection, SteppingGraphStore):
     async def _run(self, pipe: Pipeline) -> list[Any]:
         with self._connection.errors():
             return await pipe.execute()
-
-    def _key(self, *parts: str) -> str:
-        return self._connection.key(*parts)
 
 
 def _put_hash(pipe: Pipeline, key: str, fields: Mapping[str, str]) -> None:
