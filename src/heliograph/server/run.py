@@ -48,8 +48,8 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
         StoreUnavailable: The address cannot be listened on.
     """
     check_exposure(settings)
-    configure_logging(settings.server)
     listener = _listen(settings.server)
+    configure_logging(settings.server)
     config = _config(settings)
     with listener:
         announce(_address(listener, settings.server))

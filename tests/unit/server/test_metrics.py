@@ -46,8 +46,11 @@ async def scrape(client: httpx.AsyncClient, headers: dict[str, str] = ADMIN) -> 
     return found
 
 
-async def test_counts_are_those_of_the_workspace(client: httpx.AsyncClient, service: Service) -> None:
+async def test_empty_workspace_counts_nothing(client: httpx.AsyncClient) -> None:
     assert (await scrape(client))["heliograph_doc_count"] == {("default",): 0}
+
+
+async def test_counts_are_those_of_the_workspace(client: httpx.AsyncClient, service: Service) -> None:
     async with service.workspaces.use() as kb:
         await kb.insert(TEXT, sources=["port.md"])
         stats = await kb.stats()
