@@ -8,6 +8,7 @@ what the outbox still knows is made anew, page by page.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,6 +62,7 @@ class Projector(Follower):
         self.projection = projection
         self._home = home
         self._outbox = outbox
+        self._turn = asyncio.Lock()
 
     async def measure_lag(self) -> int:
         """See `Follower`."""
@@ -75,7 +77,8 @@ class Projector(Follower):
         """
         name = self.projection.name
         await self._outbox.register(name)
-        async with self._outbox.lock(name) as is_held:
+        # Tasks of this process wait for one another, so that a commit is not left behind because one was at it already.
+        async with self._turn, self._outbox.lock(name) as is_held:
             if not is_held:
                 return False
             cursor = await self._settled_cursor()
