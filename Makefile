@@ -39,8 +39,9 @@ demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four quest
 servers: $(VENV)/.dev ## fetch the servers that tests start and no package brings (Neo4j, once, 150 MB)
 	$(BIN)/python -m tests.servers.neo4j
 
-test: $(VENV)/.dev ## all tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.dev ## all tests, on up to four cores
+	@# By file, since tests of a file share what is slow to start.
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.dev ## style and types
 	$(BIN)/ruff check .

@@ -2,8 +2,9 @@
 
 New processes are timed as a whole up to their first vector, with an empty cache folder and with a filled one. Then, in
 this process: texts of about 100 tokens (75 English words from the sample corpus) in one call, short questions one by
-one, and such questions while those texts are being embedded. Wall time is on all cores, so it depends on what else the
-machine does; CPU time does so much less.
+one, and such questions while those texts are being embedded. Then what requests embed: a question alone, with its
+keywords of both levels (mode mix), and with eleven more phrases (mode fusion), no text seen before. Wall time is on all
+cores, so it depends on what else the machine does; CPU time does so much less, and is here a median of many calls.
 """
 
 from __future__ import annotations
@@ -30,6 +31,22 @@ TITLE = "The offline embedding"
 _WORDS = 75
 _TEXTS = 256
 _QUESTIONS = 50
+# The first two stand for keywords of both levels.
+_PHRASES = (
+    "gateway {}, storm, repair, lamp",
+    "maintenance, responsibility, weather of year {}",
+    "harbour office of island {}",
+    "lighthouse number {}",
+    "keeper of lamp {}",
+    "storm of the year {}",
+    "gateway {} network",
+    "repair crew {}",
+    "spare parts for gateway {}",
+    "letter {} to the harbour office",
+    "ferry {}",
+    "retained message {} of a broker",
+    "certificate {} expires",
+)
 _FIRST_VECTOR = """
 import asyncio, sys
 from heliograph.embedding.registry import build_embedding_model
@@ -77,6 +94,7 @@ async def _measure(folder: Path, count: int, repeats: int) -> tuple[Figure, ...]
         busy.append((await _timed(model.embed([_question(len(busy))], "query")))[0])
         await asyncio.sleep(0.02)
     await indexing
+    requests = await _cpu_by_request(model, repeats)
     await model.close()
     wall, processor = (min(column) for column in zip(*runs, strict=True))
     return (
@@ -85,6 +103,31 @@ async def _measure(folder: Path, count: int, repeats: int) -> tuple[Figure, ...]
         Figure("a short question, median", 1000 * statistics.median(idle), "ms"),
         Figure("a short question while texts are embedded, median", 1000 * statistics.median(busy), "ms"),
         Figure("the same, longest", 1000 * max(busy), "ms"),
+        *requests,
+    )
+
+
+async def _cpu_by_request(model: E5EmbeddingModel, repeats: int) -> tuple[Figure, ...]:
+    """Measure requests of one, three and fourteen texts in turn, so that what else the machine does meets all alike."""
+    taken: dict[int, list[float]] = {1: [], 3: [], 14: []}
+    tokens = dict.fromkeys(taken, 0)
+    for number in range(_QUESTIONS * repeats):
+        for count, times in taken.items():
+            texts = [_question(number), *(phrase.format(number) for phrase in _PHRASES)][:count]
+            start = time.process_time()
+            embeddings = await model.embed(texts, "query")
+            times.append(time.process_time() - start)
+            tokens[count] = embeddings.usage.input_tokens
+    names = {1: "a question", 3: "a question and its keywords", 14: "the same and eleven phrases"}
+    return tuple(
+        Figure(
+            f"CPU time of {names[count]}",
+            1000 * statistics.median(times),
+            "ms",
+            at_most=9.0 if count == 3 else None,
+            note=f"{tokens[count]} tokens",
+        )
+        for count, times in taken.items()
     )
 
 

@@ -1,11 +1,13 @@
 """Renders `docs/benchmarks.md` from the reports in `benchmarks/results/`; as a program it does only that.
 
+A benchmark without a report keeps the section that it has on the page, so that each can be run when there is time.
 The figures of `make eval`, if there are any, go into `docs/evaluation.md`; some tables stand on pages of their own
 (`benchmarks.marked_tables`).
 """
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from benchmarks.evaluation_page import EVALUATION, write_evaluation_page
@@ -28,10 +30,16 @@ by ones without cost (`benchmarks/corpus.py`), so the figures are the engine's o
 """
 
 
-def render_page(reports: dict[str, Report]) -> str:
-    """Return the page for these reports, in the order of the registry."""
-    ordered = [reports[name] for name in ALL if name in reports]
-    return "\n".join((_HEAD, *map(_section, ordered)))
+def render_page(reports: dict[str, Report], page: str = "") -> str:
+    """Return the page for these reports, in the order of the registry.
+
+    Args:
+        reports: By name of the benchmark.
+        page: As it is, whose other sections are kept.
+    """
+    known = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in page.split("\n## ")[1:]}
+    found = (_section(reports[name]) if name in reports else known.get(_title(name)) for name in ALL)
+    return "\n".join((_HEAD, *filter(None, found)))
 
 
 def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
@@ -44,8 +52,20 @@ def write_page(results: Path = RESULTS, page: Path = PAGE) -> Path:
     if not reports:
         raise FileNotFoundError(f"there are no results in {results}; run python -m benchmarks first")
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render_page(reports), "utf-8")
+    before = page.read_text("utf-8") if page.exists() else ""
+    page.write_text(render_page(reports, before), "utf-8")
     return page
+
+
+def _title(name: str) -> str:
+    """Return the title of a benchmark, whether what it needs is installed or not."""
+    tree = ast.parse(Path(__file__).with_name(f"{name}.py").read_text("utf-8"))
+    titles = (node.value for node in tree.body if isinstance(node, ast.Assign) and _is_title(node.targets[0]))
+    return next(value.value for value in titles if isinstance(value, ast.Constant) and isinstance(value.value, str))
+
+
+def _is_title(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id == "TITLE"
 
 
 def _section(report: Report) -> str:

@@ -42,6 +42,7 @@ DEFAULT = (
 ALL = (
     *DEFAULT,
     "stores",
+    "ray_workers",
     "retrieval",
     "answers",
     "sensitivity",
@@ -50,6 +51,7 @@ ALL = (
     "lightrag_side_by_side",
     "service_faults",
     "service_soak",
+    "store_faults",
 )
 
 

@@ -1,33 +1,35 @@
 """How much each parameter of fused retrieval matters: R@5 with one of them halved or doubled, all others as they are.
 
-Every passage is a document with its title; offline embedding, local extractor; `data=FOLDER` keeps the indexes and uses
-them again. Of a large set the first 100 questions are asked. A change of a point or two is chance. The table of all
-parameters goes into `docs/retrieval.md`.
+Every passage is a document, its title a first line; offline embedding, local extractor; `data=FOLDER` keeps the indexes
+and uses them again. Only the ranking of chunks is asked for, not all of a `fusion` query. Of a large set the first 100
+questions are asked. A change of a point or two is chance. The table of all parameters goes into `docs/retrieval.md`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import fields, replace
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest import mock
 
 from benchmarks.marked_tables import USUAL
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import find_folders, recall
-from heliograph import AsyncHeliograph, NewDocument, QueryParam
+from heliograph import AsyncHeliograph, NewDocument
+from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.query.fusion import search
+from heliograph.query.fusion.models import SearchLimits
 from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.search import FusedSearch
 from heliograph.settings import Settings
+from heliograph.stores.base import StoreView
 
 __all__ = ["TITLE", "run"]
 
@@ -60,13 +62,12 @@ async def _measure(folder: Path, data: Path | None, is_quick: bool) -> list[Figu
         place = data or stack.enter_context(TemporaryDirectory())
         kb = await stack.enter_async_context(AsyncHeliograph(place, workspace=folder.name, embedding=embedding))
         if not (await kb.stats()).chunks:
-            await kb.insert(
-                [NewDocument(item["text"], source=item["id"], title=item.get("title") or "") for item in passages]
-            )
+            await kb.insert([_document(item) for item in passages])
+        store = kb._open_rooms_or_fail.store  # pyright: ignore[reportPrivateUsage]
         figures: list[Figure] = []
         for label, parameters in _variants():
-            with _parameters(parameters):
-                figures.append(Figure(f"{folder.name}: {label}", await _recall(kb, questions), "%"))
+            search = FusedSearch(store, embedding, parameters)
+            figures.append(Figure(f"{folder.name}: {label}", await _recall(search, store, embedding, questions), "%"))
     return [replace(figures[0], note=f"{len(questions)} questions"), *figures[1:]]
 
 
@@ -81,18 +82,22 @@ def _variants() -> Iterator[tuple[str, FusionParameters]]:
                 yield f"{field.name} {word}", replace(usual, **{field.name: changed})
 
 
-@contextmanager
-def _parameters(parameters: FusionParameters) -> Generator[None]:
-    with mock.patch.object(search, "FusionParameters", return_value=parameters):
-        yield
+def _document(item: dict[str, Any]) -> NewDocument:
+    title = item.get("title") or ""
+    return NewDocument(f"{title}\n{item['text']}" if title else item["text"], source=item["id"], title=title)
 
 
-async def _recall(kb: AsyncHeliograph, questions: Sequence[dict[str, Any]]) -> float:
+async def _recall(
+    search: FusedSearch, store: StoreView, embedding: EmbeddingModel, questions: Sequence[dict[str, Any]]
+) -> float:
+    limits = SearchLimits(min_score=embedding.info.min_score)
     shares: list[float] = []
     for item in questions:
-        answer = await kb.query_data(str(item["question"]), QueryParam(mode="fusion"))
-        found = [chunk["file_path"] for chunk in answer["data"].get("chunks", ())]
-        shares.append(recall(found, frozenset(item["gold"]), _CUT))
+        question = str(item["question"])
+        (vector,) = (await embedding.embed([question], "query")).vectors
+        chunk_ids = (await search.search(question, vector, limits)).chunk_ids
+        sources = await store.records.get_sources(chunk_ids)
+        shares.append(recall([sources[id_] for id_ in chunk_ids], frozenset(item["gold"]), _CUT))
     return 100 * fmean(shares)
 
 

@@ -38,7 +38,7 @@ from heliograph.maintenance.importing.detection import import_path
 from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
-from heliograph.opening import Given, Rooms, open_rooms, with_store
+from heliograph.opening import Given, Rooms, open_rooms, with_engine, with_store
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
@@ -69,6 +69,7 @@ class AsyncHeliograph(GraphCuration):
         embedding: EmbeddingModel | None = None,
         reranker: Reranker | None = None,
         extractor: Extractor | None = None,
+        engine: str | None = None,
     ) -> None:
         """Note what to open; nothing is opened yet.
 
@@ -80,11 +81,12 @@ class AsyncHeliograph(GraphCuration):
             embedding: Embedding model in place of the one in the settings; stays the caller's to close.
             reranker: Reranker in place of the one in the settings; stays the caller's to close.
             extractor: Extractor in place of the one in the settings.
+            engine: `local` or `ray`, where documents are read; None means `ingest.engine` of the settings.
 
         Raises:
             SettingsError: A setting is not valid.
         """
-        self.settings = with_store(settings or Settings.load(), data_dir, workspace)
+        self.settings = with_engine(with_store(settings or Settings.load(), data_dir, workspace), engine)
         self._given = Given(chat, embedding, reranker, extractor)
         self._stack = AsyncExitStack()
         self._rooms: Rooms | None = None
@@ -393,6 +395,10 @@ class AsyncHeliograph(GraphCuration):
     async def lags(self) -> Mapping[str, int]:
         """Return, per engine that serves a role beside the store with the truth, how many commits it is behind."""
         return await self.store.get_lags()
+
+    async def troubles(self) -> Mapping[str, str]:
+        """Return, per engine beside the store with the truth that questions cannot be put to now, why."""
+        return self.store.get_troubles()
 
     def usage(self) -> ChatUsage:
         """Return the calls and tokens that chat models have spent since opening, per purpose."""

@@ -14,9 +14,11 @@ HeliographError
 │   └── PermissionDenied       the credentials do not allow this, or not in this workspace
 ├── OverloadedError            too much is under way; carries `retry_after_seconds`
 ├── RequestTooLargeError       a request is longer, or nested deeper, than the limits allow
+├── ClusterUnavailable         the machines that read documents are out of reach, or cannot be used
 ├── ServiceUnavailable         a Heliograph service is out of reach, or what answers there is none (the client's)
 ├── StoreError
 │   ├── StoreUnavailable       closed, locked, full, read-only, corrupt or out of reach
+│   │   └── StoreAccessDenied  the engine is there and refuses the credentials
 │   └── SchemaMismatch         made by a newer version, or with another embedding
 └── ModelError
     ├── RateLimited            refused for now; carries `retry_after_seconds`
@@ -36,6 +38,7 @@ __all__ = [
     "AuthenticationError",
     "BadModelReply",
     "CancelledIngestError",
+    "ClusterUnavailable",
     "ConflictError",
     "ContextTooLong",
     "HeliographError",
@@ -54,13 +57,30 @@ __all__ = [
     "ServiceUnavailable",
     "SettingsError",
     "StaleChangesetError",
+    "StoreAccessDenied",
     "StoreError",
     "StoreUnavailable",
 ]
 
 
 class HeliographError(Exception):
-    """The root: catch this to catch everything that Heliograph raises on purpose."""
+    """The root: catch this to catch everything that Heliograph raises on purpose.
+
+    All of them can be pickled, whatever their constructors take.
+    """
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[HeliographError], args: tuple[object, ...], state: dict[str, object]) -> HeliographError:
+    error = kind.__new__(kind)
+    error.args = args
+    if isinstance(error, ImportError):
+        # Where an ImportError keeps what it says.
+        error.msg = str(args[0]) if args else ""
+    error.__dict__.update(state)
+    return error
 
 
 class SettingsError(HeliographError):
@@ -131,12 +151,20 @@ class ServiceUnavailable(HeliographError):  # noqa: N818
     """A Heliograph service is out of reach, did not answer in time, or what answers is no such service."""
 
 
+class ClusterUnavailable(HeliographError):  # noqa: N818
+    """The cluster that reads documents is out of reach, lacks what is needed, or has lost all its workers."""
+
+
 class StoreError(HeliographError):
     """A store failed."""
 
 
 class StoreUnavailable(StoreError):  # noqa: N818 (reads better than ...Error at every raise)
     """The store is closed, locked, full, read-only, corrupt or out of reach."""
+
+
+class StoreAccessDenied(StoreUnavailable):
+    """The store's engine is there and refuses who asks: wrong credentials, or not allowed what is needed."""
 
 
 class SchemaMismatch(StoreError):  # noqa: N818

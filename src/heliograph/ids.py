@@ -30,8 +30,8 @@ _DOCUMENT_BITS = 42
 SUBJECT_RANKS = 1 << (_DOCUMENT_BITS + _POSITION_BITS)
 
 
-# Of hundreds of runs of words per question it is asked whether they name an entity; so this digest is written out.
-_ENTITY = len(b"entity").to_bytes(8, "little") + b"entity"
+# Of hundreds of runs of words per question it is asked whether they name an entity; so this digest is begun beforehand.
+_ENTITY = blake2b(len(b"entity").to_bytes(8, "little") + b"entity", digest_size=12)
 
 
 def _digest(*parts: str) -> str:
@@ -67,7 +67,9 @@ def chunk_id(document: str, text: str, occurrence: int) -> str:
 def entity_id(key: str) -> str:
     """Return the id of the entity with this key (`heliograph.text.names.entity_key`)."""
     data = key.encode("utf-8", "surrogatepass")
-    return f"ent-{blake2b(_ENTITY + len(data).to_bytes(8, 'little') + data, digest_size=12).hexdigest()}"
+    state = _ENTITY.copy()
+    state.update(len(data).to_bytes(8, "little") + data)
+    return f"ent-{state.hexdigest()}"
 
 
 def relation_id(entity: str, other: str) -> str:

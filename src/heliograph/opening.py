@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from pydantic import ValidationError
 
 from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatMeter
 from heliograph.chat.registry import build_chat_model, wrap_chat_model
+from heliograph.distributed.opening import GivenModels, open_cluster
 from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
@@ -19,9 +21,7 @@ from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder
 from heliograph.ingest.evidence_fold import EvidenceFold
 from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.extraction.chat import ChatExtractor
-from heliograph.ingest.extraction.local import LocalExtractor
-from heliograph.ingest.extraction.none import NoExtractor
+from heliograph.ingest.extraction.choosing import choose_extractor
 from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.graph_curation import CurationRooms
 from heliograph.ingest.pipeline import IngestPipeline
@@ -29,11 +29,11 @@ from heliograph.maintenance.workspace import Maintenance
 from heliograph.query.engine import QueryEngine
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.registry import build_reranker
-from heliograph.settings import Settings, StoreSettings
+from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.registry import open_store
 
-__all__ = ["Given", "Rooms", "open_rooms", "with_store"]
+__all__ = ["Given", "Rooms", "open_rooms", "with_engine", "with_store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,12 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     stack.push_async_callback(store.close)
     meter = ChatMeter()
     chat = _open_chat(settings, given, store, meter, stack)
-    extractor = given.extractor or _choose_extractor(settings, chat)
     truth = store.truth
-    ingest = IngestPipeline(truth, embedding, extractor, chat, settings.ingest)
+    ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, stack)
     query = QueryEngine(
         store, embedding, chat, reranker, settings.query, settings.rerank, EvidenceFold.of(settings.ingest)
     )
-    sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
-    stack.callback(sources.close)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
     curator = Curator(truth, ingest.committer)
     duplicates = DuplicateFinder(truth, curator, settings.resolution)
@@ -106,6 +103,33 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
         ingest.call_after_insert(duplicates.merge_new)
     curation = CurationRooms(curator, duplicates, GraphInserter(ingest))
     return Rooms(store, ingest, query, maintenance, meter, sources, curation)
+
+
+def _open_ingest(
+    settings: Settings,
+    given: Given,
+    store: Store,
+    embedding: EmbeddingModel,
+    chat: ChatModel | None,
+    meter: ChatMeter,
+    stack: AsyncExitStack,
+) -> tuple[IngestPipeline, SourceReader]:
+    """Return what takes documents in and what reads their sources, in this process or on a cluster."""
+    extractor = given.extractor or choose_extractor(settings.ingest, chat)
+    if settings.ingest.engine == "local":
+        sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
+        stack.callback(sources.close)
+        return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest), sources
+    models = GivenModels(given.chat, given.embedding, given.extractor)
+    replies = store.replies if settings.chat.cache else None
+    cluster = open_cluster(settings, models, embedding, replies, meter, stack)
+    stack.callback(cluster.sources.close)
+    ingest = IngestPipeline(
+        *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
+        reader=cluster.reader,
+        sources_at_once=cluster.sources_at_once,
+    )
+    return ingest, cluster.sources
 
 
 def _open_chat(
@@ -129,17 +153,6 @@ async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack
     return reranker
 
 
-def _choose_extractor(settings: Settings, chat: ChatModel | None) -> Extractor:
-    wanted = settings.ingest.extractor
-    if wanted == "none":
-        return NoExtractor()
-    if wanted == "chat" and chat is None:
-        raise SettingsError("ingest.extractor is 'chat' but no chat model is configured; set chat.model, or use 'auto'")
-    if wanted == "local" or chat is None:
-        return LocalExtractor()
-    return ChatExtractor(chat, settings.ingest)
-
-
 def with_store(
     settings: Settings, data_dir: str | Path | None, workspace: str | None, url: str | None = None
 ) -> Settings:
@@ -158,3 +171,16 @@ def with_store(
         problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
         raise SettingsError(f"the store cannot be opened like this: {problems}") from None
     return settings.model_copy(update={"store": store})
+
+
+def with_engine(settings: Settings, engine: str | None) -> Settings:
+    """Return settings with another engine for reading documents, if one is given.
+
+    Raises:
+        SettingsError: There is no such engine.
+    """
+    if engine is None:
+        return settings
+    if engine not in get_args(IngestSettings.model_fields["engine"].annotation):
+        raise SettingsError(f"there is no engine {engine!r}; take 'local' or 'ray'")
+    return settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"engine": engine})})

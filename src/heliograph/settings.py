@@ -35,6 +35,7 @@ __all__ = [
     "McpSettings",
     "MonitoringSettings",
     "QuerySettings",
+    "RaySettings",
     "RerankSettings",
     "ResolutionSettings",
     "ServerSettings",
@@ -190,6 +191,9 @@ class DocumentSettings(_Room):
 class IngestSettings(_Room):
     """From text to graph."""
 
+    engine: Literal["local", "ray"] = Field(
+        "local", description="Where documents are read: in this process, or by processes of a Ray cluster."
+    )
     chunking: Literal["auto", "tokens", "semantic", "markdown"] = Field(
         "auto", description="How texts are cut: windows of tokens, paragraphs, or sections; `auto` is `semantic`."
     )
@@ -236,6 +240,16 @@ class IngestSettings(_Room):
         64, ge=1, le=1000, description="Mentions, first in canonical order, that a description is made from."
     )
     max_sources: int = Field(200, ge=1, le=10_000, description="Chunks kept per entity and relation.")
+
+
+class RaySettings(_Room):
+    """Ray, where `ingest.engine` is `ray`: which cluster, and how many of its processes read documents."""
+
+    address: str = Field("", description="Address of a cluster, or `auto`; empty starts one on this machine alone.")
+    workers: int = Field(0, ge=0, le=10_000, description="Processes that read; 0 means one a core of the cluster.")
+    documents_per_worker: int = Field(2, ge=1, le=64, description="Documents that one process is given at once.")
+    max_retries: int = Field(2, ge=0, le=10, description="Further tries of a document whose process was lost.")
+    start_timeout_seconds: float = Field(120.0, gt=0, description="Longest wait for the cluster and a first process.")
 
 
 class ResolutionSettings(_Room):
@@ -402,6 +416,7 @@ class Settings(BaseSettings):
     documents: DocumentSettings = DocumentSettings()  # pyright: ignore[reportCallIssue]
     rerank: RerankSettings = RerankSettings()  # pyright: ignore[reportCallIssue]
     ingest: IngestSettings = IngestSettings()  # pyright: ignore[reportCallIssue]
+    ray: RaySettings = RaySettings()  # pyright: ignore[reportCallIssue]
     resolution: ResolutionSettings = ResolutionSettings()  # pyright: ignore[reportCallIssue]
     query: QuerySettings = QuerySettings()  # pyright: ignore[reportCallIssue]
     server: ServerSettings = ServerSettings()  # pyright: ignore[reportCallIssue]

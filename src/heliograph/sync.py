@@ -71,6 +71,7 @@ class Heliograph(SyncGraphCuration):
         embedding: EmbeddingModel | None = None,
         reranker: Reranker | None = None,
         extractor: Extractor | None = None,
+        engine: str | None = None,
     ) -> None:
         """See `AsyncHeliograph`; opened by the first call or by `with`."""
         self._engine = AsyncHeliograph(
@@ -81,6 +82,7 @@ class Heliograph(SyncGraphCuration):
             embedding=embedding,
             reranker=reranker,
             extractor=extractor,
+            engine=engine,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -363,6 +365,10 @@ class Heliograph(SyncGraphCuration):
     def lags(self) -> Mapping[str, int]:
         """See `AsyncHeliograph.lags`."""
         return self._run(self._engine.lags())
+
+    def troubles(self) -> Mapping[str, str]:
+        """See `AsyncHeliograph.troubles`."""
+        return self._run(self._engine.troubles())
 
     def usage(self) -> ChatUsage:
         """See `AsyncHeliograph.usage`."""

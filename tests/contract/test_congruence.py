@@ -11,6 +11,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.registry import open_store
 from tests.servers.falkordb import FalkorServer
 from tests.servers.neo4j import Neo4jServer
+from tests.servers.redis import RedisServer
 
 from .congruence import DIMENSION, World, answer, make_operations, make_questions, see
 
@@ -35,6 +36,13 @@ async def expect_congruence(folder: Path, settings: StoreSettings, count: int) -
 @pytest.mark.slow
 async def test_postgres_is_congruent_with_sqlite(tmp_path: Path, postgres_database: str) -> None:
     settings = StoreSettings(url=postgres_database, workspace="congruence", durability="normal")
+    await expect_congruence(tmp_path, settings, 300)
+
+
+@pytest.mark.slow
+async def test_redis_is_congruent_with_sqlite(tmp_path: Path, redis_server: RedisServer) -> None:
+    pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+    settings = StoreSettings(url=redis_server.url, workspace="congruence", durability="normal")
     await expect_congruence(tmp_path, settings, 300)
 
 

@@ -27,7 +27,7 @@ LAYERS = (
     {"stores"},
     {"chat", "rerank"},
     {"ingest"},
-    {"query"},
+    {"query", "distributed"},
     {"maintenance"},
     {"opening"},
     {"engine"},

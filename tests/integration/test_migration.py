@@ -1,9 +1,10 @@
-"""From the embedded store to PostgreSQL and back, killed on the way: the same workspace comes out."""
+"""From the embedded store to a server and back, killed on the way: the same workspace comes out."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from heliograph.stores.registry import open_store
 
 from ..contract.congruence import World, answer, make_questions, see
 from ..servers.postgres import PostgresServer
+from ..servers.redis import RedisServer
 from ..unit.maintenance.migration.conftest import INFO, fill
 
 MIGRATOR = Path(__file__).parent / "migrator.py"
@@ -47,12 +49,10 @@ async def _expect_alike(one: StoreSettings, other: StoreSettings) -> None:
         await world.store.close()
 
 
-@pytest.mark.slow
-async def test_workspace_goes_to_postgres_and_back(tmp_path: Path, postgres_server: PostgresServer) -> None:
-    first, back = (StoreSettings(data_dir=tmp_path / name, durability="normal") for name in ("first", "back"))
-    server = StoreSettings(url=postgres_server.make_database(), data_dir=tmp_path / "unused", pool_size=2)
+async def _expect_there_and_back(folder: Path, server: StoreSettings, kills: Sequence[str]) -> None:
+    first, back = (StoreSettings(data_dir=folder / name, durability="normal") for name in ("first", "back"))
     await fill(first, 80)
-    for mark in ("documents", "name rules", "comparing chunks"):
+    for mark in kills:
         await _move(first, server, mark)
     await _move(first, server)
     await _expect_alike(first, server)
@@ -60,3 +60,18 @@ async def test_workspace_goes_to_postgres_and_back(tmp_path: Path, postgres_serv
     assert await _move(server, back) > 0
     await _expect_alike(first, back)
     assert await _move(server, back) == 0
+
+
+@pytest.mark.slow
+async def test_workspace_goes_to_postgres_and_back(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    server = StoreSettings(url=postgres_server.make_database(), data_dir=tmp_path / "unused", pool_size=2)
+    await _expect_there_and_back(tmp_path, server, ("documents", "name rules", "comparing chunks"))
+
+
+@pytest.mark.slow
+async def test_workspace_goes_to_redis_and_back(tmp_path: Path, redis_server: RedisServer) -> None:
+    pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+    url = f"{redis_server.url.removesuffix('/0')}/3"
+    server = StoreSettings(url=url, data_dir=tmp_path / "unused", pool_size=2)
+    # After each kill the lease of whoever was killed has to end first.
+    await _expect_there_and_back(tmp_path, server, ("name rules",))

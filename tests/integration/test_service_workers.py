@@ -77,18 +77,22 @@ async def test_kill_of_a_worker_loses_nothing(tmp_path: Path) -> None:
     async with service(tmp_path) as (served, client, endpoint):
         endpoint.delay_seconds = 0.05
         client.headers.update(KEY)
-        asking = asyncio.create_task(_ask_on(client, 6.0))
+        enough = asyncio.Event()
+        asking = asyncio.create_task(_ask_on(client, enough))
         accepted = await _bring(client, range(20))
         victim, *others = served.workers()
         os.kill(victim, signal.SIGKILL)
         accepted |= await _bring(client, range(20, 40))
-        outcomes = await asking
         await _settled(client, accepted)
+        enough.set()
+        outcomes = await asking
         # It was replaced, and only what it had in hand was cut off.
-        assert len(served.workers()) == 2
+        async with asyncio.timeout(60):
+            while len(served.workers()) < 2:  # noqa: ASYNC110 (it tells nobody)
+                await asyncio.sleep(0.1)
         assert victim not in served.workers()
         assert set(others) <= set(served.workers())
-        assert outcomes["right"] > 10
+        assert outcomes["right"]
         assert set(outcomes) <= {"right", "cut off"}
         assert outcomes["cut off"] <= 8
         removed = (await client.get("/documents?limit=1")).json()["documents"][0]["id"]
@@ -102,10 +106,14 @@ async def test_stop_under_load_keeps_what_was_accepted(tmp_path: Path) -> None:
     async with service(tmp_path) as (served, client, endpoint):
         endpoint.delay_seconds = 0.2
         client.headers.update(KEY)
-        asking = asyncio.create_task(_ask_on(client, 4.0))
+        ended = asyncio.Event()
+        asking = asyncio.create_task(_ask_on(client, ended))
         bringing = asyncio.create_task(_bring(client, range(60)))
-        await asyncio.sleep(1.5)
+        async with asyncio.timeout(60):
+            while await _count(client) < 5:  # noqa: ASYNC110 (it tells nobody)
+                await asyncio.sleep(0.1)
         assert await asyncio.to_thread(served.stop) == 0
+        ended.set()
         accepted, outcomes = await bringing, await asking
         assert accepted
         assert set(outcomes) <= {"right", "cut off", "503"}
@@ -115,12 +123,12 @@ async def test_stop_under_load_keeps_what_was_accepted(tmp_path: Path) -> None:
         await _settled(client, accepted)
 
 
-async def _ask_on(client: httpx.AsyncClient, seconds: float) -> Counter[str]:
-    outcomes, loop = Counter[str](), asyncio.get_running_loop()
-    end = loop.time() + seconds
+async def _ask_on(client: httpx.AsyncClient, enough: asyncio.Event) -> Counter[str]:
+    """Ask, four at once, until it is enough, but at least once; or until what comes is no answer."""
+    outcomes = Counter[str]()
 
     async def one() -> None:
-        while loop.time() < end:
+        while not (enough.is_set() and outcomes):
             try:
                 response = await client.post("/query", json={"query": "Who keeps the Lamp?", "mode": "mix"})
             except httpx.TransportError:
@@ -152,6 +160,10 @@ async def _bring(client: httpx.AsyncClient, numbers: range) -> set[str]:
         if response.status_code == 200:
             accepted.add(source)
     return accepted
+
+
+async def _count(client: httpx.AsyncClient) -> int:
+    return (await client.get("/documents/status_counts")).json()["status_counts"]["all"]
 
 
 async def _settled(client: httpx.AsyncClient, accepted: set[str]) -> None:

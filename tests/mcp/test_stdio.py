@@ -117,6 +117,32 @@ def test_input_that_ends_at_once_ends_it_cleanly(tmp_path: Path) -> None:
         assert (process.returncode, told) == (0, b"")
 
 
+def test_calls_under_way_are_answered_before_it_ends(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        send(process, HELLO, STARTED)
+        assert receive(process)["id"] == 1
+        tools = {
+            2: ("knowledge.insert", {"content": TEXT}),
+            3: ("knowledge.query", {"query": "How does the ESP32 connect?"}),
+            4: ("knowledge.get_entities", {"query": "ESP32"}),
+            5: ("knowledge.stats", {}),
+        }
+        calls = [
+            {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": name, "arguments": given}}
+            for id_, (name, given) in tools.items()
+        ]
+        found, told = process.communicate(b"".join(json.dumps(call).encode() + b"\n" for call in calls))
+        replies = {reply["id"]: reply for reply in map(json.loads, found.splitlines())}
+        assert set(replies) == {2, 3, 4, 5}
+        assert [reply["result"] for reply in replies.values() if reply["result"].get("isError")] == []
+        assert (process.returncode, told) == (0, b"")
+    with started(tmp_path) as process:
+        send(process, HELLO, STARTED)
+        receive(process)
+        send(process, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "knowledge.stats"}})
+        assert receive(process)["result"]["structuredContent"]["documents"] == 1
+
+
 def test_setting_that_is_not_valid_is_told_on_standard_error(tmp_path: Path) -> None:
     with started(tmp_path, "--name-separator", "::") as process:
         found, told = process.communicate()

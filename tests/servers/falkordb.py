@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ class FalkorServer(ServerProcess):
 
     def __init__(self, folder: Path, binary: str, module: str) -> None:
         port = free_port()
+        self._folder = folder
         command = [
             *(binary, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""),
             *("--appendonly", "yes", "--requirepass", self.password, "--loadmodule", module),
@@ -33,6 +35,10 @@ class FalkorServer(ServerProcess):
     def url(self) -> str:
         """The address with the password."""
         return f"falkordb://:{self.password}@127.0.0.1:{self.port}"
+
+    def forget(self) -> None:
+        """Throw away what it keeps, while it does not run."""
+        shutil.rmtree(self._folder / "appendonlydir")
 
 
 @contextmanager

@@ -50,6 +50,11 @@ class ServerProcess:
                     raise RuntimeError(f"the server did not start: {self._output.read_text()[-2000:]}") from None
                 time.sleep(0.05)
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended by itself."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """Kill it at once; one that is dead already stays so."""
         if self._process is not None:

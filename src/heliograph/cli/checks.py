@@ -210,16 +210,17 @@ async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> C
 async def _check_followers(settings: StoreSettings, info: EmbeddingInfo) -> Check:
     store = await open_store(settings, info)
     try:
-        lags, leftovers = await store.get_lags(), await find_leftovers(store)
+        lags, troubles, leftovers = await store.get_lags(), store.get_troubles(), await find_leftovers(store)
     finally:
         await store.close()
     said = [f"{name} is up to date" if not lag else f"{name} is {lag:,} commits behind" for name, lag in lags.items()]
+    said += [f"{name} cannot be asked now: {trouble}" for name, trouble in troubles.items()]
     said += [
         f"{name} follows the workspace but no setting names it, and {lag:,} commits are kept for it: name it again, or "
         f"run 'heliograph forget-store {name}'"
         for name, lag in leftovers.items()
     ]
-    is_sound = not any(lags.values()) and not leftovers
+    is_sound = not any(lags.values()) and not leftovers and not troubles
     return Check("other engines", State.OK if is_sound else State.WARN, "; ".join(said) or "none")
 
 

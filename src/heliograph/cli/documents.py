@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heliograph.cli.engine_options import AddressOption, EngineOption, WorkersOption, engine_settings
 from heliograph.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
 from heliograph.cli.filters import combine_filters
 from heliograph.cli.plain import to_plain
@@ -23,7 +24,7 @@ from heliograph.cli.render_documents import (
 )
 from heliograph.cli.session import Session, current_session
 from heliograph.documents.encoding import decode_text
-from heliograph.errors import CancelledIngestError, ModelError, NotFoundError, StoreError
+from heliograph.errors import CancelledIngestError, ClusterUnavailable, ModelError, NotFoundError, StoreError
 from heliograph.filters import And, parse_expression
 from heliograph.ids import document_id
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
@@ -69,6 +70,9 @@ def index(
         list[str] | None,
         typer.Option(metavar="PATTERN", help="From folders no files or folders that match; may be repeated."),
     ] = None,
+    engine: EngineOption = None,
+    workers: WorkersOption = None,
+    address: AddressOption = None,
 ) -> None:
     """Take documents in: files of every known kind, all of them in folders, and web pages.
 
@@ -80,30 +84,34 @@ def index(
     piped = _read_stdin(source, kept) if len(files) < len(paths) else None
     if piped is None and source:
         raise typer.BadParameter("--source names the text from standard input; give - as a path")
-    with session.engine(creates=True) as engine:
+    with session.engine(engine_settings(session, engine, workers, address), creates=True) as opened:
         runs: list[Ingest] = []
         if files:
             filters = {"include": include or (), "exclude": exclude or ()}
             runs.append(
-                lambda progress: engine.insert_files(files, **filters, metadata=kept or None, progress=progress)
+                lambda progress: opened.insert_files(files, **filters, metadata=kept or None, progress=progress)
             )
         if piped is not None:
-            runs.append(lambda progress: engine.insert(piped, progress=progress))
-        _ingest(session, engine, *runs)
+            runs.append(lambda progress: opened.insert(piped, progress=progress))
+        _ingest(session, opened, *runs)
 
 
-def retry(ctx: typer.Context) -> None:
+def retry(
+    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+) -> None:
     """Try failed documents once more, and the chunks of partial ones that could not be read."""
     session = current_session(ctx)
-    with session.engine() as engine:
-        _ingest(session, engine, lambda progress: engine.retry(progress=progress))
+    with session.engine(engine_settings(session, engine, workers, address)) as opened:
+        _ingest(session, opened, lambda progress: opened.retry(progress=progress))
 
 
-def resume(ctx: typer.Context) -> None:
+def resume(
+    ctx: typer.Context, engine: EngineOption = None, workers: WorkersOption = None, address: AddressOption = None
+) -> None:
     """Finish what an interrupted run left behind; no finished model call is repeated."""
     session = current_session(ctx)
-    with session.engine() as engine:
-        _ingest(session, engine, lambda progress: engine.resume(progress=progress))
+    with session.engine(engine_settings(session, engine, workers, address)) as opened:
+        _ingest(session, opened, lambda progress: opened.resume(progress=progress))
 
 
 def documents(
@@ -213,7 +221,7 @@ def run_ingest(session: Session, engine: Heliograph, work: Ingest) -> tuple[Inge
     except CancelledIngestError:
         output.warn("interrupted; finished documents are kept, 'heliograph resume' goes on with the others")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    except (ModelError, StoreError):
+    except (ModelError, StoreError, ClusterUnavailable):
         output.note("finished documents are kept; when this is mended, 'heliograph resume' goes on with the others")
         raise
     return report, view.last

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from heliograph.errors import (
     CancelledIngestError,
+    ClusterUnavailable,
     ConflictError,
     HeliographError,
     InvalidRequestError,
@@ -35,6 +36,7 @@ EXIT_CODES: Mapping[type[HeliographError], int] = {
     StoreError: 4,
     ConflictError: 4,
     ModelError: 5,
+    ClusterUnavailable: 5,
     CancelledIngestError: EXIT_INTERRUPTED,
 }
 

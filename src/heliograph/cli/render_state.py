@@ -16,8 +16,13 @@ from heliograph.settings import StoreSettings
 __all__ = ["render_checks", "render_settings", "render_stats"]
 
 
-def render_stats(stats: Stats, store: StoreSettings, lags: Mapping[str, int] | None = None) -> RenderableType:
-    """Return the counts of a workspace, and how many commits other engines are behind."""
+def render_stats(
+    stats: Stats,
+    store: StoreSettings,
+    lags: Mapping[str, int] | None = None,
+    troubles: Mapping[str, str] | None = None,
+) -> RenderableType:
+    """Return the counts of a workspace, how many commits other engines are behind, and which do not serve."""
     statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
     total = sum(stats.documents.values())
     rows: list[tuple[str, RenderableType]] = [
@@ -30,8 +35,13 @@ def render_stats(stats: Stats, store: StoreSettings, lags: Mapping[str, int] | N
         ("data version", f"{stats.data_version:,}"),
         ("on disk", byte_size(stats.bytes_on_disk)),
     ]
-    rows += [(name, f"{lag:,} commits behind" if lag else "up to date") for name, lag in (lags or {}).items()]
+    rows += [(name, _follower_text(lag, (troubles or {}).get(name, ""))) for name, lag in (lags or {}).items()]
     return fields_table(rows)
+
+
+def _follower_text(lag: int, trouble: str) -> str:
+    behind = f"{lag:,} commits behind" if lag else "up to date"
+    return f"{behind}; cannot be asked now: {trouble}" if trouble else behind
 
 
 def render_settings(values: Sequence[SettingValue]) -> RenderableType:

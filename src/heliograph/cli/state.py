@@ -21,11 +21,11 @@ def stats(ctx: typer.Context) -> None:
     """Count what the workspace holds."""
     session = current_session(ctx)
     with session.engine() as engine:
-        found, lags = engine.stats(), engine.lags()
+        found, lags, troubles = engine.stats(), engine.lags(), engine.troubles()
     if session.output.is_json:
-        session.output.json(to_plain(found) | {"lags": dict(lags)})
+        session.output.json(to_plain(found) | {"lags": dict(lags), "troubles": dict(troubles)})
     else:
-        session.output.show(render_stats(found, session.settings.store, lags))
+        session.output.show(render_stats(found, session.settings.store, lags, troubles))
 
 
 def settings(

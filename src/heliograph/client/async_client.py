@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryMode, QueryOptions
+from heliograph.client.async_curations import AsyncCurations
 from heliograph.client.async_rooms import AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.calls import Call, get, query_call, query_data_call, retrieve_call, stream_call
 from heliograph.client.streams import AsyncAnswerStream, StreamReader
@@ -129,6 +130,7 @@ class AsyncHeliographClient:
         self.jobs = AsyncJobs(self._send)
         self.workspaces = AsyncWorkspaces(self._send)
         self.graph = AsyncGraph(self._send)
+        self.curations = AsyncCurations(self._send)
 
     async def _send(self, call: Call[T]) -> T:
         response = await self._open(call)

@@ -13,6 +13,7 @@ import httpx
 from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryMode, QueryOptions
 from heliograph.client.calls import Call, get, query_call, query_data_call, retrieve_call, stream_call
 from heliograph.client.streams import StreamReader, SyncAnswerStream
+from heliograph.client.sync_curations import Curations
 from heliograph.client.sync_rooms import Documents, Graph, Jobs, Workspaces
 from heliograph.client.transport import (
     Attempts,
@@ -44,6 +45,7 @@ class HeliographClient:
         jobs: Background work.
         workspaces: Workspaces of the service.
         graph: Entities, relations, neighbours, paths.
+        curations: Corrections of the graph.
     """
 
     def __init__(
@@ -167,6 +169,7 @@ class HeliographClient:
         self.jobs = Jobs(self._send)
         self.workspaces = Workspaces(self._send)
         self.graph = Graph(self._send)
+        self.curations = Curations(self._send)
 
     def _send(self, call: Call[T]) -> T:
         response = self._open(call)

@@ -202,7 +202,7 @@ class Workspaces:
 
 
 class Graph:
-    """The graph of a workspace, to be read.
+    """The graph of a workspace, to be read; `Curations` corrects it.
 
     Args:
         send: Sends calls.

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable
 
 from heliograph.documents.addresses import Resolver, resolve
-from heliograph.documents.base import LoadedDocument
+from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.fetching import fetch, is_url
 from heliograph.documents.files import FileFilter, find_files, find_path_error
 from heliograph.documents.isolation import DocumentReader, limits_of
+from heliograph.documents.reading import read_file
 from heliograph.settings import DocumentSettings
 
 __all__ = ["SourceReader", "find_sources"]
@@ -38,9 +39,21 @@ class SourceReader:
             IngestError: It cannot be read or fetched; says why and what to do.
             MissingDependencyError: The package that reads it is not installed.
         """
+        return self.load(self.fetch(source))
+
+    def fetch(self, source: str) -> RawDocument:
+        """Return the bytes of a file or URL.
+
+        Raises:
+            IngestError: It cannot be read or fetched.
+        """
         if is_url(source):
-            return self._reader.load(asyncio.run(fetch(source, self._settings, self._resolver)))
-        return self._reader.read(source)
+            return asyncio.run(fetch(source, self._settings, self._resolver))
+        return read_file(source, self._settings.max_file_bytes)
+
+    def load(self, raw: RawDocument) -> LoadedDocument:
+        """Return what the bytes of a source say; raises as `read`."""
+        return self._reader.load(raw)
 
     def close(self) -> None:
         """End what is being read, and the process that reads; the reader may be used again."""

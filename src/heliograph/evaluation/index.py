@@ -78,7 +78,8 @@ def plan_index(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )
     choices = {
-        "ingest": settings.ingest.model_dump(mode="json"),
+        # Where documents are read changes nothing of what is read.
+        "ingest": settings.ingest.model_dump(mode="json", exclude={"engine"}),
         "embedding": [embedding.name, embedding.dimension, embedding.max_input_tokens],
         "embedding_prefix": settings.embedding.document_prefix,
         "chat": settings.chat.model if settings.ingest.extractor in ("auto", "chat") else "",

@@ -35,6 +35,7 @@ class DocumentChange:
         extractions: What takes its place, canonical.
         passages: Text to embed per id of a new chunk.
         terms: Full text of the new chunks.
+        vectors: Vector per text of `passages` that was embedded before.
         text: The document's text, if it is to be stored with the rest; None leaves it as it is.
         dropped_texts: Ids of documents that keep no text of their own from now on.
         others: Further documents to write as they are here.
@@ -54,6 +55,7 @@ class DocumentChange:
     extractions: tuple[Extraction, ...] = ()
     passages: Mapping[str, str] = field(default_factory=dict[str, str])
     terms: tuple[TextEntry, ...] = ()
+    vectors: Mapping[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]])
     text: str | None = None
     dropped_texts: tuple[str, ...] = ()
     others: tuple[Document, ...] = ()
@@ -98,6 +100,11 @@ class CurationChange:
 
     @property
     def passages(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    @property
+    def vectors(self) -> Mapping[str, NDArray[np.float32]]:
         """None."""
         return {}
 

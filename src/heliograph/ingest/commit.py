@@ -56,7 +56,7 @@ class Committer:
             ModelError: A model failed; nothing was applied.
             StoreError: The store failed; nothing was applied.
         """
-        memo = DraftMemo()
+        memo = DraftMemo(vectors=dict(change.vectors))
         try:
             return await self._try(change, memo, self._applying)
         except StaleChangesetError:

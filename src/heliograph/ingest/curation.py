@@ -84,19 +84,10 @@ class Curator:
         """
         if type_ is None and description is None:
             raise InvalidRequestError(f"nothing to edit of {name!r}; give a type or a description")
-        if type_ is not None and not _type(type_):
-            raise InvalidRequestError(f"the type of {name!r} cannot be empty; leave it out to keep it")
+        _check_type(name, type_)
         async with self._lock:
             scene = await self._scene([name])
-            entity = scene.require(0)
-            type_, description = (
-                None if type_ is None else _type(type_),
-                None if description is None else _text(description),
-            )
-            item = _new(
-                CurationKind.EDIT_ENTITY, (entity.name,), (entity.id,), author, type=type_, description=description
-            )
-            return await self._commit(scene, item)
+            return await self._commit(scene, _edit(scene.require(0), type_, description, author))
 
     async def rename_entity(self, name: str, new_name: str, author: str, *, allow_merge: bool) -> Curation:
         """Record another name; all that is said of the entity goes on under it.
@@ -107,16 +98,27 @@ class Curator:
         """
         async with self._lock:
             scene = await self._scene([name, new_name])
-            entity, other = scene.require(0), scene.entities[1]
-            if other is not None and other.id != entity.id:
-                if not allow_merge:
-                    raise ConflictError(
-                        f"there is another entity {other.name!r}; merge {entity.name!r} into it, or choose another name"
-                    )
-                kind, id_, shown = CurationKind.MERGE_ENTITIES, other.id, other.name
-            else:
-                kind, id_, shown = CurationKind.RENAME_ENTITY, scene.new_id(1, entity.id), scene.names[1]
-            return await self._commit(scene, _new(kind, (entity.name, shown), (entity.id, id_), author))
+            return await self._commit(scene, scene.rename(author, allow_merge=allow_merge))
+
+    async def revise_entity(
+        self, name: str, new_name: str, type_: str | None, description: str | None, author: str, *, allow_merge: bool
+    ) -> list[Curation]:
+        """Record another name together with a type or description: all of it in one commit, or nothing.
+
+        What is edited goes before the name, so that undoing the rename leaves it to the entity. Of what is merged into
+        another it says what that other leaves open.
+
+        Raises:
+            ConflictError: Another entity has the new name, and `allow_merge` is False; or it was deleted by hand.
+            InvalidRequestError: The type or the new name is empty.
+            NotFoundError: There is no such entity.
+        """
+        _check_type(name, type_)
+        async with self._lock:
+            scene = await self._scene([name, new_name])
+            is_edited = type_ is not None or description is not None
+            edits = [_edit(scene.require(0), type_, description, author)] if is_edited else []
+            return await self._commit_all(scene, (*edits, scene.rename(author, allow_merge=allow_merge)))
 
     async def merge_entities(self, names: Sequence[str], into: str, author: str) -> Curation:
         """Record that several entities are one.
@@ -299,11 +301,14 @@ class Curator:
         return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)
 
     async def _commit(self, scene: _Scene, item: Curation) -> Curation:
-        versions = scene.loader.versions()
-        known = {id_: versions[id_] for id_ in item.entity_ids if id_ in versions}
-        await self._committer.commit(CurationChange((item,), known))
-        (stored,) = await self._store.curations.get_curations([item.id])
+        (stored,) = await self._commit_all(scene, (item,))
         return stored
+
+    async def _commit_all(self, scene: _Scene, items: tuple[Curation, ...]) -> list[Curation]:
+        versions = scene.loader.versions()
+        known = {id_: versions[id_] for item in items for id_ in item.entity_ids if id_ in versions}
+        await self._committer.commit(CurationChange(items, known))
+        return await self._store.curations.get_curations([item.id for item in items])
 
 
 class _Scene:
@@ -334,6 +339,23 @@ class _Scene:
             raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
         return entity
 
+    def rename(self, author: str, *, allow_merge: bool) -> Curation:
+        """Return what makes the second name that of the first's entity, or merges it into what has that name.
+
+        Raises:
+            ConflictError: Another entity has it, and `allow_merge` is False; or what had it was deleted by hand.
+            NotFoundError: The first name stands for nothing.
+        """
+        entity, other = self.require(0), self.entities[1]
+        if other is not None and other.id != entity.id:
+            if not allow_merge:
+                raise ConflictError(
+                    f"there is another entity {other.name!r}; merge {entity.name!r} into it, or choose another name"
+                )
+            return _new(CurationKind.MERGE_ENTITIES, (entity.name, other.name), (entity.id, other.id), author)
+        ids = entity.id, self.new_id(1, entity.id)
+        return _new(CurationKind.RENAME_ENTITY, (entity.name, self.names[1]), ids, author)
+
     def new_id(self, index: int, current: str) -> str:
         """Return the id that an entity gets by a name that no other has.
 
@@ -363,6 +385,22 @@ def _new(
     description: str | None = None,
 ) -> Curation:
     return Curation(curation_id(), kind, names, entity_ids, scope, type, description, author=clean_text(author))
+
+
+def _edit(entity: Entity, type_: str | None, description: str | None, author: str) -> Curation:
+    return _new(
+        CurationKind.EDIT_ENTITY,
+        (entity.name,),
+        (entity.id,),
+        author,
+        type=None if type_ is None else _type(type_),
+        description=None if description is None else _text(description),
+    )
+
+
+def _check_type(name: str, type_: str | None) -> None:
+    if type_ is not None and not _type(type_):
+        raise InvalidRequestError(f"the type of {name!r} cannot be empty; leave it out to keep it")
 
 
 def _type(text: str) -> str:

@@ -262,7 +262,8 @@ class Drafter:
 
 
 def _check_versions(change: CurationChange, resolution: Resolution) -> None:
-    for name, id_ in zip(change.curations[0].names, change.curations[0].entity_ids, strict=True):
+    named = ((name, id_) for item in change.curations for name, id_ in zip(item.names, item.entity_ids, strict=True))
+    for name, id_ in named:
         if resolution.versions.get(id_, 0) != change.versions.get(id_, resolution.versions.get(id_, 0)):
             raise ConflictError(f"somebody else has just changed what {name!r} stands for; look at it and try again")
 

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +70,8 @@ async def insert_files(
         return await pipeline.insert(documents, track_id=batch, progress=watch)
 
     batch = track_id or new_track_id("index")
-    return await _take_in(insert, records, sources, read, progress, metadata, batch)
+    groups = _read_groups(list(map(str, sources)), read, metadata or {}, pipeline.sources_at_once)
+    return await _take_in(insert, records, len(sources), groups, progress, batch)
 
 
 async def enqueue_files(
@@ -88,27 +92,26 @@ async def enqueue_files(
     async def enqueue(documents: list[NewDocument], batch: str, _: ProgressCallback | None) -> IngestReport:
         return await pipeline.enqueue(documents, track_id=batch)
 
-    return await _take_in(enqueue, records, sources, read, None, metadata, track_id or new_track_id("index"))
+    groups = _read_groups(sources, read, metadata or {}, pipeline.sources_at_once)
+    return await _take_in(enqueue, records, len(sources), groups, None, track_id or new_track_id("index"))
 
 
 async def _take_in(
     take: _Take,
     records: RecordsStore,
-    sources: Sequence[str | Path],
-    read: ReadSource,
+    count: int,
+    groups: Iterator[list[NewDocument]],
     progress: ProgressCallback | None,
-    metadata: Mapping[str, Any] | None,
     batch: str,
 ) -> IngestReport:
     results: list[DocumentResult] = []
     usage = Usage()
-    groups = _read_groups([str(source) for source in sources], read, metadata or {})
     ahead = _read_ahead(groups)
     try:
         while (group := await ahead) is not None:
             ahead = _read_ahead(groups)
             documents = await _with_known_metadata(records, group)
-            watch = _whole(progress, len(results), len(sources), usage) if progress else None
+            watch = _whole(progress, len(results), count, usage) if progress else None
             report = await take(documents, batch, watch)
             results += report.results
             usage += report.usage
@@ -123,11 +126,12 @@ def _read_ahead(groups: Iterator[list[NewDocument]]) -> asyncio.Task[list[NewDoc
     return asyncio.create_task(asyncio.to_thread(next, groups, None))
 
 
-def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str, Any]) -> Iterator[list[NewDocument]]:
+def _read_groups(
+    sources: Sequence[str], read: ReadSource, metadata: Mapping[str, Any], at_once: int
+) -> Iterator[list[NewDocument]]:
     group: list[NewDocument] = []
     characters, started = 0, time.monotonic()
-    for source in sources:
-        item = _read(source, read, metadata)
+    for item in _read_ahead_of(sources, lambda source: _read(source, read, metadata), at_once):
         group.append(item)
         characters += len(item.text)
         is_long = time.monotonic() - started > _GROUP_SECONDS
@@ -136,6 +140,24 @@ def _read_groups(sources: Sequence[str], read: ReadSource, metadata: Mapping[str
             group, characters, started = [], 0, time.monotonic()
     if group:
         yield group
+
+
+def _read_ahead_of(sources: Sequence[str], read: Callable[[str], NewDocument], at_once: int) -> Iterator[NewDocument]:
+    """Yield what sources say, in order, while so many are read at once."""
+    if at_once == 1:
+        yield from map(read, sources)
+        return
+    reading: deque[Future[NewDocument]] = deque()
+    threads = ThreadPoolExecutor(at_once, "heliograph-load")
+    try:
+        for source in sources:
+            reading.append(threads.submit(copy_context().run, read, source))
+            if len(reading) == at_once:
+                yield reading.popleft().result()
+        while reading:
+            yield reading.popleft().result()
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocument:

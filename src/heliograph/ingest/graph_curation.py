@@ -90,6 +90,38 @@ class GraphCuration(ABC):
         """
         return await self._curation.curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
 
+    async def revise_entity(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (the field\'s name)
+        description: str | None = None,
+        allow_merge: bool = False,
+        author: str = "",
+    ) -> list[Curation]:
+        """Rename an entity and edit it in one commit: all of it is done, or nothing.
+
+        Args:
+            name: The entity.
+            new_name: Its new name.
+            type: In place of what documents say; None leaves it.
+            description: Likewise.
+            allow_merge: Whether to merge it into the entity that has this name, if there is one; what is edited then
+                counts where that other says nothing.
+            author: Who says so.
+
+        Returns:
+            What was recorded: the edit if there was one, then the rename or merge. Each can be undone by itself.
+
+        Raises:
+            ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
+            InvalidRequestError: The type or the new name is empty.
+            NotFoundError: There is no such entity.
+        """
+        curator = self._curation.curator
+        return await curator.revise_entity(name, new_name, type, description, author, allow_merge=allow_merge)
+
     async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
         """Make several entities one; relations among them go, all others are united.
 

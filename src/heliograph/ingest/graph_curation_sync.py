@@ -62,6 +62,22 @@ class SyncGraphCuration(ABC):
         """See `GraphCuration.rename_entity`."""
         return self._run(self._graph_curation.rename_entity(name, new_name, allow_merge=allow_merge, author=author))
 
+    def revise_entity(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        type: str | None = None,  # noqa: A002
+        description: str | None = None,
+        allow_merge: bool = False,
+        author: str = "",
+    ) -> list[Curation]:
+        """See `GraphCuration.revise_entity`."""
+        revised = self._graph_curation.revise_entity(
+            name, new_name, type=type, description=description, allow_merge=allow_merge, author=author
+        )
+        return self._run(revised)
+
     def merge_entities(
         self,
         names: str | Iterable[str],

@@ -33,6 +33,7 @@ from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport,
 from heliograph.ingest.planning import plan_chunks
 from heliograph.ingest.processing import DocumentProcessor, Work, read_stored_chunks
 from heliograph.ingest.progress import ProgressCallback, ProgressReporter
+from heliograph.ingest.reading import InProcessReader, Reader
 from heliograph.ingest.run import Run
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.ingest.twins import as_twin, find_heirs, succeed
@@ -63,6 +64,8 @@ class IngestPipeline:
         settings: IngestSettings,
         *,
         chunker: Chunker | None = None,
+        reader: Reader | None = None,
+        sources_at_once: int = 1,
         index_limits: IndexLimits | None = None,
         exclusive: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
@@ -75,13 +78,18 @@ class IngestPipeline:
             chat: Summarises descriptions; None joins them.
             settings: Sizes and limits.
             chunker: Cuts texts; None makes the one that the settings ask for.
+            reader: Reads documents; None reads in this process, with `chunker` and `extractor`.
+            sources_at_once: How many sources are loaded at once for it.
             index_limits: How much of entities and relations is embedded; None means what suits the extractor.
             exclusive: Opens what one ingest at a time may be in; None means the store's own lock.
 
         Raises:
             SettingsError: The sizes of chunks do not go together.
         """
+        self.sources_at_once = sources_at_once
         extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
+        # Made whoever reads, so that sizes which do not go together are told of at once.
+        chunker = chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat)
         limit = index_limits or find_index_limits(settings, embedding.info, has_chat=chat is not None)
         folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), limit)
         summarizer = DescriptionSummarizer(chat, settings)
@@ -93,8 +101,7 @@ class IngestPipeline:
         self._intake = Intake(store.records, self._committer, settings.duplicates, self._texts)
         self._processor = DocumentProcessor(
             store.records,
-            chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat),
-            extractor,
+            reader or InProcessReader(chunker, extractor),
             self._committer,
             settings.max_parallel_documents,
             self._texts,

@@ -8,11 +8,11 @@ is raised, and the document stays as it was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from heliograph.errors import (
+    ClusterUnavailable,
     ConflictError,
     HeliographError,
     IngestError,
@@ -22,16 +22,13 @@ from heliograph.errors import (
     StaleChangesetError,
     StoreError,
 )
-from heliograph.ingest.aliases import with_introduced_aliases
 from heliograph.ingest.changes import DocumentChange
-from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Commit, Committer
-from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.mentions import canonical_extraction
 from heliograph.ingest.models import DocumentResult, Outcome
-from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks, replaced_chunks
+from heliograph.ingest.planning import StoredChunks, replaced_chunks
 from heliograph.ingest.progress import DocumentProgress
+from heliograph.ingest.reading import DocumentReading, Reader, ReadingTask
 from heliograph.ingest.twins import as_twin, find_heirs, find_original, succeed, twin_change
 from heliograph.models import Chunk, Document, DocumentStatus, Extraction, Usage, utc_now
 from heliograph.observing import stage
@@ -40,13 +37,9 @@ from heliograph.stores.changeset import Changeset
 
 __all__ = ["OUTAGES", "DocumentProcessor", "Work", "read_stored_chunks"]
 
-T = TypeVar("T")
-
 # Errors that say nothing about the document at hand: the next one would meet them too.
-OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited)
+OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnavailable)
 
-# Cutting and analysing shorter texts takes about a millisecond and is not worth a thread.
-_THREAD_FROM_CHARACTERS = 2_000
 _SHOWN_ERRORS = 3
 _MAX_ERROR_LENGTH = 2_000
 
@@ -76,8 +69,7 @@ class DocumentProcessor:
     def __init__(
         self,
         records: RecordsStore,
-        chunker: Chunker,
-        extractor: Extractor,
+        reader: Reader,
         committer: Committer,
         max_parallel: int,
         texts: Claims,
@@ -88,16 +80,14 @@ class DocumentProcessor:
 
         Args:
             records: Read only.
-            chunker: Cuts texts.
-            extractor: Reads chunks.
+            reader: Reads documents.
             committer: Writes.
             max_parallel: Documents read at once; more may be waiting to be committed.
             texts: Who works on documents with a text, by its hash.
             shares_texts: Whether the chunks of a text that several documents have are stored once.
         """
         self._records = records
-        self._chunker = chunker
-        self._extractor = extractor
+        self._reader = reader
         self._committer = committer
         self._reading = asyncio.Semaphore(max_parallel)
         self._texts = texts
@@ -143,19 +133,20 @@ class DocumentProcessor:
 
     async def _read(self, work: Work, progress: DocumentProgress) -> tuple[DocumentResult, Commit]:
         async with self._reading:
-            with stage("ingest.chunk"):
-                plan = await self._plan(work)
-            progress.begin_chunks(len(plan.unread))
-            with stage("ingest.extract", chunks=len(plan.unread)):
-                extractions = await self._extract(work.document, plan.unread, progress.finish_chunk)
-        document = _finished(work.document, plan.chunk_count, extractions)
-        commit = await self._committer.commit(_change(work.document, document, plan, extractions))
+            reading = await self._reader.read(
+                ReadingTask(work.document, await self._text(work), work.keeps_readings),
+                lambda chunks: self._read_stored(work, chunks),
+                progress,
+            )
+        extractions = reading.extractions
+        document = _finished(work.document, reading.plan.chunk_count, extractions)
+        commit = await self._committer.commit(_change(work.document, document, reading))
         usage = sum((item.usage for item in extractions), commit.usage)
         outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
         result = DocumentResult(
             *(document.id, document.source, outcome),
             detail=document.error,
-            chunk_count=plan.chunk_count,
+            chunk_count=reading.plan.chunk_count,
             usage=usage,
         )
         return result, commit
@@ -171,63 +162,26 @@ class DocumentProcessor:
         detail = f"the same text as {original.source!r}; both are cited"
         return DocumentResult(document.id, document.source, Outcome.PROCESSED, detail=detail), commit
 
-    async def _plan(self, work: Work) -> ChunkPlan:
-        document = work.document
+    async def _text(self, work: Work) -> str | None:
         if work.keeps_chunks:
-            stored = await read_stored_chunks(self._records, document.id)
-            return plan_chunks(document.title, list(stored.chunks.values()), stored, keeps_readings=True)
-        text = work.text if work.text is not None else await self._records.get_document_text(document.id)
+            return None
+        text = work.text if work.text is not None else await self._records.get_document_text(work.document.id)
         if text is None:
             # It was refused when it was handed over, and nothing has changed since.
-            raise IngestError(document.error or f"the text of the document {document.source!r} is not stored")
-        chunks = await _compute(lambda: self._cut(document, text), len(text))
-        if not chunks:
-            raise IngestError(f"the document {document.source!r} holds nothing but separators; give it a text")
-        stored = await self._read_stored(work, chunks)
-        size = len(text) if not stored.chunks else 0
-        return await _compute(
-            lambda: plan_chunks(document.title, chunks, stored, keeps_readings=work.keeps_readings), size
-        )
+            raise IngestError(work.document.error or f"the text of the document {work.document.source!r} is not stored")
+        return text
 
-    def _cut(self, document: Document, text: str) -> list[Chunk]:
-        chunks = self._chunker.chunk(document.id, text, document.page_starts)
-        contexts = self._extractor.contexts(document, chunks)
-        return [
-            replace(chunk, context=context) if context else chunk
-            for chunk, context in zip(chunks, contexts, strict=True)
-        ]
-
-    async def _read_stored(self, work: Work, chunks: Sequence[Chunk]) -> StoredChunks:
+    async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
         """Read what there is of a document: of chunks that stay where they are, not what was read in them."""
         document = work.document
-        if not document.chunk_count:
+        if not document.chunk_count and not work.keeps_chunks:
             return StoredChunks()
-        if not (work.keeps_readings and work.is_read):
+        if chunks is None or not (work.keeps_readings and work.is_read):
             return await read_stored_chunks(self._records, document.id)
         known = {chunk.id: chunk for chunk in await self._records.get_document_chunks(document.id)}
         stored = StoredChunks(known, all_read=True)
         extractions = await self._records.get_extractions(replaced_chunks(chunks, stored))
         return replace(stored, extractions={item.chunk_id: item for item in extractions})
-
-    async def _extract(
-        self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None]
-    ) -> list[Extraction]:
-        if not chunks:
-            return []
-        contexts = [chunk.context for chunk in chunks]
-        extractions = await self._extractor.extract_in_context(document, chunks, contexts, on_chunk)
-        if [item.chunk_id for item in extractions] != [chunk.id for chunk in chunks]:
-            raise IngestError(
-                f"the extractor {self._extractor.name!r} did not return one extraction per chunk of "
-                f"{document.source!r}; report this to its author"
-            )
-        characters = sum(len(chunk.text) for chunk in chunks)
-
-        def finish() -> list[Extraction]:
-            found = [canonical_extraction(item) for item in extractions]
-            return [with_introduced_aliases(item, chunk) for item, chunk in zip(found, chunks, strict=True)]
-
-        return await _compute(finish, characters // 10)
 
     async def _record_failure(self, document: Document, error: HeliographError) -> None:
         failed = replace(
@@ -248,16 +202,18 @@ async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredC
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})
 
 
-def _change(basis: Document, document: Document, plan: ChunkPlan, extractions: Sequence[Extraction]) -> DocumentChange:
+def _change(basis: Document, document: Document, reading: DocumentReading) -> DocumentChange:
+    plan = reading.plan
     return DocumentChange(
         basis=basis,
         document=document,
         chunks=plan.written,
         removed_chunks=plan.removed,
         replaced=plan.replaced,
-        extractions=(*extractions, *plan.moved),
+        extractions=(*reading.extractions, *plan.moved),
         passages=plan.passages,
         terms=plan.terms,
+        vectors=reading.vectors,
     )
 
 
@@ -280,7 +236,3 @@ def _describe_failures(failed: Sequence[Extraction], chunk_count: int) -> str:
     more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
     message = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
     return message[:_MAX_ERROR_LENGTH]
-
-
-async def _compute(work: Callable[[], T], characters: int) -> T:
-    return work() if characters < _THREAD_FROM_CHARACTERS else await asyncio.to_thread(work)

@@ -1,7 +1,7 @@
 """Serving one client over standard input and output, as clients start servers from their configuration.
 
-It opens the workspace that the settings name, and is done when its input ends or it is told to stop. Who started the
-process may do everything in that workspace, unless the settings say read-only.
+It opens the workspace that the settings name, and is done when its input ends and what was asked is answered, or it is
+told to stop. Who started the process may do everything in that workspace, unless the settings say read-only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.pipes import LineReader, LineWriter, standard_pipes
 from heliograph.mcp.server import make_server
+from heliograph.mcp.unanswered import Unanswered
 from heliograph.opening import Given
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
@@ -59,15 +60,17 @@ async def _serve(settings: Settings, given: Given | None, input_fd: int, output_
             caller = Caller(Principal("mcp", Role.ADMIN), workspaces.default)
             server = make_server(Host(workspaces, admission), settings.mcp, lambda _: caller)
             most = min(settings.ingest.max_document_characters * _BYTES_PER_CHARACTER, _MOST_LINE_BYTES)
-            await _run(server, LineReader(input_fd, most), LineWriter(output_fd))
+            unanswered = Unanswered(settings.server.shutdown_seconds)
+            await _run(server, LineReader(input_fd, most), LineWriter(output_fd), unanswered)
         finally:
             await workspaces.close()
 
 
-async def _run(server: Server[Any], reader: LineReader, writer: LineWriter) -> None:
+async def _run(server: Server[Any], reader: LineReader, writer: LineWriter, unanswered: Unanswered) -> None:
     # All that the SDK does with the two is to iterate over one, and to write to and flush the other.
     async with stdio_server(cast("Any", reader), cast("Any", writer)) as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+        options = server.create_initialization_options()
+        await server.run(unanswered.reading(incoming), unanswered.writing(outgoing), options)
 
 
 @contextmanager

@@ -1,17 +1,22 @@
 """The metrics of one process, in a registry of its own; none of them names a workspace, a person or a text.
 
+Where several processes serve together, what is shown are the sums over all of them (`heliograph.monitoring.shared`).
 What they are labelled with is bounded: modes, stages, purposes, route templates, methods and statuses are words of this
 program or of HTTP. Names follow Prometheus' conventions: seconds and bytes, `_total` for what only rises.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.gc_collector import GCCollector
+from prometheus_client.metrics_core import Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from heliograph._version import __version__
+from heliograph.monitoring.shared import OwnProcess, SharedMetrics
 from heliograph.observing import ModelCalls, QuestionReport
 
 __all__ = ["Metrics"]
@@ -28,15 +33,18 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 class Metrics:
     """Counts.
 
+    Args:
+        shared: Where all workers count; None for a process that serves alone.
+
     Attributes:
-        registry: Holds all of them.
         queries_running: Questions being answered.
         queries_waiting: Questions that wait for their turn.
         open_workspaces: Workspaces that are open.
     """
 
-    def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
+    def __init__(self, shared: SharedMetrics | None = None) -> None:
+        self._registry = registry = CollectorRegistry()
+        self._shared = shared
         self._latency = Histogram(
             "heliograph_query_latency_seconds",
             "Seconds that questions took, per stage; `total` is all of it.",
@@ -62,13 +70,27 @@ class Metrics:
         )
         self._make_model_counters(registry)
         self._make_http_metrics(registry)
-        self.queries_running = Gauge("heliograph_queries_running", "Questions being answered.", registry=registry)
-        self.queries_waiting = Gauge("heliograph_queries_waiting", "Questions that wait.", registry=registry)
-        self.open_workspaces = Gauge("heliograph_open_workspaces", "Workspaces that are open.", registry=registry)
-        Info("heliograph_build", "What is running.", registry=registry).info({"version": __version__})
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-        GCCollector(registry=registry)
+        self.queries_running = _gauge("heliograph_queries_running", "Questions being answered.", registry)
+        self.queries_waiting = _gauge("heliograph_queries_waiting", "Questions that wait.", registry)
+        self.open_workspaces = _gauge("heliograph_open_workspaces", "Workspaces that are open.", registry)
+        # What is the same in all workers, and what tells of a process that serves alone.
+        self._plain = plain = CollectorRegistry()
+        Info("heliograph_build", "What is running.", registry=plain).info({"version": __version__})
+        PlatformCollector(registry=plain)
+        self._process = OwnProcess(registry) if shared else None
+        if shared is None:
+            ProcessCollector(registry=plain)
+            GCCollector(registry=plain)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return all of them; of several workers, their sums."""
+        yield from self._shared.collect() if self._shared else self._registry.collect()
+        yield from self._plain.collect()
+
+    def refresh(self) -> None:
+        """Have this process looked at for the other workers, if there are any; from one thread at a time."""
+        if self._process:
+            self._process.refresh()
 
     def _make_model_counters(self, registry: CollectorRegistry) -> None:
         labels = ("model", "purpose")
@@ -92,9 +114,7 @@ class Metrics:
             buckets=_HTTP_BUCKETS,
             registry=registry,
         )
-        self.http_requests_running = Gauge(
-            "heliograph_http_requests_running", "Requests being served.", registry=registry
-        )
+        self.http_requests_running = _gauge("heliograph_http_requests_running", "Requests being served.", registry)
 
     def count_question(self, report: QuestionReport) -> None:
         """Count a question; what was given up has no latency worth knowing."""
@@ -134,3 +154,8 @@ class Metrics:
         known = method if method in _METHODS else "other"
         self._requests.labels(route or "none", known, str(status)).inc()
         self._durations.labels(route or "none", known).observe(seconds)
+
+
+def _gauge(name: str, text: str, registry: CollectorRegistry) -> Gauge:
+    # Of several workers, the sum over those that live.
+    return Gauge(name, text, registry=registry, multiprocess_mode="livesum")

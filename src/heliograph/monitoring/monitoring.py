@@ -11,6 +11,7 @@ from prometheus_client.metrics_core import Metric
 
 from heliograph.monitoring.alerts import Alert, make_alert
 from heliograph.monitoring.metrics import Metrics
+from heliograph.monitoring.shared import SharedMetrics
 from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer, build_tracer
 from heliograph.monitoring.window import SlidingWindow
 from heliograph.monitoring.workspaces import WorkspaceState, workspace_metrics
@@ -27,6 +28,7 @@ class Monitoring(Observer):
 
     Args:
         settings: Thresholds, and where spans go.
+        shared: Where all workers count; None for a process that serves alone.
 
     Attributes:
         metrics: The counts.
@@ -36,8 +38,8 @@ class Monitoring(Observer):
         MissingDependencyError: Spans are to be sent, and the extra `otel` is not installed.
     """
 
-    def __init__(self, settings: MonitoringSettings) -> None:
-        self.metrics = Metrics()
+    def __init__(self, settings: MonitoringSettings, shared: SharedMetrics | None = None) -> None:
+        self.metrics = Metrics(shared)
         self.tracer: Tracer = build_tracer(settings)
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
@@ -121,7 +123,7 @@ def render_metrics(metrics: Metrics | None, states: Sequence[WorkspaceState], ac
         states: The workspaces to show.
         accept: The header `Accept`: OpenMetrics if it is wanted, else Prometheus' text format.
     """
-    shown = _Shown([*(metrics.registry.collect() if metrics else ()), *workspace_metrics(states, time.time())])
+    shown = _Shown([*(metrics.collect() if metrics else ()), *workspace_metrics(states, time.time())])
     encode, media_type = choose_encoder(accept)
     return encode(shown), media_type
 

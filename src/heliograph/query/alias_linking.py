@@ -9,7 +9,6 @@ these are names that matching documents give. Entities near the question by vect
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +71,7 @@ async def find_aliases(
     evidence, _ = await store.records.get_evidence(wanted, [], mentions)
     aliases = _aliases(evidence)
     tried = [span for group in phrases.values() for span in group]
-    found = [replace(span, entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
+    found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
     return found, {item.id: places_of(item, mentions) for item in aliases.values()}
 
 

@@ -11,6 +11,7 @@ Pure: what is read and embedded between the two steps is the search's business (
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -172,15 +173,20 @@ def gains(
     vectors: Sequence[Vector],
     chunk_vectors: Mapping[str, Vector],
     known: Mapping[str, float],
+    scores: Mapping[str, float],
     parameters: FusionParameters,
 ) -> dict[str, Gain]:
     """Return the best gain of every chunk that gains anything.
+
+    No chunk gains so much that it would stand before the one that its bridge starts from: what leads on from a chunk
+    is worth reading after it. So strong bridges cannot push down what answers a question alone.
 
     Args:
         followed: The bridges.
         vectors: Unit vector of each bridge's residual question.
         chunk_vectors: Unit vectors of the chunks on the other sides; one without a vector gains nothing.
         known: Per chunk the cosine that must be beaten, the question's own or an earlier bridge's.
+        scores: Per chunk its score so far; one without a score has none, and a start without one is no bound.
         parameters: Weights and bounds.
     """
     best: dict[str, Gain] = {}
@@ -190,8 +196,10 @@ def gains(
         if not ids:
             continue
         cosines = np.stack([chunk_vectors[chunk_id] for chunk_id in ids]) @ vector
+        bound = scores.get(item.bridge.chunk_id, math.inf)
         for chunk_id, cosine in zip(ids, cosines.tolist(), strict=True):
             value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)
+            value = min(value, bound - scores.get(chunk_id, 0.0))
             if value > 0 and (chunk_id not in best or value > best[chunk_id].value):
                 best[chunk_id] = Gain(value, item.bridge, cosine)
     return best

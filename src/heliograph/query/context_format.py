@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import takewhile
+from json.encoder import encode_basestring
 from typing import ClassVar
 
 from heliograph.models import Chunk, Entity, Relation
@@ -30,9 +31,11 @@ _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _LONGEST_RUN = 64
 _HEADING_SEPARATOR = " > "
 _PATHS_HEADING = "Shortest paths between entities of the question, over entities that share a relation:"
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-# Wrapping a chunk in a row adds less than this per added character, whatever the tokenizer joins or splits.
+_encode = encode_basestring
+# Signs escaped or joined within a row add less than this each, whatever the tokenizer joins or splits.
 _TOKENS_PER_ADDED_CHARACTER = 3
+# Stands for a chunk's text where what is around it is counted; beginning and ending with a letter adds this at most.
+_LETTER, _EDGE_TOKENS = "a", 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +82,15 @@ class ContextFormat(ABC):
         """Return what a relation's row costs."""
 
     def chunk_bound(self, chunk: Chunk, row: str) -> int:
-        """Return a number of tokens that a chunk's row does not exceed."""
-        known = chunk.token_count or 4 * len(chunk.text)
+        """Return a number of tokens that a chunk's row does not exceed; of plain text some fifteen too many."""
+        text = chunk.text
+        known = chunk.token_count or 4 * len(text)
+        frame = self.chunk_row(1, "1", self.chunk_body(replace(chunk, text=_LETTER)))
         # A table makes one character of a pair of line ends; that takes nothing away from the tokens.
-        added = len(row) - len(chunk.text) + chunk.text.count("\r\n")
-        return known + _TOKENS_PER_ADDED_CHARACTER * added
+        added = len(row) - len(frame) - len(text) + len(_LETTER) + text.count("\r\n")
+        # At its ends the encoding joins signs of the text with those around it; letters and digits stay apart.
+        joined = _count_signs(text) + _count_signs(reversed(text))
+        return known + _frame_tokens(frame) + _EDGE_TOKENS + _TOKENS_PER_ADDED_CHARACTER * (added + joined)
 
     def frame_tokens(self, *, has_graph: bool) -> int:
         """Return the tokens of a context without any row."""
@@ -225,6 +232,16 @@ def _fenced(body: str, language: str) -> str:
     longest = max(map(len, _BACKTICKS.findall(body))) if "```" in body else 2
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{body}\n{fence}\n"
+
+
+def _count_signs(characters: Iterable[str]) -> int:
+    """Return how many of the first characters are neither letters nor digits."""
+    return sum(1 for _ in takewhile(lambda character: not character.isalnum(), characters))
+
+
+@lru_cache(maxsize=4096)
+def _frame_tokens(row: str) -> int:
+    return count_tokens(row)
 
 
 def _counted(row: str) -> Cost:

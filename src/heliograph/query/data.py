@@ -9,6 +9,7 @@ carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from heliograph.models import GraphPath
@@ -203,5 +204,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
     return row | {"other_file_paths": list(reference.other_sources)} if reference.other_sources else row
 
 
+# What was indexed together has few moments.
+@lru_cache(maxsize=1024)
 def _iso(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()

@@ -27,21 +27,22 @@ def personalised_pagerank(
         damping: Probability to go on along an edge, in [0, 1); at a node without edges the walk starts anew.
     """
     edges = list(edges)
-    nodes = dict.fromkeys(node for edge in edges for node in edge[:2]) | dict.fromkeys(restart)
-    places = {node: place for place, node in enumerate(nodes)}
-    start = np.array([max(0.0, restart.get(node, 0.0)) for node in nodes])
+    places: dict[str, int] = {}
+    ends = [places.setdefault(node, len(places)) for edge in edges for node in edge[:2]]
+    for node in restart:
+        places.setdefault(node, len(places))
+    start = np.array([max(0.0, restart.get(node, 0.0)) for node in places])
     if not start.sum() > 0:
         return {}
     start /= start.sum()
-    left = np.array([places[node] for node, _, _ in edges], np.int64)
-    right = np.array([places[node] for _, node, _ in edges], np.int64)
-    sources, targets = np.concatenate((left, right)), np.concatenate((right, left))
+    pairs = np.array(ends, np.int64).reshape(-1, 2).T
+    sources, targets = pairs.ravel(), pairs[::-1].ravel()
     weights = np.tile(np.array([weight for _, _, weight in edges], float), 2)
-    strength = np.bincount(sources, weights, len(nodes))
+    strength = np.bincount(sources, weights, len(places))
     shares = weights / strength[sources] if len(edges) else weights
     at = start
     for _ in range(_ROUNDS):
-        moved = np.bincount(targets, at[sources] * shares, len(nodes)) if len(edges) else np.zeros(len(nodes))
+        moved = np.bincount(targets, at[sources] * shares, len(places)) if len(edges) else np.zeros(len(places))
         moved *= damping
         at = moved + start * (1.0 - moved.sum())
-    return dict(zip(nodes, at.tolist(), strict=True))
+    return dict(zip(places, at.tolist(), strict=True))

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase, ascii_uppercase
+from typing import NamedTuple
 
 from heliograph.ids import entity_id
 from heliograph.models import EntityMention
@@ -38,6 +41,9 @@ _SPACE = re.compile(r"\s+")
 _NUMBERS_JOINED = re.compile(r"(?<=\d)[-.:/](?=\d)")
 _ASCII_QUOTES = "\"'`"
 _WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
+# Where a name is more than letters to be lowered: what is not plain ASCII, quotation marks, the first of two spaces.
+_UNEVEN = re.compile(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LONGEST = 12
 _LONGEST_IN_PASSAGE = 6
 # A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
@@ -48,9 +54,11 @@ _AROUND = 100
 _NOT_ABOUT = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class NameSpan:
-    """A run of words that may be a name: its text, where it stands, and the id of the entity of that name."""
+class NameSpan(NamedTuple):
+    """A run of words that may be a name: its text, where it stands, and the id of the entity of that name.
+
+    A tuple, since a question makes hundreds of them.
+    """
 
     text: str
     start: int
@@ -86,17 +94,21 @@ def passage_spans(text: str) -> list[NameSpan]:
 def _name_runs(text: str) -> Iterator[tuple[int, int]]:
     units = [match.span() for match in _UNIT.finditer(text)]
     inner = _inner_numbers(text)
-    is_han = [_HAN.match(text, start) is not None for start, _ in units]
-    may_bound = [
-        han or text[start].isupper() or text[start].isdigit() for han, (start, _) in zip(is_han, units, strict=True)
+    signs = [text[start] for start, _ in units]
+    bounds = [
+        place
+        for place, sign in enumerate(signs)
+        if sign.isupper() or sign.isdigit() or (sign > "~" and _HAN.match(sign))
     ]
-    may_end = [bound and end not in inner for bound, (_, end) in zip(may_bound, units, strict=True)]
-    for first, (start, _) in enumerate(units):
-        if may_bound[first] and start not in inner:
-            longest = _LONGEST if is_han[first] else _LONGEST_IN_PASSAGE
-            for last in range(first, min(first + longest, len(units))):
-                if may_end[last]:
-                    yield start, units[last][1]
+    for order, first in enumerate(bounds):
+        start = units[first][0]
+        if start in inner:
+            continue
+        longest = _LONGEST if _HAN.match(signs[first]) else _LONGEST_IN_PASSAGE
+        for last in bounds[order : order + longest]:
+            end = units[last][1]
+            if last - first < longest and end not in inner:
+                yield start, end
 
 
 def _inner_numbers(text: str) -> set[int]:
@@ -106,9 +118,14 @@ def _inner_numbers(text: str) -> set[int]:
 
 def _spans(text: str, runs: Iterator[tuple[int, int]]) -> list[NameSpan]:
     found: dict[str, tuple[int, int]] = {}
+    lowered = text.lower() if text.isascii() else _ascii_lowered(text)
+    uneven = [match.start() for match in _UNEVEN.finditer(text)]
     # Two stable sorts by built-in keys: longer runs first, then those that start first.
-    for start, end in sorted(sorted(runs), key=_length, reverse=True):
-        found.setdefault(_key(text[start:end]), (start, end))
+    for run in sorted(sorted(runs), key=_length, reverse=True):
+        start, end = run
+        place = bisect_left(uneven, start)
+        is_even = (place == len(uneven) or uneven[place] >= end) and end - start <= MAX_NAME_LENGTH
+        found.setdefault(lowered[start:end] if is_even else _key(text[start:end]), run)
     return [
         NameSpan(text[start:end], start, end, entity_id(key)) for key, (start, end) in found.items() if len(key) > 1
     ]
@@ -116,6 +133,11 @@ def _spans(text: str, runs: Iterator[tuple[int, int]]) -> list[NameSpan]:
 
 def _length(run: tuple[int, int]) -> int:
     return run[1] - run[0]
+
+
+def _ascii_lowered(text: str) -> str:
+    """Return a text with its ASCII letters in lower case, every character where it was."""
+    return text.translate(_ASCII_LOWER)
 
 
 def _key(run: str) -> str:

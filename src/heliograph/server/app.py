@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from heliograph._version import __version__
+from heliograph.monitoring.shared import SharedMetrics
 from heliograph.opening import Given
 from heliograph.server.errors import add_error_handlers
+from heliograph.server.examples import Shapes
 from heliograph.server.guard import PUBLIC_PATHS
 from heliograph.server.mcp import McpRoute
 from heliograph.server.middleware import add_middleware
@@ -59,19 +61,24 @@ _ROUTERS: tuple[APIRouter, ...] = (
     graph_detail.router,
     curations.router,
 )
+# How failures are told to clients that expect another shape.
+_PROBLEM_SHAPES: Shapes = {"/api/": ollama.render_problem, "/api/v1/": None, "/v1/": openai.render_problem}
 
 
-def create_app(settings: Settings | None = None, given: Given | None = None) -> FastAPI:
+def create_app(
+    settings: Settings | None = None, given: Given | None = None, shared: SharedMetrics | None = None
+) -> FastAPI:
     """Return the application, which opens what the settings name once it is started.
 
     Args:
         settings: None reads `heliograph.toml` and the environment.
         given: Models to use in place of those of the settings.
+        shared: Where all workers count, if there are several.
 
     Raises:
         SettingsError: A setting is not valid.
     """
-    service = Service(settings or Settings.load(), given)
+    service = Service(settings or Settings.load(), given, shared)
     drain = Drain(service.settings.server.shutdown_seconds)
     agents = McpRoute(service, drain)
 
@@ -90,8 +97,8 @@ def create_app(settings: Settings | None = None, given: Given | None = None) -> 
     )
     app.state.service = service
     app.state.drain = drain
-    app.openapi = lambda: describe_api(app, PUBLIC_PATHS, is_open=service.access.is_open)
-    app.state.problem_shapes = {"/api/": ollama.render_problem, "/api/v1/": None, "/v1/": openai.render_problem}
+    app.state.problem_shapes = _PROBLEM_SHAPES
+    app.openapi = lambda: describe_api(app, PUBLIC_PATHS, _PROBLEM_SHAPES, is_open=service.access.is_open)
     add_error_handlers(app)
     add_middleware(app, service, drain)
     for router in _ROUTERS:

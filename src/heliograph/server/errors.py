@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 from heliograph.errors import (
     AuthenticationError,
     BadModelReply,
+    ClusterUnavailable,
     ConflictError,
     ContextTooLong,
     HeliographError,
@@ -58,6 +59,7 @@ _STATUSES: dict[type[Exception], tuple[int, str]] = {
     PermissionDenied: (403, "Not allowed"),
     OverloadedError: (429, "Too many requests"),
     RequestTooLargeError: (413, "The request is too large"),
+    ClusterUnavailable: (503, "The cluster that reads documents is unavailable"),
     StoreUnavailable: (503, "The store is unavailable"),
     SchemaMismatch: (503, "The store does not fit"),
     StoreError: (503, "The store failed"),

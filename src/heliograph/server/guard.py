@@ -18,7 +18,7 @@ from heliograph.service.access.access import Access, Credentials, Identity
 __all__ = ["PUBLIC_PATHS", "PUBLIC_PREFIXES", "Guard", "credentials_of", "is_public", "route_path"]
 
 # Liveness, the ways in, and files of pages, which hold nothing of anybody's.
-PUBLIC_PATHS = frozenset({"/", "/auth-status", "/favicon.ico", "/health", "/login"})
+PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login"})
 PUBLIC_PREFIXES = ("/page/", "/ui/", "/webui/", "/workspace/")
 _BEARER = "bearer "
 

@@ -2,6 +2,7 @@
 
 Routes name the failures of their own by `responses(404, 409)`; what may happen to any request (no credentials, too
 large, too many, a store or model that is down) is added here, and every failure gets the body that it really has.
+Examples of requests and replies are added last (`heliograph.server.examples`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from heliograph.server.examples import Shapes, add_examples
 from heliograph.server.schemas.problem import InvalidProblem, Problem
 
 __all__ = ["describe_api", "responses"]
@@ -48,12 +50,13 @@ def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {status: _response(status) for status in statuses}
 
 
-def describe_api(app: FastAPI, public: frozenset[str], *, is_open: bool) -> dict[str, Any]:
+def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_open: bool) -> dict[str, Any]:
     """Return the OpenAPI document of an application, made once and kept by it.
 
     Args:
         app: With all its routes.
         public: Paths that need no credentials.
+        shapes: How failures are told where clients expect another shape, by prefix of the path.
         is_open: Whether no path does.
     """
     if app.openapi_schema is None:
@@ -71,6 +74,7 @@ def describe_api(app: FastAPI, public: frozenset[str], *, is_open: bool) -> dict
             for method in _METHODS:
                 if method in methods:
                     _complete(methods[method], is_public=path in public, is_open=is_open)
+        add_examples(document.get("paths", {}), shapes, schemas)
         app.openapi_schema = document
     return app.openapi_schema
 

@@ -1,7 +1,8 @@
 """The pages for people: our own, and a built one of LightRAG where a folder of it is given.
 
 Pages are files; what they show comes from the same routes as for every client, with the same credentials. Both are
-served below a path of their own, `/page/` and `/webui/`, and `/` leads to one of them.
+served below a path of their own, `/page/` and `/webui/`, and `/` leads to one of them. `/docs` leads to our own page of
+the interface, made in the browser from `/openapi.json`, which stays guarded.
 """
 
 from __future__ import annotations
@@ -109,6 +110,10 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
     @app.get("/", include_in_schema=False)
     async def lead_to_page(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
         return RedirectResponse(f"{_root(request.scope)}{first}/")
+
+    @app.get("/docs", include_in_schema=False)
+    async def lead_to_api(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
+        return RedirectResponse(f"{_root(request.scope)}/page/docs.html")
 
     @app.get("/ui/customization", include_in_schema=False)
     async def tell_brand() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]

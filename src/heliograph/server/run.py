@@ -12,6 +12,7 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -20,6 +21,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess
 
 from heliograph.errors import SettingsError, StoreUnavailable
+from heliograph.monitoring.shared import SharedMetrics, shared_folder
 from heliograph.server.app import create_app
 from heliograph.server.logs import configure_logging
 from heliograph.server.protocol import ProblemProtocol
@@ -50,16 +52,20 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
     check_exposure(settings)
     listener = _listen(settings.server)
     configure_logging(settings.server)
-    config = _config(settings)
     with listener:
         announce(_address(listener, settings.server))
         if settings.server.workers > 1:
-            supervisor = Multiprocess(config, [listener])
-            supervisor.run()
-            return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
-        server = uvicorn.Server(config)
+            return _run_workers(settings, listener)
+        server = uvicorn.Server(_config(settings))
         _run_until_told(server, listener)
         return 0 if server.started else 1
+
+
+def _run_workers(settings: Settings, listener: socket.socket) -> int:
+    with shared_folder() as folder:
+        supervisor = Multiprocess(_config(settings, folder), [listener])
+        supervisor.run()
+    return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
 
 
 def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -108,10 +114,12 @@ class _Factory:
     """Makes the application in whichever process is to serve."""
 
     settings: Settings
+    metrics_folder: Path | None
 
     def __call__(self) -> ASGIApp:
         configure_logging(self.settings.server)
-        app = create_app(self.settings)
+        shared = None if self.metrics_folder is None else SharedMetrics(self.metrics_folder)
+        app = create_app(self.settings, shared=shared)
         for number in _SIGNALS:
             _begin_drain_on(number, app.state.drain)
         return PlainStartup(app)
@@ -130,10 +138,10 @@ def _begin_drain_on(number: int, drain: Drain) -> None:
     signal.signal(number, handle)
 
 
-def _config(settings: Settings) -> uvicorn.Config:
+def _config(settings: Settings, metrics_folder: Path | None = None) -> uvicorn.Config:
     server = settings.server
     return uvicorn.Config(
-        _Factory(settings),
+        _Factory(settings, metrics_folder),
         factory=True,
         host=server.host,
         port=server.port,

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Self
 
 from heliograph.monitoring.monitoring import Monitoring
+from heliograph.monitoring.shared import SharedMetrics
 from heliograph.observing import observe
 from heliograph.opening import Given
 from heliograph.service.access.access import Access
@@ -18,6 +19,8 @@ from heliograph.settings import Settings
 
 __all__ = ["Service"]
 
+_REFRESH_SECONDS = 1.0
+
 
 class Service:
     """What routes and tools call.
@@ -25,6 +28,7 @@ class Service:
     Args:
         settings: Of the service and of every workspace.
         given: Models to use in place of those of the settings.
+        shared: Where all workers count; None for a process that serves alone.
 
     Attributes:
         settings: As given.
@@ -36,13 +40,14 @@ class Service:
         states: Looks at open workspaces.
     """
 
-    def __init__(self, settings: Settings, given: Given | None = None) -> None:
+    def __init__(self, settings: Settings, given: Given | None = None, shared: SharedMetrics | None = None) -> None:
         self.settings = settings
+        self._shared = shared
         self.access = Access(settings)
         self.workspaces = Workspaces(settings, given)
         self.jobs = Jobs(settings, self.workspaces)
         self.admission = Admission(settings.server.max_concurrent_queries, settings.server.max_waiting_queries)
-        self.monitoring = Monitoring(settings.monitoring)
+        self.monitoring = Monitoring(settings.monitoring, shared)
         self.states = States(self.workspaces, self.jobs)
         self._stack = AsyncExitStack()
 
@@ -58,6 +63,8 @@ class Service:
             stack.push_async_callback(self._stop_observing)
             # What is begun from here on, such as jobs, is observed as well.
             observe(self.monitoring)
+            if self._shared is not None:
+                await self._share(self._shared, stack)
             await self.access.open()
             stack.push_async_callback(self.access.close)
             await self.workspaces.open()
@@ -70,6 +77,28 @@ class Service:
     async def close(self) -> None:
         """Finish what is under way and close everything; closing twice does nothing."""
         await self._stack.aclose()
+
+    def refresh_gauges(self) -> None:
+        """Set what is only known by looking, for who reads metrics now."""
+        metrics = self.monitoring.metrics
+        metrics.queries_running.set(self.admission.running)
+        metrics.queries_waiting.set(self.admission.waiting)
+        metrics.open_workspaces.set(self.workspaces.open_count)
+        metrics.refresh()
+
+    async def _share(self, shared: SharedMetrics, stack: AsyncExitStack) -> None:
+        """Be one of several workers, whose gauges the others find at most a second old."""
+        shared.join()
+        stack.callback(shared.leave)
+        # The last look counts what closing took.
+        stack.callback(self.refresh_gauges)
+        refreshing = asyncio.create_task(self._keep_refreshing())
+        stack.callback(refreshing.cancel)
+
+    async def _keep_refreshing(self) -> None:
+        while True:
+            self.refresh_gauges()
+            await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _stop_observing(self) -> None:
         observe(None)

@@ -21,7 +21,7 @@ from heliograph.service.jobs.models import LANES, JobState, Lane, PipelineState
 from heliograph.service.workspaces import Workspaces
 from heliograph.stores.base import DocumentQuery
 
-__all__ = ["States"]
+__all__ = ["EngineState", "States"]
 
 _LOG = logging.getLogger(__name__)
 _WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
@@ -35,6 +35,15 @@ class _Counted:
     stats: Stats
     due: float
     engine: AsyncHeliograph
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """An engine beside the store with the truth: commits it is behind, and why it cannot be asked, if so."""
+
+    name: str
+    lag: int
+    trouble: str
 
 
 class States:
@@ -79,6 +88,18 @@ class States:
             _LOG.warning("how long documents wait cannot be read: %s", error)
             return None
         return longest
+
+    async def engines(self, name: str) -> list[EngineState] | None:
+        """Return how other engines follow the store of a workspace; None if it is not open, or cannot be read."""
+        if name not in self._workspaces.open_names:
+            return None
+        try:
+            async with self._workspaces.use(name) as kb:
+                lags, troubles = await kb.lags(), await kb.troubles()
+        except HeliographError as error:
+            _LOG.warning("how engines follow a workspace cannot be read: %s", error)
+            return None
+        return [EngineState(engine, lag, troubles.get(engine, "")) for engine, lag in lags.items()]
 
     async def _read(self, name: str, kb: AsyncHeliograph) -> WorkspaceState:
         pipeline = await self._jobs.state(name, 0)

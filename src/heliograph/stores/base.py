@@ -328,6 +328,11 @@ class Follower(ABC):
     name: str
     role: str
 
+    @property
+    def trouble(self) -> str:
+        """Why questions that need it fail now: it is away, or is being made anew; empty while it serves."""
+        return ""
+
     @abstractmethod
     async def measure_lag(self) -> int:
         """Return how many commits it is behind, as far as the store with the truth knows."""
@@ -335,6 +340,14 @@ class Follower(ABC):
     @abstractmethod
     async def find_differences(self) -> list[FollowerDifference]:
         """Return, per kind with any, how its ids differ from what they should be; it is brought up to date first.
+
+        Raises:
+            StoreUnavailable: Either is out of reach.
+        """
+
+    @abstractmethod
+    async def finish(self) -> None:
+        """Bring it up to date, however long that takes.
 
         Raises:
             StoreUnavailable: Either is out of reach.
@@ -378,6 +391,10 @@ class Store(StoreView):
     async def get_lags(self) -> Mapping[str, int]:
         """Return, per follower, how many commits it is behind."""
         return {item.name: await item.measure_lag() for item in self.followers}
+
+    def get_troubles(self) -> Mapping[str, str]:
+        """Return, per follower that questions cannot be put to now, why."""
+        return {item.name: item.trouble for item in self.followers if item.trouble}
 
     @abstractmethod
     async def apply(self, changeset: Changeset) -> int:

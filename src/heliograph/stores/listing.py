@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from heliograph.errors import InvalidRequestError
-from heliograph.filters import Filter, check_filter
+from heliograph.filters import Filter, check_filter, matches
 from heliograph.ids import is_subject_rank
 from heliograph.models import Curation, Document, DocumentStatus, EntityEvidence
 
@@ -20,6 +20,7 @@ __all__ = [
     "EntityPlaces",
     "Hit",
     "IncidentRelation",
+    "is_wanted",
     "places_of",
 ]
 
@@ -85,6 +86,18 @@ class DocumentPage:
 
     documents: tuple[Document, ...]
     total: int
+
+
+def is_wanted(document: Document, query: DocumentQuery) -> bool:
+    """Return whether every condition of a query holds for a document."""
+    return (
+        (not query.statuses or document.status in query.statuses)
+        and (query.track_id is None or document.track_id == query.track_id)
+        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
+        and (query.filter is None or matches(query.filter, document))
+        and (not query.content_hashes or document.content_hash in query.content_hashes)
+        and (query.twin_of is None or document.twin_of == query.twin_of)
+    )
 
 
 @dataclass(frozen=True, slots=True)

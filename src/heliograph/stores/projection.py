@@ -1,7 +1,9 @@
 """The contract of stores that stand beside the one with the truth and serve one role of it.
 
-A projection takes in changes by its cursor, the data version up to which it is up to date. Changes are idempotent: the
-same one may come again after a crash. What it keeps can be made anew from the truth at any time.
+What opens one reads its address and need not reach the engine, so that a workspace opens while the engine is away;
+`prepare` reaches it. A projection takes in changes by its cursor, the data version up to which it is up to date.
+Changes are idempotent: the same one may come again after a crash. What it keeps can be made anew from the truth at any
+time.
 """
 
 from __future__ import annotations
@@ -69,6 +71,20 @@ class Projection(ABC):
     needs_vectors: bool = False
     needs_origins: bool = False
 
+    async def prepare(self) -> None:
+        """Reach the engine and make what is missing there; comes before all else, and again until it succeeds.
+
+        An engine that is reached in the function that opens it need not do anything here; a workspace then does not
+        open while it is away.
+
+        Raises:
+            StoreUnavailable: It is out of reach, which may pass.
+            StoreAccessDenied: It refuses who asks.
+            SchemaMismatch: It holds what does not fit, such as vectors of another length.
+            StoreError: It cannot serve, such as one that is too old.
+        """
+        return
+
     @abstractmethod
     async def get_cursor(self) -> int:
         """Return the data version up to which it is up to date; -1 if it never was.
@@ -95,7 +111,7 @@ class Projection(ABC):
 
     @abstractmethod
     async def clear(self) -> None:
-        """Remove all of this workspace and set the cursor to -1.
+        """Remove all of this workspace and set the cursor to -1, the cursor first, so that half of it shows as none.
 
         Raises:
             StoreUnavailable: It is out of reach.

@@ -36,12 +36,14 @@ _BUILT_IN = {
     "sqlite": ("heliograph.stores.sqlite.store", "SqliteStore"),
     "postgresql": ("heliograph.stores.postgres.store", "PostgresStore"),
     "postgres": ("heliograph.stores.postgres.store", "PostgresStore"),
+    **dict.fromkeys(("redis", "rediss", "unix"), ("heliograph.stores.redis.store", "RedisStore")),
 }
 _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.workspaces",
     "postgresql": "heliograph.stores.postgres.workspaces",
     "postgres": "heliograph.stores.postgres.workspaces",
+    **dict.fromkeys(("redis", "rediss", "unix"), "heliograph.stores.redis.workspaces"),
 }
 _GROUP = "heliograph.stores"
 
@@ -70,13 +72,17 @@ StoreOpener = Callable[[StoreSettings, EmbeddingInfo | None], Awaitable[Store]]
 async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -> Store:
     """Open the workspace that the settings name.
 
+    Engines beside the store with the truth may be out of reach: they join when they are back.
+
     Args:
         settings: Which back end, and where.
         embedding: What fills it; None opens one that is there, whatever fills it, and searches no vectors.
 
     Raises:
-        SettingsError: No back end has the scheme of `settings.url`.
-        StoreError: The back end cannot open it.
+        SettingsError: No back end has the scheme of `settings.url`, or of one of the others.
+        MissingDependencyError: A back end needs a package that is not installed.
+        StoreAccessDenied: An engine refuses who asks.
+        StoreError: A back end cannot open it.
     """
     scheme = settings.url.partition(":")[0]
     home = await _find_opener(scheme)(settings, embedding)
@@ -86,7 +92,7 @@ async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -
         stack.push_async_callback(home.close)
         projections: list[Projection] = []
         for role in projection_urls(settings):
-            projections.append(await open_projection(role, settings, embedding))
+            projections.append(await _read_projection(role, settings, embedding))
             stack.push_async_callback(projections[-1].close)
         composed = await ComposedStore(home, projections, settings.max_lag).open()
         stack.pop_all()
@@ -106,6 +112,16 @@ async def open_projection(role: str, settings: StoreSettings, embedding: Embeddi
         SettingsError: Nothing serves the scheme of its URL.
         StoreError: It cannot be opened.
     """
+    projection = await _read_projection(role, settings, embedding)
+    try:
+        await projection.prepare()
+    except BaseException:
+        await projection.close()
+        raise
+    return projection
+
+
+async def _read_projection(role: str, settings: StoreSettings, embedding: EmbeddingInfo) -> Projection:
     url = projection_urls(settings)[role]
     return await _find_projection(role, url)(settings, url, embedding)
 
@@ -187,7 +203,11 @@ def _workspaces_of(settings: StoreSettings) -> ModuleType:
 def _find_opener(scheme: str) -> StoreOpener:
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme]
-        return getattr(import_module(module), name).open
+        try:
+            return getattr(import_module(module), name).open
+        except ModuleNotFoundError as error:
+            # A folder of stores has the name of the extra that it needs.
+            raise MissingDependencyError(error.name or scheme, module.split(".")[2]) from error
     for entry in entry_points(group=_GROUP, name=scheme):
         return entry.load()
     known = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=_GROUP))})

@@ -6,14 +6,14 @@ What a back end has to offer is what touches some entities, and how well these a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore
 from heliograph.stores.paths import PathSearch
 
-__all__ = ["SteppingGraphStore"]
+__all__ = ["SteppingGraphStore", "join_path"]
 
 
 class SteppingGraphStore(GraphStore):
@@ -58,7 +58,7 @@ class SteppingGraphStore(GraphStore):
         on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
         entities = {entity.id: entity for entity in await self.get_entities(on_path)}
         relations = await self.find_relations_among(on_path) if on_path else []
-        return [_join([entities[id_] for id_ in path], relations) for path in paths]
+        return [join_path([entities[id_] for id_ in path], relations) for path in paths]
 
     async def _walk(self, entity_id: str, depth: int, max_entities: int) -> tuple[list[str], bool]:
         if max_entities < 1 or not await self.get_entities([entity_id]):
@@ -76,7 +76,8 @@ class SteppingGraphStore(GraphStore):
         return list(found), False
 
 
-def _join(entities: Sequence[Entity], relations: Sequence[Relation]) -> GraphPath:
+def join_path(entities: Sequence[Entity], relations: Iterable[Relation]) -> GraphPath:
+    """Return entities that follow one another with the relations between them, which are among those given."""
     between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
     steps = (between[frozenset((left.id, right.id))] for left, right in pairwise(entities))
     return GraphPath(tuple(entities), tuple(steps))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import InvalidRequestError, StaleChangesetError, StoreUnavailable
-from heliograph.filters import Filter, filter_key, matches
+from heliograph.filters import Filter, filter_key
 from heliograph.models import (
     Chunk,
     Document,
@@ -48,6 +48,7 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.inspection import ScanKind
+from heliograph.stores.listing import is_wanted
 from heliograph.testing.memory_curations import MemoryCurationStore
 from heliograph.testing.memory_graph import MemoryGraphStore, MemoryNameIndex
 from heliograph.testing.memory_inspection import MemoryInspection
@@ -88,7 +89,7 @@ class _MemoryRecordsStore(RecordsStore):
         return [self._records.documents[id_] for id_ in ids if id_ in self._records.documents]
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        found = [document for document in self._records.documents.values() if _fits(document, query)]
+        found = [document for document in self._records.documents.values() if is_wanted(document, query)]
         found.sort(key=lambda document: document.id)
         found.sort(key=lambda document: getattr(document, query.sort), reverse=query.descending)
         return DocumentPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
@@ -142,17 +143,6 @@ class _MemoryRecordsStore(RecordsStore):
         mentions = (mention for item in self._records.extractions.values() for mention in item.relations)
         found = [mention for mention in mentions if mention_relation_id(mention) == id_]
         return tuple(sorted(found, key=lambda mention: (mention.rank, mention.chunk_id)))
-
-
-def _fits(document: Document, query: DocumentQuery) -> bool:
-    return (
-        (not query.statuses or document.status in query.statuses)
-        and (query.track_id is None or document.track_id == query.track_id)
-        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
-        and (query.filter is None or matches(query.filter, document))
-        and (not query.content_hashes or document.content_hash in query.content_hashes)
-        and (query.twin_of is None or document.twin_of == query.twin_of)
-    )
 
 
 class _MemoryVectorStore(VectorStore):

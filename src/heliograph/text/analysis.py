@@ -74,6 +74,10 @@ def _token_terms(token: str) -> tuple[str, ...]:
 
 def _terms_of(token: str) -> tuple[str, ...]:
     """Return the terms of a word or an identifier, the whole first."""
+    if token.isascii() and token.isalpha() and token not in _ACRONYMS:
+        # What the steps below come to for a plain word, which most are.
+        word = token.lower()
+        return () if word in stop_words("en") else (_stemmer("english")(word)[:MAX_TERM_LENGTH],)
     if " " in token:
         name, version = token.split(" ", 1)
         named = _terms_of(name)

@@ -5,12 +5,12 @@ Their token counts are computed once, when an entity is folded, so that a query 
 
 from __future__ import annotations
 
-import json
+from json.encoder import encode_basestring
 
 __all__ = ["entity_row", "relation_row"]
 
-# A query writes hundreds of rows; encoding string by string takes a third of the time of `json.dumps`.
-_encode = json.JSONEncoder(ensure_ascii=False).encode
+# A query writes hundreds of rows; what `json.dumps` calls for a string takes a tenth of its time.
+_encode = encode_basestring
 
 
 def entity_row(name: str, entity_type: str, description: str) -> str:

@@ -64,3 +64,14 @@ def test_words_after_a_benchmark_are_its_arguments() -> None:
 
 def test_table_lines_up() -> None:
     assert format_table(("a", "b"), [("long", "x")]).splitlines() == ["| a    | b |", "| ---- | - |", "| long | x |"]
+
+
+def test_page_keeps_sections_of_benchmarks_without_a_report(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    page.write_text("# Old head\n\n## Starting the service\n\nKept.\n\n## Gone\n\nNo benchmark.\n", "utf-8")
+    write_report(_report(), tmp_path / "results")
+    text = write_page(tmp_path / "results", page).read_text("utf-8")
+    assert text.index("## Bulk") < text.index("## Starting the service\n\nKept.\n")
+    assert "Gone" not in text
+    assert "Old head" not in text
+    assert write_page(tmp_path / "results", page).read_text("utf-8") == text

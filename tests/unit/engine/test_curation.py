@@ -77,6 +77,35 @@ async def test_renamed_entity_keeps_what_was_said_of_it(kb: AsyncHeliograph) -> 
     assert await names(kb) == {"Ann", "Annie", "Cy"}
 
 
+async def test_rename_with_an_edit_is_one_commit_and_each_part_can_be_undone(kb: AsyncHeliograph) -> None:
+    before = (await kb.stats()).data_version
+    edited, renamed = await kb.revise_entity("Bob", "Robert", type="poet", description="a poet", author="me")
+    assert (await kb.stats()).data_version == before + 1
+    assert (edited.kind.value, renamed.kind.value, renamed.author) == ("edit_entity", "rename_entity", "me")
+    robert = await kb.entity("Robert")
+    assert robert is not None
+    assert (robert.name, robert.type, robert.description) == ("Robert", "poet", "a poet")
+    await kb.undo(renamed.id)
+    bob = await kb.entity("Bob")
+    assert bob is not None
+    assert (bob.name, bob.description, await kb.entity("Robert")) == ("Bob", "a poet", None)
+    await kb.undo(edited.id)
+    assert (await kb.entity("Bob")) != bob
+
+
+async def test_refused_rename_with_an_edit_leaves_nothing(kb: AsyncHeliograph) -> None:
+    before = (await kb.stats()).data_version
+    with pytest.raises(ConflictError, match="another entity 'Cy'"):
+        await kb.revise_entity("Bob", "cy", description="a poet")
+    with pytest.raises(InvalidRequestError):
+        await kb.revise_entity("Bob", " ", description="a poet")
+    with pytest.raises(InvalidRequestError, match="type"):
+        await kb.revise_entity("Bob", "Robert", type=" ")
+    with pytest.raises(NotFoundError):
+        await kb.revise_entity("Nobody", "Robert", description="a poet")
+    assert ((await kb.stats()).data_version, (await kb.curations()).total) == (before, 0)
+
+
 async def test_split_parts_what_two_documents_call_by_one_name(kb: AsyncHeliograph) -> None:
     await kb.insert("Ann (ship): sails.\nAnn -> Cy [calls at] 1.0: Ann calls at Cy.", sources=["ship.md"])
     ship = next(document for document in (await kb.documents()).documents if document.source == "ship.md")

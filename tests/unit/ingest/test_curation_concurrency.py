@@ -61,6 +61,7 @@ def curation(world: World, draw: random.Random) -> Coroutine[Any, Any, Any]:
         (
             lambda: curator.merge_entities([name], other, "me"),
             lambda: curator.rename_entity(name, other, "me", allow_merge=True),
+            lambda: curator.revise_entity(name, other, "robot", "by hand", "me", allow_merge=True),
             lambda: curator.delete_entity(name, "me"),
             lambda: curator.edit_entity(name, "robot", None, "me"),
             lambda: curator.create_entity(name, "made", "by hand", "me"),
@@ -71,7 +72,8 @@ def curation(world: World, draw: random.Random) -> Coroutine[Any, Any, Any]:
 
 async def do(work: Coroutine[Any, Any, Any], done: list[str]) -> None:
     try:
-        done.append((await work).id)
+        recorded = await work
+        done.extend(item.id for item in (recorded if isinstance(recorded, list) else [recorded]))
     except REFUSALS:
         return
 

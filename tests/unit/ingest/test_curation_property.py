@@ -123,6 +123,14 @@ class CuratedGraph(RuleBasedStateMachine):
     def rename(self, name: str, new: str, allow_merge: bool) -> None:
         self.curate(self.world.curator.rename_entity(name, new, "me", allow_merge=allow_merge))
 
+    @rule(name=names, new=names, type_=st.sampled_from((None, "robot")), allow_merge=st.booleans())
+    def revise(self, name: str, new: str, type_: str | None, allow_merge: bool) -> None:
+        work = self.world.curator.revise_entity(name, new, type_, "revised", "me", allow_merge=allow_merge)
+        try:
+            self.curations += [item.id for item in self.run(work)]
+        except REFUSALS:
+            return
+
     @rule(merged=st.lists(names, min_size=1, max_size=2), into=names)
     def merge(self, merged: list[str], into: str) -> None:
         self.curate(self.world.curator.merge_entities(merged, into, "me"))

@@ -85,7 +85,7 @@ def test_name_held_by_too_many_texts_leads_only_to_chunks_about_it() -> None:
 
 def test_chunk_gains_by_how_much_nearer_it_is() -> None:
     towards, away = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
-    found = gains([BRIDGE], [towards], {"t": towards, "u": away}, {"t": 0.2, "u": 0.2}, PARAMETERS)
+    found = gains([BRIDGE], [towards], {"t": towards, "u": away}, {"t": 0.2, "u": 0.2}, {}, PARAMETERS)
     assert found.keys() == {"t"}
     assert found["t"].value == pytest.approx(3.0 * (1.0 - 0.2 - PARAMETERS.least_gain))
 
@@ -94,8 +94,21 @@ def test_chunk_gains_by_how_much_nearer_it_is() -> None:
 def test_gain_is_never_negative_and_bounded(cosine: float, known: float) -> None:
     vector = np.array([1.0, 0.0], np.float32)
     chunk = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
-    for gain in gains([BRIDGE], [vector], {"t": chunk}, {"t": known}, PARAMETERS).values():
+    for gain in gains([BRIDGE], [vector], {"t": chunk}, {"t": known}, {}, PARAMETERS).values():
         assert 0 < gain.value <= 2 * PARAMETERS.bridge + 1e-6
+
+
+def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from() -> None:
+    towards = np.array([1.0, 0.0], np.float32)
+    found = gains([BRIDGE], [towards], {"t": towards}, {"t": 0.2}, {"p": 0.9, "t": 0.5}, PARAMETERS)
+    assert found["t"].value == pytest.approx(0.4)
+    assert not gains([BRIDGE], [towards], {"t": towards}, {"t": 0.2}, {"p": 0.5, "t": 0.6}, PARAMETERS)
+
+
+def test_less_of_a_gain_is_chance_the_further_the_first_chunk_leads() -> None:
+    assert PARAMETERS.where_led(0.0) == PARAMETERS
+    assert PARAMETERS.where_led(1.0).least_gain == 0.0
+    assert 0.0 < PARAMETERS.where_led(PARAMETERS.clear_lead / 2).least_gain < PARAMETERS.least_gain
 
 
 def test_residual_question_drops_subjects_and_names_the_entity() -> None:

@@ -66,6 +66,29 @@ async def test_rename_that_is_refused_changes_nothing(world: World) -> None:
     assert (await world.get("/graph/curations"))["total"] == 0
 
 
+async def test_rename_and_edit_are_one_commit(world: World) -> None:
+    before = (await world.get("/ready"))["data_version"]
+    done = await edit(world, "Ann", entity_name="Anna", entity_type="singer", description="new", allow_rename=True)
+    assert (await world.get("/ready"))["data_version"] == before + 1
+    assert [item["kind"] for item in (await world.get("/graph/curations"))["curations"]] == [
+        "rename_entity",
+        "edit_entity",
+    ]
+    assert (done["data"]["entity_name"], done["data"]["graph_data"]["entity_type"]) == ("Anna", "singer")
+
+
+async def test_merge_with_an_edit_is_all_or_nothing(world: World) -> None:
+    await world.delete("/graph/entity/delete", {"entity_name": "Cy"})
+    before = (await world.get("/ready"))["data_version"]
+    told = await edit(world, "Ann", 400, entity_name="Cy", description="new", allow_rename=True, allow_merge=True)
+    assert "deleted by hand" in told["detail"]
+    assert (await world.get("/ready"))["data_version"] == before
+    done = await edit(world, "Annie", entity_name="Ann", description="new", allow_rename=True, allow_merge=True)
+    assert (await world.get("/ready"))["data_version"] == before + 1
+    assert (done["operation_summary"]["operation_status"], done["operation_summary"]["merged"]) == ("success", True)
+    assert len(done["curation_ids"]) == 2
+
+
 async def test_rename_to_a_taken_name_merges_if_allowed(world: World) -> None:
     done = await edit(world, "Annie", entity_name="ann", allow_rename=True, allow_merge=True)
     assert done["message"] == "Entity merged successfully into 'Ann'"

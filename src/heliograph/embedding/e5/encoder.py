@@ -2,13 +2,14 @@
 
 What comes in is one run: a few windows of similar length, few enough that a run takes a fraction of a second and its
 intermediate values stay in the processor's cache. What goes out is the mean vector of each. A window's vector does not
-depend on the others in its run beyond the last float32 digits (padding changes the order of some sums).
+depend on the others in its run. Runs should come one at a time: side by side, each would hold intermediate values of
+its own, some 40 MB for a long window.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,13 +17,16 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
-from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, WORDS_INPUT
+from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, PLACES_INPUT, ROWS_INPUT, SLOTS_INPUT, WORDS_INPUT
 from heliograph.embedding.e5.weights import E5Weights
 from heliograph.errors import ModelUnavailable
 
 __all__ = ["E5Encoder", "plan_runs"]
 
+# Smaller runs have threads wait for each other more often, larger ones leave the processor's cache.
 _MAX_RUN_TOKENS = 512
+# A run of so few tokens is as soon done by one thread, and costs a sixth less than by two that wait for each other.
+_MAX_LONE_TOKENS = 256
 _ERRORS_ONLY = 3
 _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
     getattr(ort_errors, name)
@@ -39,26 +43,23 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 class E5Encoder:
-    """A loaded graph. Safe to use from several threads.
+    """A loaded graph: one session for short runs, on one thread, and from the first longer run on another for those.
 
     Args:
-        graph: What `make_graph` returned.
+        graph: Gives what `make_graph` returned.
         weights: Gives the word vectors.
-        threads: Threads of one run; 0 means one a core.
+        threads: Threads of a longer run; 0 means one a core.
 
     Raises:
         ModelUnavailable: The graph cannot be loaded.
     """
 
-    def __init__(self, graph: bytes, weights: E5Weights, threads: int) -> None:
+    def __init__(self, graph: Callable[[], bytes], weights: E5Weights, threads: int) -> None:
+        self._graph = graph
         self._weights = weights
-        try:
-            self._session = onnxruntime.InferenceSession(graph, _options(threads), ["CPUExecutionProvider"])
-        except _ONNXRUNTIME_ERRORS as error:
-            raise ModelUnavailable(
-                f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
-                "run: pip install --upgrade onnxruntime"
-            ) from error
+        self._threads = threads or _cores()
+        self._short = _load(graph(), 1)
+        self._long = self._short if self._threads == 1 else None
 
     def encode(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
         """Return the mean vectors of one run's windows, `(windows, hidden)`, not normalised.
@@ -66,21 +67,23 @@ class E5Encoder:
         Raises:
             ModelUnavailable: The run failed, most likely for lack of memory.
         """
-        shape = len(windows), max(map(len, windows))
-        ids = np.full(shape, self._weights.pad_id, np.int32)
-        mask = np.zeros(shape, np.int32)
-        for row, window in enumerate(windows):
-            ids[row, : len(window)] = window
-            mask[row, : len(window)] = 1
-        inputs = {WORDS_INPUT: self._weights.word_vectors(ids), MASK_INPUT: mask}
-        try:
-            return cast("NDArray[np.float32]", self._session.run([OUTPUT], inputs)[0])
-        except _ONNXRUNTIME_ERRORS as error:
-            raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
+        lengths = np.array([len(window) for window in windows], np.int64)
+        words = self._weights.word_vectors(np.concatenate(windows))
+        vectors = _run(self._session(len(words)), {WORDS_INPUT: words, **_layout(lengths)})
+        starts = np.cumsum(lengths) - lengths
+        sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
+        return sums / lengths.astype(np.float32)[:, None]
+
+    def _session(self, tokens: int) -> onnxruntime.InferenceSession:
+        if tokens <= _MAX_LONE_TOKENS:
+            return self._short
+        if self._long is None:
+            self._long = _load(self._graph(), self._threads)
+        return self._long
 
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Share windows out to runs: similar lengths together, and no run above 512 tokens with padding.
+    """Share windows out to runs: similar lengths together, and no run above 512 tokens unless one window has more.
 
     Args:
         lengths: Tokens of each window.
@@ -90,7 +93,7 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # The newest window is the longest so far, so it says how long all of its run become.
+        # Counted as padded, which attention is: the newest window is the longest so far.
         if runs and (len(runs[-1]) + 1) * lengths[index] <= _MAX_RUN_TOKENS:
             runs[-1].append(index)
         else:
@@ -98,9 +101,40 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     return runs
 
 
+def _load(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+    try:
+        return onnxruntime.InferenceSession(graph, _options(threads), ["CPUExecutionProvider"])
+    except _ONNXRUNTIME_ERRORS as error:
+        raise ModelUnavailable(
+            f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
+            "run: pip install --upgrade onnxruntime"
+        ) from error
+
+
+def _run(session: onnxruntime.InferenceSession, inputs: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+    try:
+        return cast("NDArray[np.float32]", session.run([OUTPUT], inputs)[0])
+    except _ONNXRUNTIME_ERRORS as error:
+        raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
+
+
+def _layout(lengths: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+    """Return the inputs that say where each token of windows of these lengths belongs."""
+    places = np.arange(lengths.max())
+    is_token = places < lengths[:, None]
+    rows = np.zeros(is_token.shape, np.int64)
+    rows[is_token] = np.arange(lengths.sum())
+    return {
+        PLACES_INPUT: np.nonzero(is_token)[1],
+        ROWS_INPUT: rows,
+        MASK_INPUT: is_token.astype(np.int32),
+        SLOTS_INPUT: np.flatnonzero(is_token),
+    }
+
+
 def _options(threads: int) -> Any:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or _cores()
+    options.intra_op_num_threads = threads
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
     options.enable_cpu_mem_arena = False

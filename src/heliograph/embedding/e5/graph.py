@@ -1,7 +1,10 @@
-"""Builds the ONNX graph: word vectors and a mask in, one mean vector per text out.
+"""Builds the ONNX graph: the word vectors of some windows' tokens in, their vectors in context out.
 
 The transformer is BERT's (Devlin et al. 2019): twelve layers of attention and feed-forward, each followed by a layer
-norm. Its matrix products run in eight bits. How they are quantised decides three things:
+norm. The windows of a run come as rows of one matrix, one below the other and without padding. Only attention needs to
+know which belong together: before it, rows are copied into one block a window, padded to the longest; after it, back.
+
+The matrix products run in eight bits. How they are quantised decides three things:
 
 - Each token's vector gets its own scale. One scale for a whole batch, as onnxruntime's `DynamicQuantizeMatMul` takes
   it, would be coarser (mean cosine to the float32 model .997 against .999) and would make a text's vector depend on
@@ -10,6 +13,11 @@ norm. Its matrix products run in eight bits. How they are quantised decides thre
   where 2 * 255 * 127 would be cut off but 2 * 255 * 64 is not; so all processors compute the same integers.
 - Layer norms stand alone: onnxruntime's fused `SkipLayerNormalization` is four times slower on a CPU. The session must
   therefore not ask for extended optimisation, which would fuse them.
+
+One rounding that falls otherwise moves all that come after: a change of one part in ten million in the word vectors
+moves a text's vector to a (centred) cosine of .998. So stores stay exact, and a text's vector the same in every batch,
+only while each operator computes the same floats: no other division before rounding, and always a mask, since
+`MultiHeadAttention` without one adds up in another order.
 
 The word table is not part of the graph; the rows in use come in as `words`, so 96 of the model's 118 million weights
 never need to be unpacked.
@@ -23,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, WORDS_INPUT
+from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, PLACES_INPUT, ROWS_INPUT, SLOTS_INPUT, WORDS_INPUT
 from heliograph.embedding.e5.weights import E5Weights
 
 __all__ = ["make_graph"]
@@ -39,8 +47,10 @@ _GELU_SHIFT = 0.17
 def make_graph(weights: E5Weights) -> bytes:
     """Return the serialized model.
 
-    Inputs: `words`, float32 `(texts, tokens, hidden)`, rows of the word table; `mask`, int32 `(texts, tokens)`, 1 for
-    tokens and 0 for padding. Output: `mean`, float32 `(texts, hidden)`, the mean over tokens, not normalised.
+    Inputs: `words`, float32 `(tokens, hidden)`, rows of the word table; `places`, int64 `(tokens,)`, each token's place
+    within its window; `rows`, int64 `(windows, longest)`, the token in each slot of the padded blocks, any for padding;
+    `mask`, int32 of that shape, 1 for tokens and 0 for padding; `slots`, int64 `(tokens,)`, each token's slot, counted
+    through all blocks. Output: `vectors`, float32 `(tokens, hidden)`.
     """
     return _GraphBuilder(weights).build().SerializeToString()
 
@@ -58,16 +68,19 @@ class _GraphBuilder:
         value = self._embedded_words()
         for layer in range(self._shape.layers):
             value = self._feed_forward(layer, self._attention(layer, value))
-        self._mean(value)
+        self._node("Identity", [value], [OUTPUT])
         hidden = self._shape.hidden
         graph = helper.make_graph(
             self._nodes,
             "multilingual-e5-small",
             [
-                helper.make_tensor_value_info(WORDS_INPUT, TensorProto.FLOAT, ["texts", "tokens", hidden]),
-                helper.make_tensor_value_info(MASK_INPUT, TensorProto.INT32, ["texts", "tokens"]),
+                helper.make_tensor_value_info(WORDS_INPUT, TensorProto.FLOAT, ["tokens", hidden]),
+                helper.make_tensor_value_info(PLACES_INPUT, TensorProto.INT64, ["tokens"]),
+                helper.make_tensor_value_info(ROWS_INPUT, TensorProto.INT64, ["windows", "longest"]),
+                helper.make_tensor_value_info(MASK_INPUT, TensorProto.INT32, ["windows", "longest"]),
+                helper.make_tensor_value_info(SLOTS_INPUT, TensorProto.INT64, ["tokens"]),
             ],
-            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["texts", hidden])],
+            [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["tokens", hidden])],
             [numpy_helper.from_array(value, name) for name, value in self._constants.items()],
         )
         # The oldest versions that have all of these operators, so that old onnxruntimes load the graph too.
@@ -75,14 +88,11 @@ class _GraphBuilder:
         return helper.make_model(graph, opset_imports=versions, ir_version=8)
 
     def _embedded_words(self) -> str:
-        """Add the position's vector and that of the only sentence type to each word."""
+        """Add the place's vector and that of the only sentence type to each word."""
         hidden = self._shape.hidden
         positions = self._weights.vector("emb.pos").reshape(-1, hidden) + self._weights.vector("emb.type")[:hidden]
-        self._constant("positions", positions)
-        zero = self._integers("zero", 0)
-        length = self._node("Shape", [WORDS_INPUT], start=1, end=2)
-        in_use = self._node("Slice", ["positions", zero, length, zero])
-        return self._layer_norm(self._node("Add", [WORDS_INPUT, in_use]), "emb.ln")
+        placed = self._node("Gather", [self._constant("positions", positions), PLACES_INPUT])
+        return self._layer_norm(self._node("Add", [WORDS_INPUT, placed]), "emb.ln")
 
     def _attention(self, layer: int, value: str) -> str:
         weights, prefix, hidden = self._weights, f"l{layer}.", self._shape.hidden
@@ -90,21 +100,24 @@ class _GraphBuilder:
         bias = np.concatenate([weights.vector(f"{prefix}{part}.b") for part in "qkv"])
         product = self._product(f"{prefix}qkv", value, matrix)
         parts = [f"{prefix}{part}" for part in ("queries", "keys", "values")]
-        self._node("Split", [product], parts, axis=-1, num_outputs=3)
+        self._node("Split", [self._node("Gather", [product, ROWS_INPUT])], parts, axis=-1, num_outputs=3)
         attended = self._node(
             "MultiHeadAttention",
             [*parts, self._constant(f"{prefix}qkv.b", bias), MASK_INPUT],
             domain=_CONTRIB,
             num_heads=self._shape.heads,
         )
+        attended = self._node("Reshape", [attended, self._integers("flat", -1, hidden)])
+        attended = self._node("Gather", [attended, SLOTS_INPUT])
         product = self._product(f"{prefix}ao", attended, weights.matrix(f"{prefix}ao.w", hidden))
         return self._residual(product, weights.vector(f"{prefix}ao.b"), value, f"{prefix}aln")
 
     def _feed_forward(self, layer: int, value: str) -> str:
         weights, prefix, hidden, inner = self._weights, f"l{layer}.", self._shape.hidden, self._shape.inner
         product = self._product(f"{prefix}fi", value, weights.matrix(f"{prefix}fi.w", hidden))
-        bias = self._constant(f"{prefix}fi.b", weights.vector(f"{prefix}fi.b"))
-        activated = self._node("BiasGelu", [product, bias], domain=_CONTRIB)
+        biased = self._node("Add", [product, self._constant(f"{prefix}fi.b", weights.vector(f"{prefix}fi.b"))])
+        # Not `BiasGelu`, which takes longer than both.
+        activated = self._node("Gelu", [biased], domain=_CONTRIB)
         product, shift = self._shifted_product(f"{prefix}fo", activated, weights.matrix(f"{prefix}fo.w", inner))
         return self._residual(product, weights.vector(f"{prefix}fo.b") - shift, value, f"{prefix}oln")
 
@@ -112,37 +125,30 @@ class _GraphBuilder:
         biased = self._node("Add", [product, self._constant(f"{norm}.before", bias)])
         return self._layer_norm(self._node("Add", [biased, value]), norm)
 
-    def _mean(self, value: str) -> None:
-        axes = self._integers("tokens", 1)
-        mask = self._node(
-            "Unsqueeze", [self._node("Cast", [MASK_INPUT], to=TensorProto.FLOAT), self._integers("last", 2)]
-        )
-        total = self._node("ReduceSum", [self._node("Mul", [value, mask]), axes], keepdims=0)
-        count = self._node("ReduceSum", [mask, axes], keepdims=0)
-        self._node("Div", [total, count], [OUTPUT])
-
     def _product(self, name: str, value: str, matrix: NDArray[np.float32]) -> str:
         """Multiply by a `(outputs, inputs)` matrix; each token is scaled to -127..127 and stored with 128 added."""
-        size = self._node("ReduceMax", [self._node("Abs", [value]), self._integers("last_axis", -1)], keepdims=1)
-        # A token of zeros has no scale of its own.
-        size = self._node("Max", [size, self._constant("tiny", np.array(1e-9, np.float32))])
-        return self._scaled_product(name, value, size, matrix, zero_point=128, steps=127)[0]
+        sizes = self._node("Abs", [value])
+        return self._scaled_product(name, value, sizes, matrix, zero_point=128, steps=127)[0]
 
     def _shifted_product(self, name: str, value: str, matrix: NDArray[np.float32]) -> tuple[str, NDArray[np.float32]]:
         """Multiply what GELU gives, shifted to 0..255; also return what the shift adds to each output."""
         value = self._node("Add", [value, self._constant("shift", np.array(_GELU_SHIFT, np.float32))])
-        size = self._node("ReduceMax", [value, self._integers("last_axis", -1)], keepdims=1)
-        product, quantised = self._scaled_product(name, value, size, matrix, zero_point=0, steps=255)
+        product, quantised = self._scaled_product(name, value, value, matrix, zero_point=0, steps=255)
         return product, _GELU_SHIFT * quantised.sum(0)
 
     def _scaled_product(
-        self, name: str, value: str, size: str, matrix: NDArray[np.float32], *, zero_point: int, steps: int
+        self, name: str, value: str, sizes: str, matrix: NDArray[np.float32], *, zero_point: int, steps: int
     ) -> tuple[str, NDArray[np.float32]]:
-        """Divide each token by `size`, quantise, multiply, and scale back; also return the matrix that this used."""
+        """Divide each token by the largest of its `sizes`, quantise, multiply, and scale back.
+
+        Also return the matrix that this used.
+        """
         columns = np.abs(matrix).max(1) / _WEIGHT_STEPS
         codes = np.round(matrix / columns[:, None]).T.astype(np.int8)
         step = self._constant(f"step{steps}", np.array(1 / steps, np.float32))
         zero = self._constant(f"zero{zero_point}", np.array(zero_point, np.uint8))
+        # A token of zeros has a size of 0: whatever its codes are then, the product is scaled back to 0.
+        size = self._node("ReduceMax", [sizes, self._integers("last_axis", -1)], keepdims=1)
         quantised = self._node("QuantizeLinear", [self._node("Div", [value, size]), step, zero])
         inputs = [quantised, self._constant(f"{name}.w", codes), step, self._constant(f"{name}.scale", columns), zero]
         product = self._node("MatMulIntegerToFloat", inputs, domain=_CONTRIB)

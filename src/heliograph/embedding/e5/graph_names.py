@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["MASK_INPUT", "OUTPUT", "WORDS_INPUT"]
+__all__ = ["MASK_INPUT", "OUTPUT", "PLACES_INPUT", "ROWS_INPUT", "SLOTS_INPUT", "WORDS_INPUT"]
 
 WORDS_INPUT = "words"
+PLACES_INPUT = "places"
+ROWS_INPUT = "rows"
 MASK_INPUT = "mask"
-OUTPUT = "mean"
+SLOTS_INPUT = "slots"
+OUTPUT = "vectors"

@@ -8,11 +8,12 @@ and begins empty.
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import InvalidRequestError, NotFoundError
+from heliograph.errors import InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.maintenance.migration.copying import WorkspaceCopy
 from heliograph.maintenance.migration.report import MigrationProgress, MigrationReport
 from heliograph.settings import StoreSettings, hide_password
@@ -95,9 +96,13 @@ async def _open_replies(
 
 
 async def _fill_projections(settings: StoreSettings, embedding: EmbeddingInfo) -> dict[str, int]:
-    """Bring what stands beside a store up to date; return how far behind each one is."""
+    """Bring what stands beside a store up to date, as far as it is in reach; return how far behind each one is."""
     store = await open_store(settings, embedding)
     try:
+        for follower in store.followers:
+            # What is away joins when the workspace is opened with it there.
+            with contextlib.suppress(StoreUnavailable):
+                await follower.finish()
         return dict(await store.get_lags())
     finally:
         await store.close()

@@ -7,9 +7,10 @@ first is than the second, and needs scores that mean the same for every question
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["RANK_CONSTANT", "by_rank", "by_score", "fuse_lists", "ordered"]
+__all__ = ["RANK_CONSTANT", "best", "by_rank", "by_score", "fuse_lists", "ordered"]
 
 # Source: Cormack, Clarke, Buettcher, "Reciprocal rank fusion outperforms Condorcet" (SIGIR 2009).
 RANK_CONSTANT = 60
@@ -49,3 +50,11 @@ def by_score(channels: Scores) -> dict[str, float]:
 def ordered(scores: Mapping[str, float]) -> list[str]:
     """Return ids by score, best first, ties by id."""
     return sorted(scores, key=lambda id_: (-scores[id_], id_))
+
+
+def best(scores: Mapping[str, float], count: int) -> list[str]:
+    """Return the first `count` ids of `ordered`; of hundreds of ids only those are sorted."""
+    if not 0 < count < len(scores):
+        return ordered(scores)[: max(0, count)]
+    least = heapq.nlargest(count, scores.values())[-1]
+    return ordered({id_: score for id_, score in scores.items() if score >= least})[:count]

@@ -7,7 +7,7 @@ language. None of them depends on the size of the corpus: an index that grows ke
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 __all__ = ["FusionParameters"]
 
@@ -34,6 +34,8 @@ class FusionParameters:
         question: Share of the question's own vector in a bridge's, which keeps it from drifting away.
         mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
         least_gain: Of the difference of two cosines what is taken for chance.
+        clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
+            it and say the same of something else, so what it leads to counts more.
         most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
         common_mentions: Mentions from which on a name says nothing at all.
         known: What a bridge over an entity that the question names is worth: it leads back, not on.
@@ -59,6 +61,7 @@ class FusionParameters:
     question: float = 0.3
     mentioned: float = 0.6
     least_gain: float = 0.03
+    clear_lead: float = 0.4
     most_mentions: int = 30
     common_mentions: int = 1000
     known: float = 0.5
@@ -67,6 +70,10 @@ class FusionParameters:
     walk: float = 0.1
     walk_starts: int = 10
     damping: float = 0.5
+
+    def where_led(self, lead: float) -> FusionParameters:
+        """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
+        return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
 
     def rarity(self, mention_count: int) -> float:
         """Return 1 for an entity mentioned once, 0 for one mentioned by all, and logarithmically in between."""

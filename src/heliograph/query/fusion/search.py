@@ -9,7 +9,7 @@ read by id or by index and bounded by `FusionParameters`, so only the two search
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from heliograph.query.bridge import (
 )
 from heliograph.query.channels.keyword import search_keywords
 from heliograph.query.concurrency import run_together
-from heliograph.query.fusion.combine import by_rank, by_score, ordered
+from heliograph.query.fusion.combine import best, by_rank, by_score
 from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.query.graph_walk import personalised_pagerank
@@ -216,13 +216,14 @@ class FusedSearch:
         """Go from the best chunks over entities to further ones."""
         parameters = self._parameters
         totals = state.totals()
-        first = ordered(totals)[: parameters.first_hops]
-        best = max(totals[first[0]], 1e-9)
+        first = best(totals, parameters.first_hops)
+        top = max(totals[first[0]], 1e-9)
         starts = [
-            Start((chunk_id,), max(0.0, totals[chunk_id]) / best, state.mentions.get(chunk_id, ()))
-            for chunk_id in first
+            Start((chunk_id,), max(0.0, totals[chunk_id]) / top, state.mentions.get(chunk_id, ())) for chunk_id in first
         ]
-        gained = await self._follow(state, starts, parameters.bridges, {})
+        lead = 1.0 - max(0.0, totals[first[1]]) / top if len(first) > 1 else 0.0
+        starts[0] = replace(starts[0], weight=(1.0 + lead) * starts[0].weight)
+        gained = await self._follow(state, starts, parameters.bridges, {}, lead)
         state.channels[Channel.BRIDGE] = {chunk_id: gain.value for chunk_id, gain in gained.items()}
         return gained
 
@@ -230,13 +231,13 @@ class FusedSearch:
         """Go on from the best chunks that were found over a bridge."""
         parameters = self._parameters
         totals = state.totals()
-        best = max(totals.values())
+        top = max(totals.values())
         reached = sorted(gained, key=lambda chunk_id: (-totals[chunk_id], chunk_id))[: parameters.second_hops]
         await self._read_mentions(state, reached)
         starts = [
             Start(
                 (*gained[chunk_id].bridge.path, chunk_id),
-                max(0.0, totals[chunk_id]) / best,
+                max(0.0, totals[chunk_id]) / top,
                 state.mentions.get(chunk_id, ()),
                 frozenset({gained[chunk_id].bridge.entity_id}),
             )
@@ -248,9 +249,9 @@ class FusedSearch:
             scores[chunk_id] = max(scores.get(chunk_id, 0.0), gain.value)
 
     async def _follow(
-        self, state: _State, starts: Sequence[Start], limit: int, beaten: Mapping[str, float]
+        self, state: _State, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
-        parameters = self._parameters
+        parameters = self._parameters.where_led(lead)
         tried = _TRIED_PER_BRIDGE * limit
         followed = follow_bridges(starts, state.places, state.question, state.named.ids, parameters, tried)
         followed = without_surplus(followed, limit)
@@ -265,7 +266,9 @@ class FusedSearch:
         await self._read_vectors(state, (id_ for item in followed for id_ in (*item.about, *item.mentioning)))
         known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in state.cosines.items()}
         vectors = await self._embed(state, followed)
-        found = gains(followed, vectors, state.vectors, known, parameters)
+        # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
+        scores = (state.cosines if Channel.VECTOR in state.channels else {}) | state.totals()
+        found = gains(followed, vectors, state.vectors, known, scores, parameters)
         state.bridges.extend(gain.bridge for gain in found.values())
         state.paths = {chunk_id: gain.bridge.path for chunk_id, gain in found.items()} | state.paths
         return found
@@ -279,14 +282,14 @@ class FusedSearch:
         return list(mixed / np.linalg.norm(mixed, axis=1, keepdims=True))
 
     def _best(self, state: _State, count: int) -> list[str]:
-        return ordered(state.totals())[:count]
+        return best(state.totals(), count)
 
 
 def _walk(state: _State, parameters: FusionParameters) -> None:
     """Walk over chunks and entities from the best chunks and from the entities that the question names."""
     totals = state.totals()
-    starts = ordered(totals)[: parameters.walk_starts]
-    best = totals[starts[0]]
+    starts = best(totals, parameters.walk_starts)
+    top = totals[starts[0]]
     entities = {mention_entity_id(mention) for id_ in starts for mention in state.mentions.get(id_, ())}
     entities.update(entity.id for entity in state.named.linked)
     edges = [
@@ -295,7 +298,7 @@ def _walk(state: _State, parameters: FusionParameters) -> None:
         if (places := state.places.get(entity_id))
         for chunk_id in _led_to(places, parameters)
     ]
-    restart = {id_: max(0.0, totals[id_] / best) ** 2 for id_ in starts} if best > 0 else {}
+    restart = {id_: max(0.0, totals[id_] / top) ** 2 for id_ in starts} if top > 0 else {}
     restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in state.named.linked}
     reached = personalised_pagerank(edges, restart, parameters.damping)
     scores = {id_: share for id_, share in reached.items() if id_ in state.cosines or id_ in totals}
@@ -348,7 +351,7 @@ def _hits(state: _State, limits: SearchLimits) -> FusedHits:
     cosines = channels.get(Channel.VECTOR, {})
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
     near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
-    best = ordered({id_: total for id_, total in totals.items() if id_ in near_or_found})[: limits.hits]
+    first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
     hits = tuple(
         FusedHit(
             chunk_id,
@@ -356,9 +359,9 @@ def _hits(state: _State, limits: SearchLimits) -> FusedHits:
             {str(name): scores[chunk_id] for name, scores in channels.items() if scores.get(chunk_id)},
             state.paths.get(chunk_id, ()),
         )
-        for chunk_id in best
+        for chunk_id in first
     )
-    kept = set(best)
+    kept = set(first)
     crossed = state.channels.get(Channel.BRIDGE, {})
     useful = {chunk_id for chunk_id in kept if chunk_id in crossed}
     return FusedHits(hits, state.named.linked, tuple(dict.fromkeys(state.bridges)) if useful else ())

@@ -25,9 +25,10 @@ export class Failure extends Error {
   }
 }
 
-async function send(method, path, { query, body, form, signal, place = true } = {}) {
+// Sends a request with the credentials; returns its response, good or bad.
+export async function ask(method, path, { query, body, form, signal, place = true } = {}) {
   const url = new URL(path, BASE);
-  for (const [name, value] of Object.entries(query ?? {})) url.searchParams.set(name, value);
+  for (const [name, value] of Object.entries(query ?? {})) for (const one of [value].flat()) url.searchParams.append(name, one);
   const headers = {};
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
   if (session.key) headers["X-API-Key"] = session.key;
@@ -42,6 +43,11 @@ async function send(method, path, { query, body, form, signal, place = true } = 
   }
   const renewed = response.headers.get("X-New-Token");
   if (renewed && session.token) session.token = renewed;
+  return response;
+}
+
+async function send(method, path, options) {
+  const response = await ask(method, path, options);
   if (!response.ok) throw await failure(response);
   return response;
 }

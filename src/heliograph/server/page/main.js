@@ -1,14 +1,14 @@
 // Puts the page together: its words, who asks, which workspace, which section.
-import { call, get, session } from "./api.js";
+import { get, session } from "./api.js";
 import { makeAsk } from "./ask.js";
 import { makeDocuments } from "./documents.js";
-import { attempt, el, field, notify, open } from "./dom.js";
+import { el, notify } from "./dom.js";
 import { makeGraph } from "./graph.js";
+import { watchLogin } from "./login.js";
 import { language, t } from "./words.js";
 
 const views = new Map(), byId = (id) => document.getElementById(id);
-const select = byId("workspace"), leave = byId("leave");
-let asking = null;
+const select = byId("workspace");
 
 document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
 for (const node of document.querySelectorAll("[data-t]")) node.textContent = t(node.dataset.t);
@@ -41,53 +41,14 @@ async function fillWorkspaces() {
 }
 
 async function enter() {
-  try {
-    await get("auth/verify", {}, { place: false });
-  } catch (error) {
-    // 403 tells that a key is missing or wrong.
-    if (error.status === 403) askForLogin();
-    throw error;
-  }
-  leave.hidden = !(session.token || session.key);
   await fillWorkspaces();
   notify("");
   build();
 }
 
-async function logIn() {
-  const { auth_configured: hasAccounts } = await get("auth-status", {}, { place: false });
-  const user = el("input", { name: "username", autocomplete: "username", required: true });
-  const password = el("input", { name: "password", type: "password", autocomplete: "current-password", required: true });
-  const key = el("input", { name: "key", type: "password", autocomplete: "off", required: true });
-  const fields = hasAccounts ? [field(t("user"), user), field(t("password"), password)]
-    : [el("p", { class: "quiet" }, t("keyNeeded")), field(t("key"), key)];
-  const data = await open(t("login"), fields, { send: t("login"), stays: true });
-  if (!data) return;
-  if (hasAccounts) {
-    const form = new URLSearchParams({ username: data.get("username"), password: data.get("password"), grant_type: "password" });
-    session.token = (await call("POST", "login", { form, place: false })).access_token;
-  } else session.key = data.get("key");
-  await enter();
-}
-
-// One dialog, however many requests were refused at once; asked again until somebody gets in.
-function askForLogin() {
-  session.token = session.key = null;
-  asking ??= attempt(logIn).finally(() => {
-    asking = null;
-    if (!(session.token || session.key)) askForLogin();
-  });
-}
-
-addEventListener("login-needed", askForLogin);
 addEventListener("hashchange", show);
 for (const item of document.querySelectorAll("[data-view]")) {
   item.addEventListener("click", () => { location.hash = item.dataset.view; });
 }
 select.addEventListener("change", () => { session.workspace = select.value; build(); });
-leave.addEventListener("click", () => attempt(async () => {
-  if (session.token) await call("POST", "logout", { place: false }).catch(() => null);
-  session.token = session.key = null;
-  location.reload();
-}));
-attempt(enter);
+watchLogin(enter, byId("leave"));

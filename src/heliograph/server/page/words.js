@@ -24,7 +24,13 @@ const WORDS = {
   picture: ["Graph; entities are buttons", "图谱；实体为按钮"], hint: ["Choose an entity in the graph.", "请在图谱中选择实体。"],
   login: ["Log in", "登录"], user: ["User name", "用户名"], password: ["Password", "密码"], key: ["API key", "API 密钥"],
   keyNeeded: ["A key is needed here.", "需要密钥。"], unreachable: ["The service cannot be reached.", "无法连接服务。"],
-  cut: ["The answer broke off.", "回答中断。"],
+  cut: ["The answer broke off.", "回答中断。"], api: ["API", "接口"], home: ["Ask, documents, graph", "提问、文档、图谱"],
+  filterRoutes: ["Find a route", "查找接口"], parameters: ["Parameters", "参数"], body: ["Body", "请求体"],
+  responses: ["Responses", "响应"], example: ["Example", "示例"], fields: ["Fields", "字段"], needed: ["required", "必填"],
+  standard: ["default", "默认"], tryIt: ["Try it", "试一试"], send: ["Send", "发送"], onePerLine: ["one a line", "每行一个"],
+  sending: ["Waiting …", "请稍候……"], shortened: ["Only the beginning is shown.", "仅显示开头部分。"],
+  sureSend: ["Send this request? It may delete things for good.", "确定发送？此请求可能永久删除数据。"],
+  badBody: ["The body is not valid JSON.", "请求体不是有效的 JSON。"], noCredentials: ["needs no credentials", "无需凭据"],
 };
 
 export const language = (navigator.languages ?? [navigator.language])

@@ -47,7 +47,8 @@ _UPLOAD_FORM: dict[str, Any] = {
                         "file": {"type": "string", "format": "binary"},
                         "metadata": {"type": "string", "description": "A JSON object, kept with the document."},
                     },
-                }
+                },
+                "example": {"file": "ESP32 speaks MQTT over TLS.", "metadata": '{"team": "red"}'},
             }
         },
     }

@@ -79,7 +79,7 @@ async def create_relation(body: RelationCreateRequest, engine: WriteEngine, prin
 async def edit_entity(body: EntityUpdateRequest, engine: WriteEngine, principal: Writer) -> EntityEditResponse:
     """Put a type, description or name in place of what documents say.
 
-    A new name that another entity has is refused, or with `allow_merge` merges the two.
+    A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
     """
     async with _refusals():
         done, summary = await _Edit(body, engine, principal.name).run()
@@ -141,11 +141,7 @@ async def delete_relation(body: DeleteRelationRequest, engine: WriteEngine, prin
 
 
 class _Edit:
-    """One edit of an entity: properties, name, or both.
-
-    A plain rename goes first, since it may be refused, so that all is done or nothing. Before a merge the properties go
-    first, so that they are those of what is merged.
-    """
+    """One edit of an entity: properties, name, or both, which is one commit."""
 
     def __init__(self, body: EntityUpdateRequest, engine: AsyncHeliograph, author: str) -> None:
         self._engine = engine
@@ -156,7 +152,6 @@ class _Edit:
         self._type = read_text(data, "entity_type", is_needed="entity_type" in data)
         self._description = read_text(data, "description", is_needed="description" in data)
         self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
-        self._done: list[Curation] = []
 
     async def run(self) -> tuple[list[Curation], OperationSummary]:
         """Do it and return what was recorded, and what it came to."""
@@ -164,50 +159,26 @@ class _Edit:
         if entity is None:
             raise NotFoundError(f"there is no entity {self._name!r} in this workspace")
         if self._new_name is None or self._new_name.strip() == entity.name:
-            await self._change(entity.name, is_needed=self._new_name is None)
-            return self._done, _summary(entity.name)
+            return await self._change(entity.name), _summary(entity.name)
         if not self._allow_rename:
             raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
-        other = await self._engine.entity(self._new_name)
-        if other is not None and other.id != entity.id and self._allow_merge:
-            return await self._merge(entity.name, other.name)
-        renamed = await self._rename(entity.name, allow_merge=False)
-        final = await self._final_name(renamed)
-        await self._change(final)
-        return self._done, _summary(final, renamed=True)
+        done = await self._engine.revise_entity(
+            entity.name,
+            self._new_name,
+            type=self._type,
+            description=self._description,
+            allow_merge=self._allow_merge,
+            author=self._author,
+        )
+        final = await self._final_name(done[-1])
+        is_merged = done[-1].kind is CurationKind.MERGE_ENTITIES
+        return done, _summary(final, target=final if is_merged else None, renamed=True)
 
-    async def _merge(self, name: str, target: str) -> tuple[list[Curation], OperationSummary]:
-        await self._change(name)
-        try:
-            merged = await self._rename(name, allow_merge=True)
-        except (ConflictError, InvalidRequestError, NotFoundError) as error:
-            if not self._done:
-                raise
-            return self._done, OperationSummary(
-                merged=False,
-                merge_status="failed",
-                merge_error=str(error),
-                operation_status="partial_success",
-                target_entity=target,
-                final_entity=name,
-                renamed=True,
-            )
-        final = await self._final_name(merged)
-        if merged.kind is not CurationKind.MERGE_ENTITIES:
-            return self._done, _summary(final, renamed=True)
-        return self._done, _summary(final, target=final, renamed=True)
-
-    async def _change(self, name: str, *, is_needed: bool = False) -> None:
-        if not is_needed and self._type is None and self._description is None:
-            return
+    async def _change(self, name: str) -> list[Curation]:
+        if self._new_name is not None and self._type is None and self._description is None:
+            return []
         done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
-        self._done.append(done)
-
-    async def _rename(self, name: str, *, allow_merge: bool) -> Curation:
-        new_name = self._new_name or ""
-        done = await self._engine.rename_entity(name, new_name, allow_merge=allow_merge, author=self._author)
-        self._done.append(done)
-        return done
+        return [done]
 
     async def _final_name(self, done: Curation) -> str:
         entity = await self._engine.entity(done.names[-1])

@@ -15,7 +15,7 @@ from heliograph._version import __version__
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
-from heliograph.server.schemas.health import AlertState, Configuration, Health, Queues, Ready
+from heliograph.server.schemas.health import AlertState, Configuration, FollowerState, Health, Queues, Ready
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import Settings
@@ -39,12 +39,14 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     principal: Principal | None = getattr(request.state, "principal", None)
     if principal is None or not principal.may_enter(workspace):
         return known
-    alerts = await _alerts(service, principal)
+    alerts, engines = await _alerts(service, principal), await service.states.engines(workspace)
+    is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
         "queues": _queues(service),
-        "condition": "degraded" if any(alert.state == "firing" for alert in alerts) else "ok",
+        "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
+        "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
     }
     if principal.role is Role.ADMIN and principal.workspaces is None:
         details |= _folders(service.settings)

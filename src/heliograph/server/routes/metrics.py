@@ -28,7 +28,8 @@ _SHAPE: dict[int | str, dict[str, Any]] = {
 async def metrics(request: Request, principal: CurrentPrincipal, service: CurrentService) -> Response:
     """Return metrics in Prometheus' text format, or as OpenMetrics if `Accept` asks for it.
 
-    Credentials that are bound to workspaces are shown those alone, and nothing of the process as a whole.
+    Several workers are told of by their sums, whichever of them answers. Credentials that are bound to workspaces are
+    shown those alone, and nothing of the process as a whole.
     """
     # One that is named and may not be entered is refused, as everywhere; naming none asks for all there are to see.
     principal.require(Role.READ, find_workspace(request, "") or None)
@@ -36,9 +37,7 @@ async def metrics(request: Request, principal: CurrentPrincipal, service: Curren
     sees_all = principal.workspaces is None
     shown = service.monitoring.metrics if sees_all else None
     if shown is not None:
-        shown.queries_running.set(service.admission.running)
-        shown.queries_waiting.set(service.admission.waiting)
-        shown.open_workspaces.set(service.workspaces.open_count)
+        service.refresh_gauges()
     accept = request.headers.get("Accept", "")
     text, media_type = await asyncio.to_thread(render_metrics, shown, states, accept)
     return Response(text, headers={"Content-Type": media_type})

@@ -301,6 +301,12 @@ class ConflictsResponse(BaseModel):
 class RepairRequest(BaseModel):
     """Which conflict of sources to settle."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"canonical_source_key": "notes.md", "primary_doc_id": "doc-5f2b9c01d3a44e6f8b7a6c5d"}]
+        }
+    )
+
     canonical_source_key: str = Field(min_length=1)
     primary_doc_id: str = Field(min_length=1)
     expected_candidate_count: int | None = Field(default=None, ge=0)
@@ -310,6 +316,8 @@ class RepairRequest(BaseModel):
 
 class RecoveryRequest(BaseModel):
     """Confirms a reset."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"confirm": True}]})
 
     confirm: bool = False
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-__all__ = ["AlertState", "Configuration", "Health", "Queues", "Ready"]
+__all__ = ["AlertState", "Configuration", "FollowerState", "Health", "Queues", "Ready"]
 
 
 class Configuration(BaseModel):
@@ -58,6 +58,14 @@ class AlertState(BaseModel):
     median_seconds: float | None = Field(None, description="The p50 over the window, of latencies.")
 
 
+class FollowerState(BaseModel):
+    """How another engine follows the store with the truth, in the workspace of this request."""
+
+    name: str = Field(description="The role it serves, and where it is.")
+    lag: int = Field(description="Commits that it is behind.")
+    trouble: str = Field("", description="Why questions that need it fail now; empty while it serves.")
+
+
 class Health(BaseModel):
     """That the service lives; all but the first fields only for who may know."""
 
@@ -72,9 +80,13 @@ class Health(BaseModel):
     configuration: Configuration | None = None
     queues: Queues | None = None
     condition: Literal["ok", "degraded"] | None = Field(
-        default=None, description="`degraded` while an alert fires; `status` says only that the process lives."
+        default=None,
+        description="`degraded` while an alert fires or an engine is away; `status` says only that the process lives.",
     )
     alerts: list[AlertState] | None = None
+    engines: list[FollowerState] | None = Field(
+        default=None, description="Engines beside the store with the truth; left out while the workspace is not open."
+    )
 
 
 class Ready(BaseModel):

@@ -31,7 +31,19 @@ class OllamaMessage(BaseModel):
 class OllamaChatRequest(BaseModel):
     """A conversation."""
 
-    model: str = Field(max_length=256, examples=["heliograph:latest"])
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "model": "heliograph:latest",
+                    "messages": [{"role": "user", "content": "/naive What is MQTT?"}],
+                    "stream": False,
+                }
+            ]
+        }
+    )
+
+    model: str = Field(max_length=256)
     messages: list[OllamaMessage] = Field(min_length=1, max_length=1024)
     stream: bool = True
     system: str | None = None
@@ -40,8 +52,12 @@ class OllamaChatRequest(BaseModel):
 class OllamaGenerateRequest(BaseModel):
     """A prompt for the chat model itself."""
 
-    model: str = Field(max_length=256, examples=["heliograph:latest"])
-    prompt: str = Field(examples=["Write a haiku."])
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"model": "heliograph:latest", "prompt": "Write a haiku."}]}
+    )
+
+    model: str = Field(max_length=256)
+    prompt: str
     stream: bool = False
     system: str | None = None
 

@@ -1,33 +1,37 @@
 """Several engines as one store: the truth and what nobody else serves at home, the other roles where they are served.
 
 Every commit goes to the home store first; the projections follow at once. One that is out of reach falls behind, up to
-a bound, and is brought up to date as soon as it is back. Under a filter everything is read at home, which has it all;
-so do those who compute changes (`truth`), since what they compute must not depend on how far behind anything is.
+a bound, and is brought up to date as soon as it is back; that holds from the very opening on. Under a filter everything
+is read at home, which has it all; so do those who compute changes (`truth`), since what they compute must not depend on
+how far behind anything is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from pathlib import Path
 
-from heliograph.errors import SettingsError, StoreError, StoreUnavailable
+from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import Stats
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.composed.following import Following
+from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedVectorStore
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.composed.replies import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, VectorProjection
 
 __all__ = ["ComposedStore"]
 
-_LOGGER = logging.getLogger(__name__)
-_RETRY_SECONDS = 5.0
+# How long opening waits for engines that have much to take in, and a commit for those that are slow.
+_OPEN_SECONDS = 30.0
+_COMMIT_SECONDS = 5.0
+# How long a commit waits for an engine that is slow and as far behind as it may be.
+_LAG_SECONDS = 30.0
 
 
 class ComposedStore(Store):
@@ -43,23 +47,25 @@ class ComposedStore(Store):
         if home.outbox is None:
             raise SettingsError(f"the store {home.describe()!r} keeps no outbox, so nothing can stand beside it")
         self._home = home
-        self._projectors = [Projector(home, home.outbox, projection) for projection in projections]
+        self._followings = [Following(Projector(home, home.outbox, projection)) for projection in projections]
         self._max_lag = max_lag
-        self._behind: dict[str, str] = {}
-        self._retrying: asyncio.Task[None] | None = None
         self.records = home.records
-        self.graph = next((item for item in projections if isinstance(item, GraphProjection)), home.graph)
-        self.vectors = next((item for item in projections if isinstance(item, VectorProjection)), home.vectors)
+        self.graph, self.vectors, self.replies = home.graph, home.vectors, home.replies
+        for following, projection in zip(self._followings, projections, strict=True):
+            self._serve(following, projection)
         self.text = home.text
         self.curations = home.curations
-        cache = next((item for item in projections if isinstance(item, CacheProjection)), None)
-        self.replies = TwofoldReplyCache(cache, home.replies) if cache else home.replies
         self.names = home.names
         self.inspection = home.inspection
         self.reembedding = home.reembedding
         self.outbox = home.outbox
-        self.followers = self._projectors
+        self.followers = [following.projector for following in self._followings]
         self.embedding = home.embedding
+
+    @property
+    def projections(self) -> list[Projection]:
+        """What stands beside the home store, as it is, for whoever looks into an engine."""
+        return [following.projector.projection for following in self._followings]
 
     @property
     def truth(self) -> Store:
@@ -69,9 +75,17 @@ class ComposedStore(Store):
         return seen
 
     async def open(self) -> ComposedStore:
-        """Bring the projections up to date as far as they are in reach, and go on trying with the others."""
-        await self._catch_up()
-        self._retrying = asyncio.create_task(self._keep_up())
+        """Bring the projections up to date as far as they are in reach, and go on trying with the others.
+
+        Raises:
+            StoreAccessDenied: An engine refuses who asks.
+            StoreError: An engine is there and cannot serve; nothing goes on.
+        """
+        try:
+            await asyncio.gather(*(following.start(_OPEN_SECONDS) for following in self._followings))
+        except BaseException:
+            await self._stop()
+            raise
         return self
 
     async def apply(self, changeset: Changeset) -> int:
@@ -82,7 +96,7 @@ class ComposedStore(Store):
         """
         await self._check_lag()
         version = await self._home.apply(changeset)
-        await self._catch_up()
+        await self._follow()
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
@@ -104,7 +118,7 @@ class ComposedStore(Store):
     async def clear(self) -> int:
         """See `Store`."""
         version = await self._home.clear()
-        await self._catch_up()
+        await self._follow()
         return version
 
     async def vacuum(self) -> None:
@@ -117,44 +131,51 @@ class ComposedStore(Store):
 
     async def close(self) -> None:
         """See `Store`."""
-        if self._retrying is not None:
-            self._retrying.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._retrying
-            self._retrying = None
-        for projector in self._projectors:
-            await projector.projection.close()
+        await self._stop()
+        for projection in self.projections:
+            await projection.close()
         await self._home.close()
 
     def describe(self) -> Mapping[str, str]:
         """See `Store`."""
         described = dict(self._home.describe())
-        for projector in self._projectors:
-            described |= {f"{projector.projection.name}: {k}": v for k, v in projector.projection.describe().items()}
+        for projection in self.projections:
+            described |= {f"{projection.name}: {key}": value for key, value in projection.describe().items()}
         return described
 
+    def _serve(self, following: Following, projection: Projection) -> None:
+        match projection:
+            case GraphProjection():
+                self.graph = GatedGraphStore(following, projection)
+            case VectorProjection():
+                self.vectors = GatedVectorStore(following, projection)
+            case CacheProjection():
+                self.replies = TwofoldReplyCache(GatedReplyCache(following, projection), self._home.replies)
+            case _:
+                raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor replies")
+
     async def _check_lag(self) -> None:
-        for projector in self._projectors:
-            name = projector.projection.name
-            if name in self._behind and (lag := await projector.measure_lag()) >= self._max_lag:
-                raise StoreUnavailable(
-                    f"{name!r} is {lag} commits behind ({self._behind[name]}); bring it back, or raise store.max_lag"
-                )
+        for following in self._followings:
+            if await self._is_too_far(following):
+                # One that is slow, not away, is given time: nothing else slows down who commits.
+                if not following.projector.is_away:
+                    await following.wait(_LAG_SECONDS)
+                if await self._is_too_far(following):
+                    self._refuse(following.projector)
 
-    async def _catch_up(self) -> None:
-        for projector in self._projectors:
-            name = projector.projection.name
-            try:
-                is_done = await projector.catch_up()
-            except StoreError as error:
-                if name not in self._behind:
-                    _LOGGER.warning("%r cannot follow and falls behind: %s", name, error)
-                self._behind[name] = str(error)
-            else:
-                if is_done and self._behind.pop(name, None):
-                    _LOGGER.info("%r is up to date again", name)
+    async def _is_too_far(self, following: Following) -> bool:
+        return following.is_behind and await following.projector.measure_lag() >= self._max_lag
 
-    async def _keep_up(self) -> None:
-        while True:
-            await asyncio.sleep(_RETRY_SECONDS)
-            await self._catch_up()
+    def _refuse(self, projector: Projector) -> None:
+        reason = projector.trouble or "it is slower than commits come"
+        raise StoreUnavailable(
+            f"{projector.name!r} is {self._max_lag} commits behind or more ({reason}); bring it back, or raise "
+            "store.max_lag"
+        )
+
+    async def _follow(self) -> None:
+        await asyncio.gather(*(following.follow(_COMMIT_SECONDS) for following in self._followings))
+
+    async def _stop(self) -> None:
+        for following in self._followings:
+            await following.stop()

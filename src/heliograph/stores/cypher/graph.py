@@ -6,9 +6,11 @@ their first keyword. Degrees are stored with each change, so that a hub is ranke
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
+from heliograph.errors import StoreUnavailable
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
 from heliograph.stores.cypher.change import (
@@ -64,8 +66,14 @@ _ORDER = f"""
 {_FROM} WITH e WHERE e.displayName IS NOT NULL
 RETURN e.id ORDER BY e.degree DESC, e.displayName, e.id LIMIT $limit
 """
-_GET_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) RETURN c.version"
-_SET_CURSOR = "MERGE (c:HeliographCursor {workspace: $workspace}) SET c.version = $version"
+_GET_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) WHERE c.version IS NOT NULL RETURN c.version"
+# A database that was started again may have lost what it took in last: the cursor must not pass over that.
+_MARK = "MERGE (c:HeliographCursor {workspace: $workspace}) SET c.applied = $mark"
+_SET_CURSOR = """
+MERGE (c:HeliographCursor {workspace: $workspace})
+WITH c WHERE ($seen IS NULL OR coalesce(c.version, -1) IN [$seen, $version]) AND ($mark IS NULL OR c.applied = $mark)
+SET c.version = $version RETURN c.version
+"""
 _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
 
@@ -84,26 +92,11 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         self._label = workspace_label(workspace)
         self._types = TypeNames((), 0)
         self._facts: Mapping[str, str] = {}
-
-    async def prepared(self) -> Self:
-        """Return this one, ready for use; it is closed if the database does not do its part.
-
-        Raises:
-            StoreError: As `prepare` does.
-        """
-        try:
-            await self.prepare()
-        except BaseException:
-            await self.close()
-            raise
-        return self
+        self._seen: int | None = None
+        self._mark: str | None = None
 
     async def prepare(self) -> None:
-        """Make constraints and indexes, and see which types there are.
-
-        Raises:
-            StoreUnavailable: The database is out of reach.
-        """
+        """See `Projection`; makes constraints and indexes, and sees which types there are."""
         self._facts = await self._database.prepare()
         rows = await self._database.read(Statement(_TYPES))
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
@@ -154,11 +147,17 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
     async def get_cursor(self) -> int:
         """See `Projection`."""
         rows = await self._glance(_GET_CURSOR)
-        return int(rows[0][0]) if rows else -1
+        self._seen, self._mark = int(rows[0][0]) if rows else -1, None
+        return self._seen
 
     async def set_cursor(self, version: int) -> None:
         """See `Projection`."""
-        await self._write([Statement(_SET_CURSOR, {"version": version})])
+        values = {"version": version, "seen": self._seen, "mark": self._mark}
+        if not await self._write([Statement(_SET_CURSOR, values)]):
+            raise StoreUnavailable(
+                f"{self.name!r} was started again and has lost what it was given last; it is filled again"
+            )
+        self._seen, self._mark = version, None
 
     async def apply(self, change: ProjectionChange) -> None:
         """See `Projection`; all of it in one transaction."""
@@ -170,12 +169,14 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
             *(dict(labels), {row[0]: StoredEnds(*row[1:]) for row in ends}, self._label),
         )
         if statements:
-            await self._write(statements)
+            self._mark = secrets.token_hex(8)
+            await self._write([*statements, Statement(_MARK, {"mark": self._mark})])
 
     async def clear(self) -> None:
         """See `Projection`; in batches, the cursor first, so that what is cut short is begun again."""
         await self.prepare()
         await self._write([Statement(_DROP_CURSOR)])
+        self._seen, self._mark = -1, None
         for name in _NODES.values():
             text = f"""MATCH (e:{name}) WHERE e.workspace = $workspace AND e.id > ''
                        WITH e LIMIT {_CLEAR_BATCH} DETACH DELETE e RETURN count(*)"""

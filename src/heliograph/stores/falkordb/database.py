@@ -5,6 +5,7 @@ A change is one transaction of Redis, whose statements run one after the other w
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ __all__ = ["FalkorDatabase"]
 
 # A change is some hundred statements.
 _TIMEOUT_SECONDS = 60.0
+_READ_SECONDS = 20.0
 _IS_THERE = "already indexed"
 
 
@@ -59,13 +61,14 @@ class FalkorDatabase(CypherDatabase):
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:  # noqa: ARG002
         """See `CypherDatabase`; a graph that is not there is made, empty."""
         with self._connection.errors():
-            result = await self._graph.query(statement.text, _clean(dict(statement.parameters)))
-        return cast("list[list[Any]]", result.result_set)
+            async with asyncio.timeout(_READ_SECONDS):
+                return await self._query(statement)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
         """See `CypherDatabase`."""
         if len(statements) == 1:
-            return await self.read(statements[0])
+            with self._connection.errors():
+                return await self._query(statements[0])
         pipe = self._connection.client.pipeline(transaction=True)
         for statement in statements:
             pipe.execute_command("GRAPH.QUERY", self._name, _with_values(statement), "--compact")
@@ -84,6 +87,10 @@ class FalkorDatabase(CypherDatabase):
     async def close(self) -> None:
         """See `CypherDatabase`."""
         await self._connection.close()
+
+    async def _query(self, statement: Statement) -> list[list[Any]]:
+        result = await self._graph.query(statement.text, _clean(dict(statement.parameters)))
+        return cast("list[list[Any]]", result.result_set)
 
     async def _make_index(self, text: str) -> None:
         try:

@@ -20,10 +20,9 @@ class FalkorGraphProjection(CypherGraphProjection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> FalkorGraphProjection:
-        """Connect, and make indexes where they are missing.
+        """Read the address; FalkorDB is first called when it is prepared.
 
         Raises:
             SettingsError: The address is none.
-            StoreUnavailable: FalkorDB is out of reach, or refuses the user.
         """
-        return await cls(FalkorDatabase(url, settings.workspace), settings.workspace).prepared()
+        return cls(FalkorDatabase(url, settings.workspace), settings.workspace)

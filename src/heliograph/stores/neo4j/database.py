@@ -5,6 +5,7 @@ What was written is seen by all that this process reads later, from whichever se
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString, cast
 
@@ -19,6 +20,9 @@ __all__ = ["Neo4jDatabase"]
 
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 3.0
+# The driver itself waits for ever for a server that takes a request and says nothing.
+_READ_SECONDS = 20.0
+_WRITE_SECONDS = 90.0
 _MIN_VERSION = (5, 26)
 _COMPONENTS = """
 CALL dbms.components() YIELD name, versions, edition WHERE name = 'Neo4j Kernel' RETURN versions[0], edition
@@ -74,7 +78,7 @@ class Neo4jDatabase(CypherDatabase):
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
         """See `CypherDatabase`."""
         with translate_errors(self.where):
-            async with self._session() as session:
+            async with asyncio.timeout(_READ_SECONDS), self._session() as session:
                 if is_patient:
                     return await session.execute_read(_run, [statement])
                 result = await session.run(_text(statement), dict(statement.parameters))
@@ -83,7 +87,7 @@ class Neo4jDatabase(CypherDatabase):
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
         """See `CypherDatabase`."""
         with translate_errors(self.where):
-            async with self._session() as session:
+            async with asyncio.timeout(_WRITE_SECONDS), self._session() as session:
                 return await session.execute_write(_run, statements)
 
     async def prepare(self) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from neo4j.exceptions import (
     TransientError,
 )
 
-from heliograph.errors import SettingsError, StoreError, StoreUnavailable
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 
 __all__ = ["translate_errors"]
 
@@ -35,12 +35,13 @@ def translate_errors(where: str) -> Generator[None]:
     except ConfigurationError as error:
         raise SettingsError(f"store.graph_url does not suit Neo4j at {where!r}: {error}") from error
     except _OUT_OF_REACH as error:
-        raise StoreUnavailable(f"Neo4j at {where!r} is out of reach: {error}; check store.graph_url") from error
+        reason = str(error) or "no answer in time"
+        raise StoreUnavailable(f"Neo4j at {where!r} is out of reach: {reason}; check store.graph_url") from error
     except _PASSING as error:
         raise StoreUnavailable(f"Neo4j at {where!r} cannot serve now: {error.message} ({error.code})") from error
     except Neo4jError as error:
         if isinstance(error, AuthError) or str(error.code).startswith(_SECURITY):
-            raise StoreUnavailable(
+            raise StoreAccessDenied(
                 f"Neo4j at {where!r} refuses: {error.message}; check the user and password in store.graph_url"
             ) from error
         raise StoreError(f"Neo4j at {where!r} refuses: {error.message} ({error.code})") from error

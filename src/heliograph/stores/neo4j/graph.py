@@ -21,11 +21,9 @@ class Neo4jGraphProjection(CypherGraphProjection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Neo4jGraphProjection:
-        """Connect, and make constraints and indexes where they are missing.
+        """Read the address; Neo4j is first called when it is prepared.
 
         Raises:
             SettingsError: The address is none.
-            StoreUnavailable: Neo4j is out of reach, or refuses the user.
-            StoreError: Neo4j is older than 5.26.
         """
-        return await cls(Neo4jDatabase(Neo4jAddress.parse(url)), settings.workspace).prepared()
+        return cls(Neo4jDatabase(Neo4jAddress.parse(url)), settings.workspace)

@@ -9,6 +9,9 @@ from heliograph.stores.postgres.driver import conninfo_to_dict, make_conninfo, p
 
 __all__ = ["Address", "parse_address"]
 
+# A machine or a network that is gone is noticed within half a minute, not after the system's quarter of an hour.
+_KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+
 
 @dataclass(frozen=True, slots=True)
 class Address:
@@ -35,7 +38,7 @@ def parse_address(url: str) -> Address:
     """
     try:
         parts = conninfo_to_dict(url)
-        conninfo = make_conninfo("", **parts)
+        conninfo = make_conninfo("", **(_KEEPALIVES | parts))
     except psycopg.Error:
         raise SettingsError(
             "store.url is no address of PostgreSQL; write postgresql://user:password@host:port/database, with "

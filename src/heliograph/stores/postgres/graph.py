@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
@@ -12,8 +11,9 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_entity, to_relation
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.traversal import find_paths, walk
+from heliograph.stores.stepping import join_path
 
-__all__ = ["PostgresGraphStore", "join_path"]
+__all__ = ["PostgresGraphStore"]
 
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
 _ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}
@@ -110,15 +110,6 @@ class PostgresGraphStore(GraphStore):
             return [join_path([entities[id_] for id_ in path], relations) for path in paths]
 
         return await self._database.read(read)
-
-
-def join_path(entities: Sequence[Entity], relations: Iterable[Relation]) -> GraphPath:
-    """Return entities that follow one another with the relations between them, which are among those given."""
-    between: Mapping[frozenset[str], Relation] = {
-        frozenset((relation.source_id, relation.target_id)): relation for relation in relations
-    }
-    steps = (between[frozenset((left.id, right.id))] for left, right in pairwise(entities))
-    return GraphPath(tuple(entities), tuple(steps))
 
 
 def _among(workspace: str, ids: Iterable[str]) -> Statement:

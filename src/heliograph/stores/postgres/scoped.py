@@ -9,29 +9,30 @@ from typing import TypeVar
 from heliograph.filters import Filter
 from heliograph.stores.base import Fold
 from heliograph.stores.postgres.database import Database
-from heliograph.stores.postgres.scope import ScopeMemory
-from heliograph.stores.postgres.scoped_evidence import ScopedReading
+from heliograph.stores.postgres.scope import begin_scope
+from heliograph.stores.postgres.scoped_evidence import PostgresReading
 from heliograph.stores.postgres.session import Session
+from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
-__all__ = ["ScopedReader"]
+__all__ = ["PostgresReader"]
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class ScopedReader:
+class PostgresReader:
     """Reads under one filter; what is done with it stays as exact as its latest read."""
 
     database: Database
-    scopes: ScopeMemory
+    scopes: ScopeMemory[Scope]
     filter: Filter
     fold: Fold
 
-    async def read(self, work: Callable[[ScopedReading], Awaitable[T]]) -> T:
+    async def read(self, work: Callable[[PostgresReading], Awaitable[T]]) -> T:
         """Run `work` on a snapshot and the scope of the same moment."""
 
         async def run(session: Session) -> T:
-            scope = await self.scopes.begin(session, self.filter, self.fold)
-            return await work(ScopedReading(session, scope, self.filter, self.fold))
+            scope = await begin_scope(session, self.scopes, self.filter, self.fold)
+            return await work(PostgresReading(scope, self.fold, session, self.filter))
 
         return await self.database.read(run)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.changeset import Collection
-from heliograph.stores.postgres.scoped import ScopedReader
-from heliograph.stores.postgres.scoped_evidence import ScopedReading
+from heliograph.stores.postgres.scoped import PostgresReader
+from heliograph.stores.postgres.scoped_evidence import PostgresReading
 from heliograph.stores.postgres.text import find_phrases, search_terms
 from heliograph.stores.postgres.vectors import nearest_statement, stored_statement, to_hits, to_vectors
 
@@ -30,7 +30,7 @@ _ALL = 2_000_000_000
 class ScopedVectorStore(VectorStore):
     """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
 
-    def __init__(self, reader: ScopedReader, embedding: tuple[str, int]) -> None:
+    def __init__(self, reader: PostgresReader, embedding: tuple[str, int]) -> None:
         self._reader = reader
         self._embedding = embedding
 
@@ -41,7 +41,7 @@ class ScopedVectorStore(VectorStore):
         if limit < 1:
             return []
 
-        async def read(reading: ScopedReading) -> list[Hit]:
+        async def read(reading: PostgresReading) -> list[Hit]:
             allowed = reading.scope.ids_of(collection)
 
             async def find(count: int, among: Sequence[str] | None) -> list[Hit]:
@@ -64,7 +64,7 @@ class ScopedVectorStore(VectorStore):
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""
 
-        async def read(reading: ScopedReading) -> dict[str, NDArray[np.float32]]:
+        async def read(reading: PostgresReading) -> dict[str, NDArray[np.float32]]:
             allowed = reading.scope.ids_of(collection)
             wanted = [id_ for id_ in ids if id_ in allowed]
             if not wanted:
@@ -78,7 +78,7 @@ class ScopedVectorStore(VectorStore):
 class ScopedTextStore(TextStore):
     """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
 
-    def __init__(self, reader: ScopedReader) -> None:
+    def __init__(self, reader: PostgresReader) -> None:
         self._reader = reader
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
@@ -87,7 +87,7 @@ class ScopedTextStore(TextStore):
             return []
         asked = set(terms)
 
-        async def read(reading: ScopedReading) -> list[Hit]:
+        async def read(reading: PostgresReading) -> list[Hit]:
             allowed = reading.scope.ids_of(collection)
 
             async def find(count: int) -> list[Hit]:
@@ -111,7 +111,7 @@ class ScopedTextStore(TextStore):
         if limit < 1:
             return [[] for _ in phrases]
 
-        async def read(reading: ScopedReading) -> list[list[str]]:
+        async def read(reading: PostgresReading) -> list[list[str]]:
             allowed, session = reading.scope.ids_of(collection), reading.session
             stored = await find_phrases(session.fetch, session.workspace, collection, phrases, _ALL)
             left = [[id_ for id_ in ids if id_ in allowed] for ids in stored]
@@ -137,7 +137,7 @@ async def _enough(
         count *= _WIDENING
 
 
-async def _first_called(reading: ScopedReading, ids: Sequence[str], phrase: Sequence[str], limit: int) -> list[str]:
+async def _first_called(reading: PostgresReading, ids: Sequence[str], phrase: Sequence[str], limit: int) -> list[str]:
     """Return those of the entities, at least `limit` if there are, whose names in the scope hold a phrase."""
     wanted = f" {' '.join(phrase)} "
     found: list[str] = []
@@ -150,7 +150,7 @@ async def _first_called(reading: ScopedReading, ids: Sequence[str], phrase: Sequ
     return found
 
 
-async def _called(reading: ScopedReading, ids: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> set[str]:
+async def _called(reading: PostgresReading, ids: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> set[str]:
     """Return those of the entities whose terms in the scope fit."""
     entities = await reading.fold_entities(ids)
     return {id_ for id_, entity in entities.items() if fits(reading.fold.name_terms(entity))}

@@ -27,14 +27,14 @@ from heliograph.stores.postgres.records import PostgresRecordsStore
 from heliograph.stores.postgres.reembedding import PostgresReembedding
 from heliograph.stores.postgres.replies import PostgresReplyCache
 from heliograph.stores.postgres.schema import migrate
-from heliograph.stores.postgres.scope import ScopeMemory
-from heliograph.stores.postgres.scoped import ScopedReader
+from heliograph.stores.postgres.scoped import PostgresReader
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.text import PostgresTextStore
 from heliograph.stores.postgres.upkeep import clear, vacuum
 from heliograph.stores.postgres.vector_index import VectorIndexer
 from heliograph.stores.postgres.vectors import PostgresVectorStore
 from heliograph.stores.postgres.view import PostgresView
+from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
 __all__ = ["PostgresStore"]
 
@@ -62,7 +62,7 @@ class PostgresStore(Store):
         self._is_durable = settings.durability == "full"
         self._server = server
         self._indexer = VectorIndexer(database, embedding[1])
-        self._scopes = ScopeMemory()
+        self._scopes: ScopeMemory[Scope] = ScopeMemory()
         self.records = PostgresRecordsStore(database)
         self.graph = PostgresGraphStore(database)
         self.vectors = PostgresVectorStore(database, embedding)
@@ -112,7 +112,7 @@ class PostgresStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
-        return PostgresView(ScopedReader(self._database, self._scopes, filter_, fold), self._embedding)
+        return PostgresView(PostgresReader(self._database, self._scopes, filter_, fold), self._embedding)
 
     async def get_data_version(self) -> int:
         """See `Store`."""

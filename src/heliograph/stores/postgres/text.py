@@ -12,13 +12,14 @@ from itertools import accumulate, combinations
 from typing import Any, Protocol
 
 from heliograph.stores.base import Hit, TextStore
+from heliograph.stores.bm25 import K1, B, inverse_frequency
 from heliograph.stores.changeset import Collection
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.session import Row
 from heliograph.stores.postgres.text_write import TERMS_TABLES, mark
 
-__all__ = ["PostgresTextStore", "choose_candidates", "find_phrases", "inverse_frequency", "search_terms"]
+__all__ = ["PostgresTextStore", "choose_candidates", "find_phrases", "search_terms"]
 
 _MAX_TERMS = 256
 # Rows that a question is ranked over, at some 5 microseconds each on the server, where it can be told beforehand.
@@ -28,7 +29,6 @@ _MOST_READ = 100_000
 _MOST_PHRASE_ROWS = 1_000
 # Frequent terms whose combinations are candidates.
 _MOST_COMBINED = 8
-_K1, _B = 1.2, 0.75
 _COUNTS = """SELECT size.rows, size.terms, term.term, term.rows FROM heliograph_text_size AS size
   LEFT JOIN heliograph_term AS term ON term.workspace = size.workspace AND term.collection = size.collection
    AND term.rows > 0 AND term.term = ANY (ARRAY(SELECT json_array_elements_text(%s)))
@@ -36,7 +36,7 @@ _COUNTS = """SELECT size.rows, size.terms, term.term, term.rows FROM heliograph_
 # How often a term occurs is what its removal takes from the length. The limit keeps a question of frequent words from
 # ranking a whole collection.
 _RANK = f"""
-SELECT id, sum(weight * count * {_K1 + 1} / (count + {_K1} * ({1 - _B} + {_B} * length / %s::double precision)))
+SELECT id, sum(weight * count * {K1 + 1} / (count + {K1} * ({1 - B} + {B} * length / %s::double precision)))
   AS score
 FROM (
   -- The empty addition unpacks a row's terms once, not again for every term asked.
@@ -128,12 +128,6 @@ async def find_phrases(
     for place, id_ in await fetch(query, values, is_planned_anew=True):
         found[places[place - 1]].append(id_)
     return found
-
-
-def inverse_frequency(rows: int, total: int) -> float:
-    """Return a term's idf as SQLite's FTS5 counts it, and a millionth where that is not positive."""
-    value = math.log(max(1e-9, total - rows + 0.5) / (rows + 0.5))
-    return value if value > 0 else 1e-6
 
 
 def choose_candidates(frequencies: Mapping[str, int], total: int) -> list[str]:

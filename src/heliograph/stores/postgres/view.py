@@ -25,12 +25,12 @@ from heliograph.stores.postgres.records import (
     to_page,
 )
 from heliograph.stores.postgres.rows import WANTED, to_chunk, to_document
-from heliograph.stores.postgres.scope import Scope
-from heliograph.stores.postgres.scoped import ScopedReader
-from heliograph.stores.postgres.scoped_evidence import ScopedReading
-from heliograph.stores.postgres.scoped_graph import ScopedGraphStore
+from heliograph.stores.postgres.scoped import PostgresReader
+from heliograph.stores.postgres.scoped_evidence import PostgresReading
 from heliograph.stores.postgres.scoped_search import ScopedTextStore, ScopedVectorStore
 from heliograph.stores.postgres.session import Row
+from heliograph.stores.scoped.graph import ScopedGraphStore
+from heliograph.stores.scoped.scope import Scope
 
 __all__ = ["PostgresView"]
 
@@ -45,7 +45,7 @@ _TWINS = f"""SELECT wanted.id, chunk.full_doc_id, twin.id, twin.source FROM {WAN
 class PostgresView(StoreView):
     """A workspace under one filter."""
 
-    def __init__(self, reader: ScopedReader, embedding: tuple[str, int]) -> None:
+    def __init__(self, reader: PostgresReader, embedding: tuple[str, int]) -> None:
         self.records = ScopedRecordsStore(reader)
         self.graph = ScopedGraphStore(reader)
         self.vectors = ScopedVectorStore(reader, embedding)
@@ -55,13 +55,13 @@ class PostgresView(StoreView):
 class ScopedRecordsStore(RecordsStore):
     """Matching documents and what they say."""
 
-    def __init__(self, reader: ScopedReader) -> None:
+    def __init__(self, reader: PostgresReader) -> None:
         self._reader = reader
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> list[Document]:
+        async def read(reading: PostgresReading) -> list[Document]:
             rows = await _fetch(reading, DOCUMENTS_BY_ID, [id_ for id_ in ids if id_ in reading.scope.documents])
             return _as_left(reading.scope, [to_document(row) for row in rows])
 
@@ -72,7 +72,7 @@ class ScopedRecordsStore(RecordsStore):
         both = And((self._reader.filter, query.filter)) if query.filter else self._reader.filter
         narrow = replace(query, filter=both)
 
-        async def read(reading: ScopedReading) -> DocumentPage:
+        async def read(reading: PostgresReading) -> DocumentPage:
             page = to_page(*await reading.session.run(*page_statements(reading.session.workspace, narrow)))
             return replace(page, documents=tuple(_as_left(reading.scope, page.documents)))
 
@@ -81,7 +81,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_document_text(self, document_id: str) -> str | None:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> str | None:
+        async def read(reading: PostgresReading) -> str | None:
             if document_id not in reading.scope.documents:
                 return None
             return await reading.session.fetch_value(TEXT_BY_DOCUMENT, (reading.session.workspace, document_id))
@@ -91,7 +91,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> list[Chunk]:
+        async def read(reading: PostgresReading) -> list[Chunk]:
             return _owned(reading.scope, await _fetch(reading, CHUNKS_BY_ID, _allowed(reading.scope, ids)))
 
         return await self._reader.read(read)
@@ -99,7 +99,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> list[Chunk]:
+        async def read(reading: PostgresReading) -> list[Chunk]:
             if document_id not in reading.scope.documents:
                 return []
             held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
@@ -111,7 +111,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> dict[str, str]:
+        async def read(reading: PostgresReading) -> dict[str, str]:
             scope = reading.scope
             shown = {id_: scope.owners.get(scope.chunks[id_], scope.chunks[id_]) for id_ in _allowed(scope, chunk_ids)}
             sources = dict(await _fetch(reading, _SOURCES, list(dict.fromkeys(shown.values()))))
@@ -122,7 +122,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> dict[str, tuple[str, ...]]:
+        async def read(reading: PostgresReading) -> dict[str, tuple[str, ...]]:
             scope = reading.scope
             rows = await _fetch(reading, _TWINS, _allowed(scope, chunk_ids))
             return grouped(
@@ -138,7 +138,7 @@ class ScopedRecordsStore(RecordsStore):
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         """See `RecordsStore`."""
 
-        async def read(reading: ScopedReading) -> list[Extraction]:
+        async def read(reading: PostgresReading) -> list[Extraction]:
             return [
                 to_extraction(row) for row in await _fetch(reading, EXTRACTIONS, _allowed(reading.scope, chunk_ids))
             ]
@@ -150,7 +150,7 @@ class ScopedRecordsStore(RecordsStore):
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
         """See `RecordsStore`; the evidence of a view is counted when it is asked for, and bears the data version."""
 
-        async def read(reading: ScopedReading) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
+        async def read(reading: PostgresReading) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
             return (
                 await reading.read_entity_evidence(entity_ids, leading),
                 await reading.read_relation_evidence(relation_ids, leading),
@@ -159,7 +159,7 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
 
-async def _fetch(reading: ScopedReading, query: str, ids: Sequence[str]) -> list[Row]:
+async def _fetch(reading: PostgresReading, query: str, ids: Sequence[str]) -> list[Row]:
     return await reading.session.fetch(query, (to_json(ids), reading.session.workspace)) if ids else []
 
 

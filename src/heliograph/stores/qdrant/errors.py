@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
-from heliograph.errors import StoreError, StoreUnavailable
+from heliograph.errors import StoreAccessDenied, StoreError, StoreUnavailable
 
 __all__ = ["translate_errors"]
 
@@ -21,7 +21,7 @@ def translate_errors(where: str) -> Generator[None]:
     except UnexpectedResponse as error:
         message = f"Qdrant at {where!r} answered {error.status_code} {error.reason_phrase}: {error.content[:300]!r}"
         if error.status_code in (401, 403):
-            raise StoreUnavailable(f"{message}; check the API key in store.vectors_url") from error
+            raise StoreAccessDenied(f"{message}; check the API key in store.vectors_url") from error
         if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code != 429:
             raise StoreError(message) from error
         raise StoreUnavailable(f"{message}; try again") from error

@@ -31,31 +31,32 @@ class QdrantVectorProjection(VectorProjection):
 
     needs_origins = True
 
-    def __init__(self, client: AsyncQdrantClient, address: QdrantAddress, workspace: str) -> None:
+    def __init__(
+        self, client: AsyncQdrantClient, address: QdrantAddress, workspace: str, embedding: EmbeddingInfo
+    ) -> None:
         self.name = f"vectors:qdrant:{address.url or address.path}:{address.prefix}"
         self._client = client
         self._address = address
         self._workspace = workspace
+        self._embedding = embedding
         self._is_closed = False
 
     @classmethod
     async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> QdrantVectorProjection:
-        """Connect, and make collections and indexes where they are missing.
+        """Read the address, or open the folder of the local mode; a server is first called when it is prepared.
 
         Raises:
             SettingsError: The address is none.
-            SchemaMismatch: The collections hold vectors of another length.
-            StoreUnavailable: Qdrant is out of reach.
+            StoreUnavailable: The folder cannot be used, or another process does.
         """
         address = QdrantAddress.parse(url)
-        projection = cls(connect(address), address, settings.workspace)
-        try:
-            with projection._errors():
-                await prepare(projection._client, address, embedding)
-        except BaseException:
-            await projection.close()
-            raise
-        return projection
+        with translate_errors(address.url or address.path):
+            return cls(connect(address), address, settings.workspace, embedding)
+
+    async def prepare(self) -> None:
+        """See `Projection`; makes collections and indexes where they are missing."""
+        with self._errors():
+            await prepare(self._client, self._address, self._embedding)
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
@@ -120,10 +121,10 @@ class QdrantVectorProjection(VectorProjection):
 
     async def clear(self) -> None:
         """See `Projection`."""
+        await self.set_cursor(-1)
         with self._errors():
             for collection in Collection:
                 await self._client.delete(self._collection(collection), in_workspace(self._workspace))
-        await self.set_cursor(-1)
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """See `Projection`; reads the ids of all points of the workspace, as Qdrant orders them its own way."""

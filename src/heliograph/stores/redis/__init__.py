@@ -1,1 +1,1 @@
-"""Redis: the graph, or the replies of models, beside the store that holds the truth."""
+"""Redis: the whole store of a workspace, or the graph or the replies of models beside another one."""

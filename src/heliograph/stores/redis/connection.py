@@ -11,9 +11,12 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import (
     AuthenticationError,
+    NoPermissionError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
@@ -26,14 +29,17 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 
-from heliograph.errors import SettingsError, StoreError, StoreUnavailable
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 
 __all__ = ["RedisConnection"]
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 10.0
+_MOST_CONNECTIONS = 50
+# Of calls whose connection broke, such as one that lay idle for long; a call that got no answer is not repeated.
+_RETRIES = 3
 # Refusals that pass, or that an operator ends; the driver has classes for two of them.
-_PASSING = ("MISCONF", "BUSY", "Query timed out")
+_PASSING = ("MISCONF", "BUSY", "Query timed out", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
 _SAFE_POLICY = "noeviction"
 
 
@@ -46,6 +52,7 @@ class RedisConnection:
         setting: Named in errors, such as `store.cache_url`.
         engine: What is there, for messages; others speak the protocol too.
         timeout_seconds: How long an answer may take.
+        pool_size: Connections at the most; who wants one more waits.
 
     Attributes:
         client: Speaks to it.
@@ -53,20 +60,36 @@ class RedisConnection:
     """
 
     def __init__(
-        self, url: str, workspace: str, setting: str, engine: str = "Redis", timeout_seconds: float = _TIMEOUT_SECONDS
+        self,
+        url: str,
+        workspace: str,
+        setting: str,
+        engine: str = "Redis",
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        pool_size: int = _MOST_CONNECTIONS,
     ) -> None:
         parts = urlsplit(url)
         try:
             self.where = f"{parts.hostname or parts.path}:{parts.port or 6379}"
-            self.client = Redis.from_url(
-                url, decode_responses=True, socket_timeout=timeout_seconds, socket_connect_timeout=_TIMEOUT_SECONDS
+            pool = BlockingConnectionPool.from_url(
+                url,
+                max_connections=pool_size,
+                timeout=timeout_seconds,
+                decode_responses=True,
+                # Texts of the wild hold lone surrogates now and then; they come back as they went.
+                encoding_errors="surrogatepass",
+                socket_timeout=timeout_seconds,
+                socket_connect_timeout=_TIMEOUT_SECONDS,
+                retry=Retry(ExponentialWithJitterBackoff(), _RETRIES, (RedisConnectionError,)),
             )
+            self.client = Redis.from_pool(pool)
         except ValueError as error:
             example = f"{engine.lower()}://host:6379/0"
             raise SettingsError(f"{setting} is no address of {engine}: {error}; write {example}") from None
         self._prefix = f"heliograph:{{{workspace}}}:"
         self._setting = setting
         self._engine = engine
+        self._is_closed = False
 
     def key(self, *parts: str) -> str:
         """Return the name of a key of this workspace."""
@@ -80,10 +103,13 @@ class RedisConnection:
     @contextmanager
     def errors(self) -> Generator[None]:
         """Turn the driver's exceptions into `StoreError`s that name the place."""
+        if self._is_closed:
+            # The driver would connect again.
+            raise StoreUnavailable(f"{self._engine} at {self.where!r} is closed; open it again")
         try:
             yield
-        except AuthenticationError as error:
-            raise StoreUnavailable(
+        except (AuthenticationError, NoPermissionError) as error:
+            raise StoreAccessDenied(
                 f"{self._engine} at {self.where!r} refuses: {error}; check {self._setting}"
             ) from error
         except ResponseError as error:
@@ -91,23 +117,26 @@ class RedisConnection:
             kind = StoreUnavailable if is_passing else StoreError
             raise kind(f"{self._engine} at {self.where!r} refuses: {error}") from error
         except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+            reason = str(error) or "no answer in time"
             raise StoreUnavailable(
-                f"{self._engine} at {self.where!r} is out of reach: {error}; check {self._setting}"
+                f"{self._engine} at {self.where!r} is out of reach: {reason}; check {self._setting}"
             ) from error
         except RedisError as error:
             raise StoreError(f"{self._engine} at {self.where!r} failed: {error}") from error
 
-    async def check_durability(self) -> Mapping[str, str]:
-        """Return how Redis keeps what it is given, and warn where it may drop it; nothing if it does not tell."""
+    async def check_durability(self, consequence: str = "it is filled again then") -> Mapping[str, str]:
+        """Return how Redis keeps what it is given, and warn where it may drop it; nothing if it does not tell.
+
+        Args:
+            consequence: What it means for this workspace that all is forgotten, for the warning.
+        """
         try:
-            found = await self.client.config_get("appendonly", "maxmemory-policy")
+            found = await self.client.config_get("appendonly", "appendfsync", "maxmemory-policy")
         except ResponseError:
             # Managed services hide their configuration.
             return {}
         if found.get("appendonly") == "no":
-            _LOGGER.warning(
-                "%s at %r forgets on a crash (appendonly no); it is filled again then", self._engine, self.where
-            )
+            _LOGGER.warning("%s at %r forgets on a crash (appendonly no); %s", self._engine, self.where, consequence)
         if found.get("maxmemory-policy", _SAFE_POLICY) != _SAFE_POLICY:
             _LOGGER.warning(
                 "%s at %r may drop keys when full (maxmemory-policy %s); set it to %s",
@@ -117,10 +146,11 @@ class RedisConnection:
 
     async def clear(self) -> None:
         """Remove all keys of this workspace that begin with any of its prefixes, some at a time."""
-        async for keys in self._pages():
+        async for keys in self.pages():
             await self.client.unlink(*keys)
 
-    async def _pages(self) -> AsyncGenerator[list[str]]:
+    async def pages(self) -> AsyncGenerator[list[str]]:
+        """Yield all keys of this workspace, some at a time; one may come twice."""
         pattern = self._prefix.replace("[", "\\[").replace("*", "\\*").replace("?", "\\?") + "*"
         page: list[str] = []
         async for key in self.client.scan_iter(pattern, count=1000):
@@ -133,4 +163,5 @@ class RedisConnection:
 
     async def close(self) -> None:
         """Let go of all connections."""
+        self._is_closed = True
         await self.client.aclose()

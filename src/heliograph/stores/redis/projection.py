@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Self
 
 from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.projection import Projection
 from heliograph.stores.redis.connection import RedisConnection
 
-__all__ = ["RedisProjection"]
+__all__ = ["CURSOR", "RedisProjection"]
+
+# The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
+CURSOR = ("cursor", "2")
+_APPLIED = "applied"
+# KEYS: cursor, applied. ARGV: version, cursor as it was or '', mark of the last change or ''. A Redis that was started
+# again may have lost what it took in last: the cursor must not pass over that. The command itself may come twice.
+_MOVE = """
+local cursor, mark = redis.call('GET', KEYS[1]) or '-1', redis.call('GET', KEYS[2])
+if ARGV[2] ~= '' and cursor ~= ARGV[2] and cursor ~= ARGV[1] or ARGV[3] ~= '' and mark ~= ARGV[3] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1])
+return 1
+"""
 
 
 class RedisProjection(Projection):
@@ -29,6 +43,8 @@ class RedisProjection(Projection):
         self._connection = connection
         self._client = connection.client
         self._durability: Mapping[str, str] = {}
+        self._seen = ""
+        self._mark = ""
 
     @classmethod
     async def open(
@@ -37,36 +53,55 @@ class RedisProjection(Projection):
         url: str,
         embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
     ) -> Self:
-        """Connect.
+        """Read the address; Redis is first called when it is prepared.
 
         Raises:
             SettingsError: The address is none.
-            StoreUnavailable: Redis is out of reach.
         """
-        projection = cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
-        try:
-            with projection._connection.errors():
-                projection._durability = await projection._connection.check_durability()
-        except BaseException:
-            await projection.close()
-            raise
-        return projection
+        return cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
+
+    async def prepare(self) -> None:
+        """See `Projection`; also warns of settings that lose what is kept."""
+        with self._connection.errors():
+            self._durability = await self._connection.check_durability()
+        await self.check()
+
+    async def check(self) -> None:
+        """Look whether the keys may be used.
+
+        Raises:
+            SettingsError: Something else is there.
+        """
 
     async def get_cursor(self) -> int:
         """See `Projection`."""
         with self._connection.errors():
-            version = await self._client.get(self._key("cursor"))
-        return -1 if version is None else int(version)
+            version = await self._client.get(self._key(*CURSOR))
+        self._seen, self._mark = str(-1 if version is None else version), ""
+        return int(self._seen)
 
     async def set_cursor(self, version: int) -> None:
         """See `Projection`."""
+        keys = self._key(*CURSOR), self._key(_APPLIED)
         with self._connection.errors():
-            await self._client.set(self._key("cursor"), version)
+            is_moved = await self._client.eval(_MOVE, 2, *keys, version, self._seen, self._mark)
+        if not is_moved:
+            raise StoreUnavailable(
+                f"{self.name!r} was started again and has lost what it was given last; it is filled again"
+            )
+        self._seen, self._mark = str(version), ""
+
+    def mark_change(self) -> tuple[str, str, str]:
+        """Return the command that ends the transaction of a change, by which it is known to be there still."""
+        self._mark = secrets.token_hex(8)
+        return "SET", self._key(_APPLIED), self._mark
 
     async def clear(self) -> None:
         """See `Projection`; keys of the other role, which have another prefix, stay."""
         with self._connection.errors():
+            await self._client.delete(self._key(*CURSOR))
             await self._connection.clear()
+        self._seen, self._mark = "-1", ""
 
     async def close(self) -> None:
         """See `Projection`."""

@@ -1,109 +1,152 @@
-"""Entities, relations and documents as hashes of Redis: their fields, and back.
-
-The first fields are those that other programs read; lists are JSON.
-"""
+"""Truth in Redis; evidence is read in `evidence`, documents are listed in `documents`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from heliograph.models import Document, Entity, Relation
-
-__all__ = [
-    "ENTITY_FIELDS",
-    "RELATION_FIELDS",
-    "document_hash",
-    "entity_hash",
-    "relation_hash",
-    "relation_type",
-    "to_entity",
-    "to_relation",
-]
-
-ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")
-RELATION_FIELDS = (
-    *("source", "target", "source_name", "target_name", "keywords"),
-    *("description", "weight", "chunk_ids", "token_count", "created_at"),
+from heliograph.models import (
+    Chunk,
+    Document,
+    DocumentStatus,
+    EntityEvidence,
+    EntityMention,
+    Extraction,
+    RelationEvidence,
 )
+from heliograph.stores.base import DocumentPage, DocumentQuery, EntityPlaces, RecordsStore
+from heliograph.stores.redis.codec import load_chunk, load_entity_mention, load_extraction
+from heliograph.stores.redis.documents import find_documents
+from heliograph.stores.redis.documents_write import read_documents
+from heliograph.stores.redis.evidence import read_evidence, read_places
+from heliograph.stores.redis.session import Session
+
+__all__ = ["RedisRecordsStore"]
+
+_SHOWN = {DocumentStatus.PROCESSED.value, DocumentStatus.PARTIAL.value}
+# Bytes of a character at the most; as much is read for an opening.
+_MOST_BYTES = 4
+# ARGV: prefix, ids of chunks. The source of the document of each, which may be empty.
+_SOURCES = """
+local p, found = ARGV[1], {}
+for i = 2, #ARGV do
+  local owner = redis.call('HGET', p .. 'owners', ARGV[i])
+  found[i - 1] = owner and redis.call('HGET', p .. 'doc:' .. owner, 'source') or 0
+end
+return found
+"""
+# What a script answers for what is not there; texts are texts.
+_ABSENT = 0
 
 
-def relation_type(relation: Relation) -> str:
-    """Return what a relation is called where it has one name: its first keyword."""
-    return relation.keywords[0] if relation.keywords else "related"
-
-
-def entity_hash(entity: Entity, owner_ids: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of an entity.
+class RedisRecordsStore(RecordsStore):
+    """Truth as hashes, texts and lists.
 
     Args:
-        entity: The entity.
-        owner_ids: Id of its document per chunk id.
+        session: Reads the keys.
     """
-    owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "description": entity.description,
-        "doc_ids": _dump(dict.fromkeys(owners)),
-        "aliases": _dump(entity.aliases),
-        "chunk_ids": _dump(entity.chunk_ids),
-        "token_count": str(entity.token_count),
-        "created_at": str(entity.created_at),
-    }
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._keys = session.keys
+
+    async def get_documents(self, ids: Sequence[str]) -> list[Document]:
+        """See `RecordsStore`."""
+        found = await read_documents(self._session, ids)
+        return [found[id_] for id_ in ids if id_ in found]
+
+    async def find_documents(self, query: DocumentQuery) -> DocumentPage:
+        """See `RecordsStore`."""
+        return await find_documents(self._session, query)
+
+    async def get_document_text(self, document_id: str) -> str | None:
+        """See `RecordsStore`; a twin's text is that of its original."""
+        text, twin_of = await self._session.read(
+            [("GET", self._keys.text(document_id)), ("HGET", self._keys.document(document_id), "twin_of")]
+        )
+        if text is None and twin_of:
+            text = await self._session.read_one("GET", self._keys.text(twin_of))
+        return text
+
+    async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
+        """See `RecordsStore`."""
+        twins = await self._session.read([("HGET", self._keys.document(id_), "twin_of") for id_ in document_ids])
+        holders = {id_: twin_of or id_ for id_, twin_of in zip(document_ids, twins, strict=True)}
+        ids = list(dict.fromkeys(holders.values()))
+        # A range may end within a character, hence bytes.
+        parts = await self._session.read_bytes(
+            [("GETRANGE", self._keys.text(id_), 0, _MOST_BYTES * max(1, length) - 1) for id_ in ids]
+        )
+        texts = {id_: _whole(part)[: max(0, length)] for id_, part in zip(ids, parts, strict=True) if part}
+        return {id_: texts[holder] for id_, holder in holders.items() if holder in texts}
+
+    async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
+        """See `RecordsStore`."""
+        found = await self._session.read_one("MGET", *map(self._keys.chunk, ids)) if ids else []
+        return [load_chunk(id_, text) for id_, text in zip(ids, found, strict=True) if text]
+
+    async def get_document_chunks(self, document_id: str) -> list[Chunk]:
+        """See `RecordsStore`."""
+        return await self.get_chunks(await self._session.read_one("ZRANGE", self._keys.chunks_of(document_id), 0, -1))
+
+    async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """See `RecordsStore`."""
+        if not chunk_ids:
+            return {}
+        found = await self._session.read_one("EVAL", _SOURCES, 0, self._keys.prefix, *chunk_ids)
+        return {id_: source for id_, source in zip(chunk_ids, found, strict=True) if source != _ABSENT}
+
+    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """See `RecordsStore`."""
+        owners = await self._owners(chunk_ids)
+        documents = list(dict.fromkeys(owners.values()))
+        found = await self._session.read([("SMEMBERS", self._keys.twins(id_)) for id_ in documents])
+        twins = {id_: sorted(ids) for id_, ids in zip(documents, found, strict=True) if ids}
+        sources = await self._shown_sources(list(dict.fromkeys(twin for ids in twins.values() for twin in ids)))
+        named = {id_: tuple(sources[twin] for twin in ids if twin in sources) for id_, ids in twins.items()}
+        return {id_: named[owner] for id_, owner in owners.items() if named.get(owner)}
+
+    async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
+        """See `RecordsStore`."""
+        if not chunk_ids:
+            return []
+        keys = self._keys
+        said = [("LRANGE", keys.said(kind, id_), 0, -1) for id_ in chunk_ids for kind in ("entities", "relations")]
+        heads = [("HMGET", keys.extractions, *chunk_ids), ("HMGET", keys.aliases, *chunk_ids)]
+        texts, aliases, *lists = await self._session.read_at_once([*heads, *said])
+        rows = zip(chunk_ids, texts, lists[::2], lists[1::2], aliases, strict=True)
+        return [load_extraction(id_, text, *rest) for id_, text, *rest in rows if text]
+
+    async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
+        """See `RecordsStore`."""
+        if not chunk_ids:
+            return {}
+        said = [("LRANGE", self._keys.said("entities", id_), 0, -1) for id_ in chunk_ids]
+        texts, *lists = await self._session.read_at_once([("HMGET", self._keys.extractions, *chunk_ids), *said])
+        rows = zip(chunk_ids, texts, lists, strict=True)
+        return {id_: tuple(load_entity_mention(id_, item) for item in items) for id_, text, items in rows if text}
+
+    async def get_evidence(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
+    ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
+        """See `RecordsStore`."""
+        return await read_evidence(self._session, entity_ids, relation_ids, leading)
+
+    async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        """See `RecordsStore`."""
+        return await read_places(self._session, entity_ids, most)
+
+    async def _owners(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        found = await self._session.read_one("HMGET", self._keys.owners, *chunk_ids) if chunk_ids else []
+        return {id_: owner for id_, owner in zip(chunk_ids, found, strict=True) if owner}
+
+    async def _shown_sources(self, ids: Sequence[str]) -> dict[str, str]:
+        rows = await self._session.read([("HMGET", self._keys.document(id_), "source", "status") for id_ in ids])
+        return {id_: source for id_, (source, status) in zip(ids, rows, strict=True) if status in _SHOWN}
 
 
-def relation_hash(relation: Relation) -> dict[str, str]:
-    """Return the fields of a relation; `source` and `target` are ids of entities."""
-    return {
-        "source": relation.source_id,
-        "relation": relation_type(relation),
-        "target": relation.target_id,
-        "weight": repr(relation.weight),
-        "source_name": relation.source,
-        "target_name": relation.target,
-        "keywords": _dump(relation.keywords),
-        "description": relation.description,
-        "chunk_ids": _dump(relation.chunk_ids),
-        "token_count": str(relation.token_count),
-        "created_at": str(relation.created_at),
-    }
-
-
-def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
-    """Return the fields of a document."""
-    return {
-        "title": document.title,
-        "source": document.source,
-        "content_hash": document.content_hash,
-        "chunk_ids": _dump(chunk_ids),
-        "status": document.status.value,
-        "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
-        "created_at": document.created_at.isoformat(),
-        "updated_at": document.updated_at.isoformat(),
-    }
-
-
-def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:
-    """Return the entity of the values of `ENTITY_FIELDS`."""
-    name, type_, description, aliases, chunk_ids, token_count, created_at = fields
-    return Entity(
-        *(id_, name, type_, description, _load(aliases), _load(chunk_ids), int(token_count), degree, int(created_at))
-    )
-
-
-def to_relation(id_: str, fields: Sequence[str]) -> Relation:
-    """Return the relation of the values of `RELATION_FIELDS`."""
-    source, target, source_name, target_name, keywords, description, weight, chunk_ids, tokens, created_at = fields
-    return Relation(
-        *(id_, source_name, target_name, source, target, _load(keywords), description, float(weight)),
-        *(_load(chunk_ids), int(tokens), int(created_at)),
-    )
-
-
-def _dump(values: Iterable[str]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-def _load(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
+def _whole(part: bytes) -> str:
+    """Return the text that part of its bytes stands for, without a character that was cut."""
+    try:
+        return part.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        return part[: error.start].decode("utf-8", "surrogatepass")

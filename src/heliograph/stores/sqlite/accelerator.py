@@ -11,44 +11,27 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
-from weakref import WeakKeyDictionary
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
-from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
 
+from heliograph.stores.candidates import CandidateIndex, Candidates
 from heliograph.stores.changeset import Collection
+from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.embedding_check import check_embedding
-from heliograph.stores.sqlite.keys import KeySet
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
-__all__ = ["Accelerator", "Candidates"]
+__all__ = ["Accelerator"]
 
 _LOGGER = logging.getLogger(__name__)
-_BITS = 4
 _BATCH = 4096
-_BLOCK = 8
 # Changes older than this many commits are forgotten once the file holds them; who is further behind builds anew.
 _KEPT_VERSIONS = 10_000
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
-# Of all vectors; from here on a search within some of them looks at all of them.
-_LARGE_SHARE = 0.4
-_WIDENING = 1.5
-_TRIES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """Keys whose vectors are probably nearest, nearest first, each with about its cosine; infinite if not known."""
-
-    keys: NDArray[np.int64]
-    scores: NDArray[np.float32]
 
 
 class Accelerator:
@@ -58,14 +41,11 @@ class Accelerator:
         self._path = folder / f"{collection.value}.turbovec"
         self._collection = collection
         self._embedding = embedding
-        self._dimension = dimension = embedding[1]
-        # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
-        self._padded = -(-dimension // _BLOCK) * _BLOCK
-        self._index: Any = None
+        self._dimension = embedding[1]
+        self._index: CandidateIndex | None = None
         self._version = 0
         self._writer = ""
         self._lock = threading.Lock()
-        self._among: WeakKeyDictionary[KeySet, NDArray[np.uint64]] = WeakKeyDictionary()
 
     def search(
         self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
@@ -78,47 +58,7 @@ class Accelerator:
             limit: Keys at the most.
             allowed: Keys to choose from; None means all. Some of them may have no vector.
         """
-        index = self._catch_up(connection)
-        if allowed is not None:
-            return self._search_within(index, vector, limit, allowed)
-        return self._nearest(index, vector, limit)
-
-    def _nearest(
-        self, index: Any, vector: NDArray[np.float32], limit: int, among: NDArray[np.uint64] | None = None
-    ) -> Candidates:
-        limit = min(limit, len(index))
-        if limit == 0:
-            return _unscored(np.empty(0, np.int64))
-        scores, keys = index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
-        return Candidates(keys[0].astype(np.int64), scores[0])
-
-    def _search_within(self, index: Any, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> Candidates:
-        if len(allowed) <= limit:
-            return _unscored(allowed.keys)
-        share = len(allowed) / max(len(index), 1)
-        if share >= _LARGE_SHARE:
-            # Looking at more and passing over some is faster than telling the index which to pass over.
-            wide = int(limit / share * _WIDENING)
-            nearest = self._nearest(index, vector, wide)
-            kept = np.flatnonzero(allowed.holds(nearest.keys))[:limit]
-            if len(kept) >= limit or wide >= len(index):
-                return Candidates(nearest.keys[kept], nearest.scores[kept])
-        for _ in range(_TRIES):
-            among = self._present(index, allowed)
-            try:
-                return self._nearest(index, vector, limit if len(among) else 0, among)
-            except KeyError:
-                # Another thread has taken one out since, with a later version.
-                self._among.pop(allowed, None)
-        return _unscored(allowed.keys)
-
-    def _present(self, index: Any, allowed: KeySet) -> NDArray[np.uint64]:
-        """Return those of the keys that are in the index, which refuses others; remembered as long as the set is."""
-        known = self._among.get(allowed)
-        if known is None:
-            known = np.array([key for key in allowed.keys.tolist() if key in index], np.uint64)
-            self._among[allowed] = known
-        return known
+        return self._catch_up(connection).search(vector, limit, allowed)
 
     def check_embedding(self, connection: apsw.Connection) -> None:
         """Raise `SchemaMismatch` if another process has embedded the store anew since it was opened."""
@@ -153,7 +93,7 @@ class Accelerator:
         with self._lock:
             if not continues:
                 self._path.unlink(missing_ok=True)
-            index.sync(str(self._path))
+            index.sync(self._path)
             return self._version
 
     def record(self, connection: apsw.Connection, version: int) -> None:
@@ -181,7 +121,7 @@ class Accelerator:
         with self._lock:
             self._index = None
 
-    def _catch_up(self, connection: apsw.Connection) -> Any:
+    def _catch_up(self, connection: apsw.Connection) -> CandidateIndex:
         current = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
         with self._lock:
             if self._index is None or current - self._version > _KEPT_VERSIONS:
@@ -192,22 +132,22 @@ class Accelerator:
                 self._version = current
             return self._index
 
-    def _load(self, connection: apsw.Connection, current: int) -> Any:
+    def _load(self, connection: apsw.Connection, current: int) -> CandidateIndex:
         version, writer = self._recorded(connection)
         self._version, self._writer = 0, ""
         # A claim without a version: whoever wrote the file first died before it could say what is in it.
         if version > 0 and current - version <= _KEPT_VERSIONS and self._path.exists():
             try:
-                index = IdMapIndex.load(str(self._path))
+                index = CandidateIndex.load(self._path, self._dimension)
             except (OSError, ValueError) as error:
                 _LOGGER.warning("building %s again, it cannot be read: %s", self._path.name, error)
             else:
-                if index.dim in (None, self._padded):
+                if index is not None:
                     self._version, self._writer = version, writer
                     return index
-        return IdMapIndex(dim=self._padded, bit_width=_BITS)
+        return CandidateIndex(self._dimension)
 
-    def _replay(self, connection: apsw.Connection, index: Any) -> None:
+    def _replay(self, connection: apsw.Connection, index: CandidateIndex) -> None:
         table = f"{self._collection.value}_vector"
         if self._version == 0:
             rows = connection.execute(f"SELECT key, vector FROM {table}")
@@ -216,28 +156,19 @@ class Accelerator:
             if not len(changed):
                 return
             # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
-            for key in changed.tolist():
-                index.remove(key)
+            index.remove(changed)
             query = f"SELECT key, vector FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
             rows = connection.execute(query, (array(changed),))
         while batch := list(islice(rows, _BATCH)):
             keys = np.fromiter((key for key, _ in batch), np.uint64, len(batch))
             vectors = np.frombuffer(b"".join(vector for _, vector in batch), np.float32).reshape(len(batch), -1)
-            index.add_with_ids(self._pad(vectors), keys)
+            index.add(keys, vectors)
 
     def _changed_since(self, connection: apsw.Connection) -> NDArray[np.int64]:
         query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
         rows = fetch(connection, query, (self._collection.value, self._version))
         return np.unique(np.frombuffer(b"".join(keys for (keys,) in rows), "<i8").astype(np.int64))
 
-    def _pad(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        missing = self._padded - self._dimension
-        return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)
-
     def _recorded(self, connection: apsw.Connection) -> tuple[int, str]:
         query = "SELECT version, writer FROM accelerator WHERE collection = ?"
         return fetch_one(connection, query, (self._collection.value,)) or (0, "")
-
-
-def _unscored(keys: NDArray[np.int64]) -> Candidates:
-    return Candidates(keys, np.full(len(keys), np.inf, np.float32))

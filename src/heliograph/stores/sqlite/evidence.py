@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import apsw
 
-from heliograph.ids import SUBJECT_RANKS, is_subject_rank
+from heliograph.ids import SUBJECT_RANKS
 from heliograph.models import EntityEvidence, EntityMention, RelationEvidence, RelationMention
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.listing import EntityPlaces
@@ -117,7 +117,7 @@ def read_mention_places(connection: apsw.Connection, ids: Sequence[str], most: i
 
 def to_places(id_: str, mention_count: int, rows: Sequence[Row]) -> EntityPlaces:
     """Return where an entity is mentioned, given its key, a chunk's id and a rank for each place, in order."""
-    subjects = sum([is_subject_rank(rank) for _, _, rank in rows])
+    subjects = sum([rank < SUBJECT_RANKS for _, _, rank in rows])
     return EntityPlaces(id_, mention_count, tuple([chunk_id for _, chunk_id, _ in rows]), subjects)
 
 

@@ -181,7 +181,13 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_by_version ON outbox (version);
 """
 
-_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX)
+# Four parts of like size are merged at once, not sixteen.
+_FEWER_PARTS = """
+INSERT INTO chunks_terms (chunks_terms, rank) VALUES ('crisismerge', 4);
+INSERT INTO entities_terms (entities_terms, rank) VALUES ('crisismerge', 4);
+"""
+
+_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX, _FEWER_PARTS)
 
 LATEST_VERSION = len(_MIGRATIONS)
 

@@ -21,9 +21,9 @@ from heliograph.filters import Filter, filter_key
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import Fold
 from heliograph.stores.changeset import Collection
+from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.sqlite.filters import compile_filter
 from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.keys import Keys, KeySet
 from heliograph.stores.sqlite.sql import array, fetch_value
 
 __all__ = ["Scope", "ScopeMemory"]

@@ -19,9 +19,10 @@ import numpy as np
 from heliograph.ids import is_subject_rank
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.stores.base import EntityPlaces, Fold
+from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.evidence import read_relation_mention, to_places
 from heliograph.stores.sqlite.identity import find_ids, find_keys
-from heliograph.stores.sqlite.scope import KeySet, Scope
+from heliograph.stores.sqlite.scope import Scope
 from heliograph.stores.sqlite.sql import Row, array, fetch
 
 __all__ = [

@@ -37,6 +37,7 @@ from heliograph.stores.sqlite.scope import ScopeMemory
 from heliograph.stores.sqlite.scoped import ScopedReader
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SqliteTextStore, write_texts
+from heliograph.stores.sqlite.text_merging import is_merge_due, merge_all, merge_step
 from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
 from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
 from heliograph.stores.sqlite.view import SqliteView
@@ -132,15 +133,18 @@ class SqliteStore(Store):
         return {"back end": "sqlite", "sqlite": apsw.sqlite_lib_version(), "folder": str(self._folder)}
 
     async def close(self) -> None:
-        """See `Store`; the accelerators' files are brought up to date first."""
+        """See `Store`; the accelerators' files are brought up to date first, and the parts of the full text merged."""
         if self._database.is_closed:
             return
         try:
-            for accelerator in () if self._database.is_read_only else self._accelerators.values():
-                await self._save(accelerator)
+            if not self._database.is_read_only:
+                for accelerator in self._accelerators.values():
+                    await self._save(accelerator)
+                if await self._database.read(is_merge_due):
+                    await self._database.write(merge_all)
         except (OSError, StoreError) as error:
             # A full disk, say. Nothing is lost: what the files lack is read from the database when they are next used.
-            _LOGGER.warning("the vector indexes in %r could not be saved: %s", str(self._folder), error)
+            _LOGGER.warning("the indexes in %r could not be saved: %s", str(self._folder), error)
         finally:
             await self._database.close()
 
@@ -211,6 +215,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     write_graph(connection, changeset, keys)
     write_vectors(connection, changeset, keys, version)
     write_texts(connection, changeset, keys)
+    merge_step(connection, version)
     write_outbox(connection, changeset, version)
     drop_answers(connection)
     forget_keys(connection, _unused(changeset, removed, keys))

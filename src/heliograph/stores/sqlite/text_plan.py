@@ -10,14 +10,15 @@ score. Pure: term frequencies in, FTS5 expressions out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CandidatePlans", "TermFrequency", "inverse_frequency", "quote"]
+from heliograph.stores.bm25 import inverse_frequency
+
+__all__ = ["CandidatePlans", "TermFrequency", "quote"]
 
 # Terms that decide which rows are candidates; 2^12 combinations are looked at.
 _MOST_DECIDING = 12
@@ -85,12 +86,6 @@ class CandidatePlans:
         smallest = (self._sums >= threshold) & (self._sums - least < threshold)
         rarest = np.where(self._holds[smallest], self._frequencies, np.inf).min(axis=1)
         return len(rarest) <= _MOST_COMBINATIONS and float(rarest.sum()) <= _MOST_POSTINGS
-
-
-def inverse_frequency(rows: float, total: float) -> float:
-    """Return the idf that FTS5's BM25 uses: `ln((N - n + 0.5) / (n + 0.5))`, and a millionth where that is less."""
-    value = math.log(max(1e-9, total - rows + 0.5) / (rows + 0.5))
-    return value if value > 0 else 1e-6
 
 
 def quote(term: str) -> str:

@@ -15,11 +15,12 @@ from weakref import WeakSet
 
 import apsw
 
+from heliograph.stores.bm25 import K1, B
+
 __all__ = ["SCORE", "SIZES", "pack_weights", "register_scoring"]
 
 SCORE, SIZES = "heliograph_bm25", "heliograph_sizes"
-_K1, _B = 1.2, 0.75
-_LEAST_NORM = _K1 * (1 - _B)
+_LEAST_NORM = K1 * (1 - B)
 _registered: WeakSet[apsw.Connection] = WeakSet()
 _lock = threading.Lock()
 
@@ -55,7 +56,7 @@ class _Scoring:
     def __init__(self, packed: bytes, phrases: int) -> None:
         limit, self.mean_length, *weights = struct.unpack(f"{len(packed) // 8}d", packed)
         first = phrases - len(weights)
-        self.weights = [(first + place, weight * (_K1 + 1)) for place, weight in enumerate(weights)]
+        self.weights = [(first + place, weight * (K1 + 1)) for place, weight in enumerate(weights)]
         self.limit = int(limit)
         self.best: list[float] = []
 
@@ -77,7 +78,7 @@ def _score(api: apsw.FTS5ExtensionApi, *arguments: Any) -> float | None:
     # The length of a row is dear to read, and no row gains more than one without length.
     if is_full and sum([weight * count / (count + _LEAST_NORM) for weight, count in held]) < best[0]:
         return None
-    norm = _LEAST_NORM + _K1 * _B * api.column_size(-1) / scoring.mean_length
+    norm = _LEAST_NORM + K1 * B * api.column_size(-1) / scoring.mean_length
     score = 0.0
     for weight, count in held:
         score += weight * count / (count + norm)

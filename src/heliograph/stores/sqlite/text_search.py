@@ -15,9 +15,10 @@ from itertools import accumulate
 
 import apsw
 
+from heliograph.stores.bm25 import inverse_frequency
 from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.sqlite.text_frequencies import Frequencies
-from heliograph.stores.sqlite.text_plan import CandidatePlans, TermFrequency, inverse_frequency, quote
+from heliograph.stores.sqlite.text_plan import CandidatePlans, TermFrequency, quote
 from heliograph.stores.sqlite.text_scoring import SCORE, SIZES, pack_weights, register_scoring
 
 __all__ = ["search_terms"]

@@ -2,7 +2,7 @@
 
 A search takes four times as many candidates as asked for from the 4-bit index and scores exactly those that may be
 among the best: how far estimates are off is seen on the first ones, and what is estimated worse than the last hit by
-more than twice that is not read.
+more than twice that is not read (`stores.candidates`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.stores.base import Hit, VectorStore
+from heliograph.stores.candidates import Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.sqlite.accelerator import Accelerator, Candidates
+from heliograph.stores.key_sets import KeySet
+from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.keys import KeySet
 from heliograph.stores.sqlite.sql import array, fetch
 
 __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
-
-_CANDIDATES_PER_HIT = 4
-_LEAST_CANDIDATES = 64
-# Estimates may be off by this much more than those that were compared.
-_SAFETY = 2.0
 
 
 class SqliteVectorStore(VectorStore):
@@ -62,8 +58,7 @@ def find_nearest(
     allowed: KeySet | None = None,
 ) -> list[Hit]:
     """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
-    wanted = max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
-    candidates = accelerator.search(connection, vector, wanted, allowed)
+    candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
     keys, scores = _score(connection, collection, candidates, vector, limit)
     keep = np.flatnonzero(scores >= min_score)
     best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
@@ -99,15 +94,8 @@ def _score(
     connection: apsw.Connection, collection: Collection, candidates: Candidates, vector: NDArray[np.float32], limit: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the keys of the candidates that may be among the best `limit`, as far as stored, and their scores."""
-    first = limit + limit // 2
-    keys, scores = _exact_scores(connection, collection, candidates.keys[:first], vector)
-    if len(keys) >= limit and len(candidates.keys) > first:
-        head, order = candidates.keys[:first], np.argsort(candidates.keys[:first])
-        estimates = candidates.scores[:first][order[np.searchsorted(head, keys, sorter=order)]]
-        least = np.partition(scores, -limit)[-limit] - _SAFETY * np.abs(scores - estimates).max()
-        late = candidates.keys[first:][candidates.scores[first:] >= least]
-    else:
-        late = candidates.keys[first:]
+    keys, scores = _exact_scores(connection, collection, candidates.keys[: count_first(limit)], vector)
+    late = late_candidates(candidates, keys, scores, limit)
     late_keys, late_scores = _exact_scores(connection, collection, late, vector)
     return np.concatenate((keys, late_keys)), np.concatenate((scores, late_scores))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.fusion.combine import RANK_CONSTANT, by_rank, by_score, fuse_lists, ordered
+from heliograph.query.fusion.combine import RANK_CONSTANT, best, by_rank, by_score, fuse_lists, ordered
 
 IDS = st.sampled_from("abcdefgh")
 SCORES = st.dictionaries(IDS, st.floats(-10, 10))
@@ -53,3 +53,8 @@ def test_more_in_one_channel_never_ranks_lower(channels: dict[str, dict[str, flo
 @given(SCORES)
 def test_order_is_by_score_then_id(scores: dict[str, float]) -> None:
     assert ordered(scores) == [id_ for id_, _ in sorted(scores.items(), key=lambda item: (-item[1], item[0]))]
+
+
+@given(st.dictionaries(st.text(max_size=3), st.sampled_from([-1.0, 0.0, 0.5, 2.0])), st.integers(-1, 12))
+def test_best_are_the_first_in_order(scores: dict[str, float], count: int) -> None:
+    assert best(scores, count) == ordered(scores)[: max(0, count)]

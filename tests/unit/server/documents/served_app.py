@@ -1,8 +1,7 @@
-"""A server process for tests that kill it: `python served_app.py <data folder> <port> <seconds a model call takes>`."""
+"""A server process for tests that kill it."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import uvicorn
@@ -12,9 +11,11 @@ from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 
+__all__ = ["serve"]
 
-def main() -> None:
-    folder, port, delay = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
+
+def serve(folder: Path, port: int, delay: float) -> None:
+    """Serve a data folder until told to stop; each call of the embedding model takes `delay` seconds."""
     settings = Settings.load(
         store={"data_dir": folder, "write_timeout_seconds": 2.0},
         ingest={"max_parallel_documents": 1},
@@ -22,7 +23,3 @@ def main() -> None:
     )
     app = create_app(settings, Given(embedding=FakeEmbeddingModel(delay_seconds=delay)))
     uvicorn.run(app, port=port, log_level="warning", timeout_graceful_shutdown=5)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,11 +16,14 @@ import httpx
 import pytest
 
 from .conftest import TEXT
+from .served_app import serve
 
 pytestmark = pytest.mark.slow
 
-_SCRIPT = Path(__file__).with_name("served_app.py")
-_COUNT = 20
+_COUNT = 10
+# Servers are forked from a process that has imported everything once.
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload([serve.__module__])
 
 
 class Process:
@@ -28,8 +31,8 @@ class Process:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        arguments = [sys.executable, str(_SCRIPT), str(folder), str(port), str(delay)]
-        self.process = subprocess.Popen(arguments)
+        self.process = _CONTEXT.Process(target=serve, args=(folder, port, delay))
+        self.process.start()
         self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
 
     def wait_until_ready(self) -> None:
@@ -38,13 +41,15 @@ class Process:
                 if self.http.get("/documents/status_counts").status_code == 200:
                     return
             except httpx.TransportError:
-                assert self.process.poll() is None, "the server ended"
+                assert self.process.is_alive(), "the server ended"
             time.sleep(0.1)
         raise AssertionError("the server never became ready")
 
-    def end(self, how: signal.Signals) -> int:
-        self.process.send_signal(how)
-        return self.process.wait(30)
+    def end(self, how: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, how)
+        self.process.join(30)
+        assert not self.process.is_alive(), "the server goes on"
 
 
 @contextmanager
@@ -55,7 +60,7 @@ def serving(folder: Path, delay: float = 0.0) -> Generator[Process]:
         yield server
     finally:
         server.process.kill()
-        server.process.wait()
+        server.process.join()
         server.http.close()
 
 

@@ -96,6 +96,7 @@ async def test_engine_out_of_reach_stalls_only_itself(home: Store) -> None:
     assert await entity_ids(graph) == []
     graph.is_down = False
     await store.apply(example("b.md"))
+    await store.followers[0].finish()
     await expect_equal(home, graph)
     assert await store.get_lags() == {graph.name: 0, vectors.name: 0}
     await store.close()
@@ -110,7 +111,7 @@ async def test_commits_are_refused_once_a_projection_is_too_far_behind(home: Sto
     with pytest.raises(StoreUnavailable, match="2 commits behind"):
         await store.apply(example("c.md"))
     graph.is_down = False
-    await Projector(home, outbox_of(home), graph).catch_up()
+    await store.followers[0].finish()
     await store.apply(example("c.md"))
     await expect_equal(home, graph)
     await store.close()

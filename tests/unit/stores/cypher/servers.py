@@ -53,5 +53,6 @@ async def open_world(folder: Path, server: Neo4jServer | FalkorServer, workspace
     settings = StoreSettings(data_dir=folder, workspace=name, durability="normal", graph_url=server.url)
     store = await open_store(settings, EMBEDDING)
     assert isinstance(store, ComposedStore)
-    assert isinstance(store.graph, CypherGraphProjection)
-    return World(store, store.graph, server)
+    (graph,) = store.projections
+    assert isinstance(graph, CypherGraphProjection)
+    return World(store, graph, server)

@@ -15,7 +15,7 @@ from heliograph.errors import SettingsError, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import Statement
 from heliograph.stores.falkordb.database import FalkorDatabase
-from heliograph.stores.registry import open_store
+from heliograph.stores.registry import open_projection
 from heliograph.testing.examples import DIMENSION
 from tests.servers.falkordb import FalkorServer
 
@@ -33,7 +33,7 @@ async def database(falkordb_server: FalkorServer) -> AsyncGenerator[FalkorDataba
 async def test_password_is_not_in_messages(tmp_path: Path, falkordb_server: FalkorServer, port: str) -> None:
     url = f"falkordb://:hunter2@127.0.0.1:{port or falkordb_server.port}"
     with pytest.raises(StoreUnavailable, match=r"FalkorDB at .*check store\.graph_url") as caught:
-        await open_store(StoreSettings(data_dir=tmp_path, graph_url=url), _EMBEDDING)
+        await open_projection("graph", StoreSettings(data_dir=tmp_path, graph_url=url), _EMBEDDING)
     assert "hunter2" not in str(caught.value)
 
 

@@ -12,13 +12,13 @@ pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
 from neo4j.exceptions import DatabaseError, DriverError, TransientError
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import SettingsError, StoreError, StoreUnavailable
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import Statement
 from heliograph.stores.neo4j.address import Neo4jAddress
 from heliograph.stores.neo4j.database import Neo4jDatabase
 from heliograph.stores.neo4j.errors import translate_errors
-from heliograph.stores.registry import open_store
+from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION
 from tests.servers.neo4j import Neo4jServer
 
@@ -47,15 +47,16 @@ def test_bad_address_names_the_setting(url: str) -> None:
 
 async def test_wrong_password_says_what_to_check(tmp_path: Path, neo4j_server: Neo4jServer) -> None:
     url = f"neo4j://neo4j:hunter2@127.0.0.1:{neo4j_server.port}"
-    with pytest.raises(StoreUnavailable, match=r"refuses: .*check the user and password in store\.graph_url") as caught:
+    with pytest.raises(StoreAccessDenied, match=r"refuses: .*check the user and password in store\.graph") as caught:
         await open_at(tmp_path, url)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["neo4j", "bolt"])
 async def test_nobody_there_is_unavailable(tmp_path: Path, scheme: str) -> None:
+    settings = StoreSettings(data_dir=tmp_path, graph_url=f"{scheme}://ann:hunter2@127.0.0.1:9")
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:9.* is out of reach") as caught:
-        await open_at(tmp_path, f"{scheme}://ann:hunter2@127.0.0.1:9")
+        await open_projection("graph", settings, _EMBEDDING)
     assert "hunter2" not in str(caught.value)
 
 

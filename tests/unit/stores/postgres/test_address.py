@@ -78,3 +78,10 @@ def test_store_without_the_driver_names_the_extra() -> None:
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "MissingDependencyError" in result.stderr
     assert "heliograph[postgres]" in result.stderr
+
+
+def test_lost_network_is_noticed_unless_the_url_says_otherwise() -> None:
+    assert "tcp_user_timeout=30000" in parse_address("postgresql://db/knowledge").conninfo
+    said = parse_address("postgresql://db/knowledge?tcp_user_timeout=5&keepalives_idle=7").conninfo
+    assert "tcp_user_timeout=5 " in f"{said} "
+    assert "keepalives_idle=7 " in f"{said} "

@@ -19,7 +19,7 @@ from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.qdrant.address import QdrantAddress
 from heliograph.stores.qdrant.vectors import QdrantVectorProjection
-from heliograph.stores.registry import open_store
+from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 
 _EMBEDDING = EmbeddingInfo("example", DIMENSION, 512)
@@ -95,7 +95,7 @@ async def test_workspaces_share_collections_and_nothing_else(
     vectors: QdrantVectorProjection, store: ComposedStore
 ) -> None:
     await store.apply(example_changeset("a.md", ["ESP32"]))
-    other = QdrantVectorProjection(vectors._client, vectors._address, "other")
+    other = QdrantVectorProjection(vectors._client, vectors._address, "other", _EMBEDDING)
     assert await other.search(Collection.CHUNKS, unit_vector("a.md"), 5, -1) == []
     assert await other.get_cursor() == -1
     await other.clear()
@@ -103,18 +103,17 @@ async def test_workspaces_share_collections_and_nothing_else(
 
 
 async def test_collections_of_another_dimension_are_refused(tmp_path: Path) -> None:
-    url = f"qdrant://{tmp_path}/local"
-    settings = StoreSettings(data_dir=tmp_path)
-    await (await QdrantVectorProjection.open(settings, url, _EMBEDDING)).close()
+    settings = StoreSettings(data_dir=tmp_path, vectors_url=f"qdrant://{tmp_path}/local")
+    await (await open_projection("vectors", settings, _EMBEDDING)).close()
     with pytest.raises(SchemaMismatch, match=f"length {DIMENSION}, the embedding makes 3"):
-        await QdrantVectorProjection.open(settings, url, EmbeddingInfo("other", 3, 512))
+        await open_store(settings, EmbeddingInfo("other", 3, 512))
 
 
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
 async def test_server_out_of_reach_is_named_without_its_key(tmp_path: Path) -> None:
-    settings = StoreSettings(data_dir=tmp_path)
+    settings = StoreSettings(data_dir=tmp_path, vectors_url="qdrant://:hunter2@127.0.0.1:9")
     with pytest.raises(StoreUnavailable, match=r"Qdrant at 'http://127.0.0.1:9' is out of reach") as caught:
-        await QdrantVectorProjection.open(settings, "qdrant://:hunter2@127.0.0.1:9", _EMBEDDING)
+        await open_projection("vectors", settings, _EMBEDDING)
     assert "hunter2" not in str(caught.value)
 
 

@@ -19,11 +19,12 @@ from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.redis.cache import RedisCacheProjection
 from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.graph import RedisGraphProjection
-from heliograph.stores.registry import open_store
+from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from tests.servers.redis import RedisServer
 
@@ -82,7 +83,7 @@ async def test_nothing_is_left_of_what_was_removed(world: World) -> None:
         )
     )
     left = [key async for key in world.redis.client.scan_iter("*" + world.settings.workspace + "*")]
-    assert left == [world.redis.key("cursor")]
+    assert sorted(left) == [world.redis.key("applied"), world.redis.key("cursor", "2")]
 
 
 async def test_killed_server_goes_on_where_it_was(world: World, redis_server: RedisServer) -> None:
@@ -114,8 +115,8 @@ async def test_clearing_one_workspace_leaves_the_others(world: World, redis_serv
 async def test_scan_is_in_order_of_ids(world: World) -> None:
     changeset = example_changeset("a.md", ["ESP32", "MQTT", "TLS"])
     await world.store.apply(changeset)
-    graph = world.store.graph
-    assert isinstance(graph, RedisGraphProjection)
+    assert isinstance(world.store, ComposedStore)
+    (graph,) = world.store.projections
     ids = sorted(item.id for item in changeset.entities)
     assert await graph.scan(OutboxKind.ENTITIES, "", 2) == ids[:2]
     assert await graph.scan(OutboxKind.ENTITIES, ids[1], 9) == ids[2:]
@@ -154,6 +155,6 @@ def test_bad_address_names_the_setting(url: str) -> None:
 async def test_password_is_not_in_messages(tmp_path: Path) -> None:
     settings = StoreSettings(data_dir=tmp_path, graph_url="redis://:hunter2@127.0.0.1:9/0")
     with pytest.raises(StoreUnavailable) as caught:
-        await open_store(settings, _EMBEDDING)
+        await open_projection("graph", settings, _EMBEDDING)
     assert "hunter2" not in str(caught.value)
     assert "127.0.0.1:9" in str(caught.value)

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from heliograph.stores.bm25 import inverse_frequency
 from heliograph.stores.sqlite import text_search
 from heliograph.stores.sqlite.schema import migrate
-from heliograph.stores.sqlite.text_plan import CandidatePlans, TermFrequency, inverse_frequency, quote
+from heliograph.stores.sqlite.text_plan import CandidatePlans, TermFrequency, quote
 from heliograph.stores.sqlite.text_search import search_terms
 
 TABLE = "chunks_terms"

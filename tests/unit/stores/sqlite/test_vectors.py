@@ -6,8 +6,8 @@ import apsw
 import numpy as np
 import pytest
 
+from heliograph.stores.candidates import Candidates
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.accelerator import Candidates
 from heliograph.stores.sqlite.vectors import _score
 
 COUNT, DIMENSION, LIMIT = 80, 16, 10

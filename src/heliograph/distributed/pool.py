@@ -1,0 +1,274 @@
+"""The workers of one pipeline: started when first needed, given a bounded number of tasks, replaced when they are lost.
+
+A task whose worker is lost is given to another one, where nothing else is under way meanwhile, so that a document that
+ends its readers takes no other with it; after a few tries it fails with an `IngestError`. When no worker is left and
+none can be started, whoever waits gets `ClusterUnavailable`, and the next task tries to start the workers anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from heliograph.distributed.desk import Desk
+from heliograph.distributed.launching import Launcher, Worker, WorkerLostError
+from heliograph.distributed.messages import Answer, Outcome, WorkerSetup
+from heliograph.errors import ClusterUnavailable, HeliographError, IngestError
+from heliograph.ingest.processing import OUTAGES
+from heliograph.settings import RaySettings
+
+__all__ = ["Lane", "WorkerPool"]
+
+_log = logging.getLogger(__name__)
+
+# Embeddings that a commit waits for, per worker: one runs while the next is on its way.
+_EMBEDDINGS_PER_WORKER = 2
+# How long a worker may take to close its models; then it is ended.
+_CLOSE_SECONDS = 2.0
+# So many workers in a row may be lost without a single task done before no more are started, per worker and more.
+_LOSSES_PER_WORKER = 10
+_LOSSES_ANYWAY = 20
+
+
+class Lane(StrEnum):
+    """Kinds of tasks; each has places of its own, since documents can only be finished if embeddings go on."""
+
+    READ = "read"
+    EMBED = "embed"
+
+
+@dataclass(eq=False, slots=True)
+class _Member:
+    """One worker and what it has to do."""
+
+    worker: Worker
+    under_way: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
+    is_reserved: bool = False
+    attending: asyncio.Task[None] | None = None
+
+    @property
+    def load(self) -> int:
+        return sum(self.under_way.values())
+
+
+class WorkerPool:
+    """Runs tasks on workers; used from one event loop."""
+
+    def __init__(self, launcher: Launcher, setup: WorkerSetup, settings: RaySettings, desk: Desk) -> None:
+        """Start nothing yet.
+
+        Args:
+            launcher: Starts workers.
+            setup: What each is made of.
+            settings: Tasks per worker, tries and timeouts.
+            desk: Takes what they have to tell.
+        """
+        self._launcher = launcher
+        self._setup = setup
+        self._settings = settings
+        self._desk = desk
+        self._places = {Lane.READ: settings.documents_per_worker, Lane.EMBED: _EMBEDDINGS_PER_WORKER}
+        self._members: list[_Member] = []
+        self._recruiting: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
+        self._changed = asyncio.Condition()
+        self._failure: HeliographError | None = None
+        self._size = 0
+        self._losses = 0
+        self._is_closed = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there are workers now."""
+        return bool(self._members)
+
+    async def run(self, what: str, lane: Lane, method: str, *arguments: object, number: int | None = None) -> Any:
+        """Return what a method of a worker gives.
+
+        Args:
+            what: What the task is about, for messages.
+            lane: Kind of the task.
+            method: A method that gives an `Outcome`.
+            *arguments: Its arguments.
+            number: What the worker knows the task by; it is given up there when the caller is cancelled.
+
+        Raises:
+            IngestError: The task's worker was lost, more often than is tried.
+            ClusterUnavailable: There is no worker and none can be started.
+            HeliographError: What the method itself came to.
+        """
+        tries = self._settings.max_retries + 1
+        for attempt in range(tries):
+            try:
+                async with self._place(lane, alone=attempt > 0) as member:
+                    outcome = await self._call(member, method, arguments, number)
+            except WorkerLostError as error:
+                _log.warning("the worker with %s was lost (try %d of %d): %s", what, attempt + 1, tries, error)
+                last = error
+                continue
+            self._losses = 0
+            await self._desk.take(outcome.notices)
+            if outcome.error is not None:
+                raise outcome.error
+            return outcome.value
+        raise IngestError(
+            f"{what} ended the worker that was at it {tries} times in a row ({last}); it may need more memory than "  # pyright: ignore[reportPossiblyUnboundVariable]
+            "there is, or harm what reads it; take it in without ray to see more, or raise ray.max_retries"
+        )
+
+    async def close(self) -> None:
+        """End all workers and let go of the cluster; whoever waits for one gets `ClusterUnavailable`."""
+        self._is_closed = True
+        for task in self._recruiting:
+            task.cancel()
+        if self._recruiting:
+            await asyncio.wait(self._recruiting)
+        await asyncio.gather(*(self._close_one(member.worker) for member in self._members))
+        for member in list(self._members):
+            await self._dismiss(member)
+        await self._notify()
+        await self._launcher.close()
+
+    async def _close_one(self, worker: Worker) -> None:
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await worker.call("close")
+        except (WorkerLostError, HeliographError, TimeoutError) as error:
+            _log.debug("a worker is ended without its own doing: %s", error or type(error).__name__)
+
+    async def _call(self, member: _Member, method: str, arguments: tuple[object, ...], number: int | None) -> Outcome:
+        try:
+            return await member.worker.call(method, *arguments)
+        except asyncio.CancelledError:
+            if number is not None:
+                member.worker.tell("give_up", number)
+            raise
+        except WorkerLostError:
+            await self._replace(member)
+            raise
+
+    @asynccontextmanager
+    async def _place(self, lane: Lane, *, alone: bool) -> AsyncGenerator[_Member]:
+        """Wait for a worker with a free place of a kind, or for one to be alone on."""
+        await self._ensure_open()
+        async with self._changed:
+            member = await self._find(lane, alone=alone)
+            member.under_way[lane] += 1
+        try:
+            if alone:
+                async with self._changed:
+                    # Lost ones are found by calling them.
+                    await self._changed.wait_for(lambda: member.load == 1 or member not in self._members)
+            yield member
+        finally:
+            member.under_way[lane] -= 1
+            member.is_reserved = member.is_reserved and not alone
+            await asyncio.shield(self._notify())
+
+    async def _find(self, lane: Lane, *, alone: bool) -> _Member:
+        while True:
+            free = [item for item in self._members if not item.is_reserved]
+            if not alone:
+                free = [item for item in free if item.under_way[lane] < self._places[lane]]
+            if free:
+                member = min(free, key=lambda item: item.load)
+                member.is_reserved = alone
+                return member
+            if self._is_closed:
+                raise ClusterUnavailable("the workers were ended while a document waited for one; open them again")
+            if not self._members and not self._recruiting:
+                raise self._failure or ClusterUnavailable("all workers are lost and none could be started again")
+            await self._changed.wait()
+
+    async def _ensure_open(self) -> None:
+        async with self._opening:
+            if self._members or self._recruiting or self._is_closed:
+                return
+            self._size, self._losses, self._failure = await self._launcher.open(), 0, None
+            for _ in range(self._size):
+                self._recruit()
+
+    def _recruit(self) -> None:
+        task = asyncio.create_task(self._start_one())
+        self._recruiting.add(task)
+        task.add_done_callback(self._recruiting.discard)
+
+    async def _start_one(self) -> None:
+        worker: Worker | None = None
+        try:
+            async with asyncio.timeout(self._settings.start_timeout_seconds):
+                worker = await self._launcher.start(self._setup)
+                opened: Outcome = await worker.call("open")
+            if opened.error is not None:
+                raise opened.error
+        except (HeliographError, WorkerLostError, TimeoutError) as error:
+            self._failure = self._start_failure(error)
+            _log.warning("a worker could not be started: %s", error or type(error).__name__)
+            if worker is not None:
+                worker.kill()
+        else:
+            member = _Member(worker)
+            member.attending = asyncio.create_task(self._attend(member))
+            self._members.append(member)
+        finally:
+            # Its place among those that are being started is free before others look.
+            current = asyncio.current_task()
+            if current is not None:
+                self._recruiting.discard(current)
+            await self._notify()
+
+    def _start_failure(self, error: Exception) -> HeliographError:
+        if isinstance(error, HeliographError):
+            # It is about no document, so it must not make one fail.
+            return error if isinstance(error, OUTAGES) else ClusterUnavailable(f"no worker can be started: {error}")
+        if isinstance(error, TimeoutError):
+            return ClusterUnavailable(
+                f"no worker could be started within {self._settings.start_timeout_seconds:g} s; see that the cluster "
+                "has a free core for each (ray.workers), or raise ray.start_timeout_seconds"
+            )
+        return ClusterUnavailable(
+            f"a worker ended while it was started ({error}); see that heliograph {self._setup.version} and what it "
+            "needs are installed on every machine of the cluster"
+        )
+
+    async def _attend(self, member: _Member) -> None:
+        """Take what a worker has to tell, for as long as it lives."""
+        answers: list[Answer] = []
+        try:
+            while True:
+                answers = await self._desk.take(await member.worker.call("attend", answers))
+        except (WorkerLostError, ClusterUnavailable) as error:
+            _log.debug("a worker is not attended any more: %s", error)
+            await self._replace(member)
+
+    async def _replace(self, member: _Member) -> None:
+        """Dismiss a worker that is lost and start another one, once."""
+        if self._is_closed or member not in self._members:
+            return
+        self._losses += 1
+        await self._dismiss(member)
+        if self._losses <= _LOSSES_ANYWAY + _LOSSES_PER_WORKER * self._size:
+            self._recruit()
+        else:
+            self._failure = ClusterUnavailable(
+                f"{self._losses} workers in a row were lost before any was done with a task; see their logs, and that "
+                "the machines of the cluster have memory enough"
+            )
+        await self._notify()
+
+    async def _dismiss(self, member: _Member) -> None:
+        self._members.remove(member)
+        attending, member.attending = member.attending, None
+        member.worker.kill()
+        if attending is not None and attending is not asyncio.current_task():
+            attending.cancel()
+            await asyncio.wait([attending])
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()

@@ -1,0 +1,166 @@
+"""Candidates for the nearest of many unit vectors, from a 4-bit index in memory, and which of them to score exactly.
+
+The vectors themselves are the caller's, who reads those of a few candidates to rank them: first the ones estimated
+best, then those that may yet be among the best, as far as estimates were seen to be off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
+
+from heliograph.stores.key_sets import Keys, KeySet
+
+__all__ = ["CandidateIndex", "Candidates", "count_candidates", "count_first", "late_candidates"]
+
+_BITS = 4
+_BLOCK = 8
+_CANDIDATES_PER_HIT = 4
+_LEAST_CANDIDATES = 64
+# Of all vectors; from here on a search within some of them looks at all of them.
+_LARGE_SHARE = 0.4
+_WIDENING = 1.5
+_TRIES = 3
+# Estimates may be off by this much more than those that were compared.
+_SAFETY = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Keys whose vectors are probably nearest, nearest first, each with about its cosine; infinite if not known."""
+
+    keys: Keys
+    scores: NDArray[np.float32]
+
+
+def count_candidates(limit: int) -> int:
+    """Return how many candidates to ask for where so many hits are wanted."""
+    return max(limit * _CANDIDATES_PER_HIT, _LEAST_CANDIDATES)
+
+
+def count_first(limit: int) -> int:
+    """Return how many of the candidates, the first ones, are scored in any case."""
+    return limit + limit // 2
+
+
+def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float32], limit: int) -> Keys:
+    """Return those after the first that may be among the best `limit`.
+
+    Args:
+        candidates: All.
+        keys: Those of the first that are stored.
+        scores: Their exact cosines.
+        limit: Hits wanted.
+    """
+    first = count_first(limit)
+    if len(keys) < limit or len(candidates.keys) <= first:
+        return candidates.keys[first:]
+    head, order = candidates.keys[:first], np.argsort(candidates.keys[:first])
+    estimates = candidates.scores[:first][order[np.searchsorted(head, keys, sorter=order)]]
+    least = np.partition(scores, -limit)[-limit] - _SAFETY * np.abs(scores - estimates).max()
+    return candidates.keys[first:][candidates.scores[first:] >= least]
+
+
+class CandidateIndex:
+    """Vectors by key. Searches may run beside a change, in other threads; changes follow one another.
+
+    Args:
+        dimension: Of the vectors.
+        index: One that was read from a file.
+    """
+
+    def __init__(self, dimension: int, index: Any = None) -> None:
+        self._dimension = dimension
+        # The index takes lengths that are multiples of 8: shorter vectors get zeros, which change no cosine.
+        self._padded = -(-dimension // _BLOCK) * _BLOCK
+        self._index: Any = IdMapIndex(dim=self._padded, bit_width=_BITS) if index is None else index
+        self._among: WeakKeyDictionary[KeySet, NDArray[np.uint64]] = WeakKeyDictionary()
+
+    @classmethod
+    def load(cls, path: Path, dimension: int) -> CandidateIndex | None:
+        """Return what a file holds; None if its vectors are of another dimension.
+
+        Raises:
+            OSError: It cannot be read.
+            ValueError: It is damaged.
+        """
+        loaded = cls(dimension, IdMapIndex.load(str(path)))
+        return loaded if loaded._index.dim in (None, loaded._padded) else None
+
+    def sync(self, path: Path) -> None:
+        """Bring the file up to date that this index was loaded from, or begin one."""
+        self._index.sync(str(path))
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __contains__(self, key: int) -> bool:
+        return key in self._index
+
+    def remove(self, keys: Keys) -> None:
+        """Take out what is there of these."""
+        for key in keys.tolist():
+            self._index.remove(key)
+
+    def add(self, keys: NDArray[np.uint64], vectors: NDArray[np.float32]) -> None:
+        """Put vectors, `(n, dimension)`, under keys that are not there."""
+        self._index.add_with_ids(self._pad(vectors), keys)
+
+    def search(self, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None) -> Candidates:
+        """Return up to `limit` keys whose vectors are probably nearest.
+
+        Args:
+            vector: `(dimension,)` float32 of length 1.
+            limit: Keys at the most.
+            allowed: Keys to choose from; None means all. Some of them may have no vector.
+        """
+        return self._nearest(vector, limit) if allowed is None else self._search_within(vector, limit, allowed)
+
+    def _nearest(self, vector: NDArray[np.float32], limit: int, among: NDArray[np.uint64] | None = None) -> Candidates:
+        limit = min(limit, len(self._index))
+        if limit == 0:
+            return _unscored(np.empty(0, np.int64))
+        scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
+        return Candidates(keys[0].astype(np.int64), scores[0])
+
+    def _search_within(self, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> Candidates:
+        if len(allowed) <= limit:
+            return _unscored(allowed.keys)
+        share = len(allowed) / max(len(self._index), 1)
+        if share >= _LARGE_SHARE:
+            # Looking at more and passing over some is faster than telling the index which to pass over.
+            wide = int(limit / share * _WIDENING)
+            nearest = self._nearest(vector, wide)
+            kept = np.flatnonzero(allowed.holds(nearest.keys))[:limit]
+            if len(kept) >= limit or wide >= len(self._index):
+                return Candidates(nearest.keys[kept], nearest.scores[kept])
+        for _ in range(_TRIES):
+            among = self._present(allowed)
+            try:
+                return self._nearest(vector, limit if len(among) else 0, among)
+            except KeyError:
+                # Another thread has taken one out since, with a later version.
+                self._among.pop(allowed, None)
+        return _unscored(allowed.keys)
+
+    def _present(self, allowed: KeySet) -> NDArray[np.uint64]:
+        """Return those of the keys that are in the index, which refuses others; remembered as long as the set is."""
+        known = self._among.get(allowed)
+        if known is None:
+            known = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
+            self._among[allowed] = known
+        return known
+
+    def _pad(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        missing = self._padded - self._dimension
+        return np.ascontiguousarray(np.pad(vectors, ((0, 0), (0, missing))) if missing else vectors)
+
+
+def _unscored(keys: Keys) -> Candidates:
+    return Candidates(keys, np.full(len(keys), np.inf, np.float32))

@@ -1,0 +1,151 @@
+"""Replies of models in Redis: one hash a reply, and sets by which they are dropped together; `keys` says which.
+
+Of the home store, and of the cache beside another one. A reply is put and dropped with all that lists it by one script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from heliograph.models import Usage
+from heliograph.stores.changeset import Changeset
+from heliograph.stores.redis.keys import Keys
+from heliograph.stores.redis.session import Command, Session
+from heliograph.stores.replies import CachedReply, ReplyCache
+
+__all__ = ["RedisReplyCache", "drop_about", "drop_answers", "reply_commands"]
+
+_ANSWERS = "query"
+_FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
+_PAGE = 1_000
+# ARGV: prefix.
+_DROP = """
+local p = ARGV[1]
+local function kind(key) return p .. 'type:' .. (string.match(key, '^[^:]*:([^:]*):') or '') end
+local function unlist(key)
+  local subject = redis.call('HGET', p .. 'reply:' .. key, 'subject_id')
+  if subject and subject ~= '' then redis.call('SREM', p .. 'subject:' .. subject, key) end
+end
+local function drop(key)
+  unlist(key)
+  redis.call('ZREM', p .. 'replies', key)
+  redis.call('SREM', kind(key), key)
+  return redis.call('DEL', p .. 'reply:' .. key)
+end
+"""
+# Further ARGV: key, type, fields and values; the last but one is the subject.
+_PUT = f"""{_DROP}
+local key, fields = ARGV[2], {{}}
+unlist(key)
+for i = 4, #ARGV do fields[#fields + 1] = ARGV[i] end
+redis.call('HSET', p .. 'reply:' .. key, unpack(fields))
+redis.call('ZADD', p .. 'replies', 0, key)
+redis.call('SADD', p .. 'types', ARGV[3])
+redis.call('SADD', kind(key), key)
+local subject = redis.call('HGET', p .. 'reply:' .. key, 'subject_id')
+if subject ~= '' then redis.call('SADD', p .. 'subject:' .. subject, key) end
+"""
+# Further ARGV: type, replies at the most.
+_DROP_TYPE = f"""{_DROP}
+local dropped = 0
+for _, key in ipairs(redis.call('SPOP', p .. 'type:' .. ARGV[2], ARGV[3])) do dropped = dropped + drop(key) end
+return dropped
+"""
+# Further ARGV: how many keys stay, these, subjects.
+_DROP_ABOUT = f"""{_DROP}
+local kept, count = {{}}, tonumber(ARGV[2])
+for i = 3, 2 + count do kept[ARGV[i]] = true end
+for i = 3 + count, #ARGV do
+  for _, key in ipairs(redis.call('SMEMBERS', p .. 'subject:' .. ARGV[i])) do
+    if not kept[key] then drop(key) end
+  end
+end
+"""
+# More replies than any commit could find of one type.
+_ALL = 2_000_000_000
+
+
+class RedisReplyCache(ReplyCache):
+    """Replies by key.
+
+    Args:
+        session: Reads and writes the keys.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._prefix = session.keys.prefix
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        """See `ReplyCache`."""
+        return (await self._read([key]))[0]
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        """See `ReplyCache`; durable as far as Redis is set up to be."""
+        usage = reply.usage
+        values = (
+            *(_encode(reply.text), reply.model, usage.input_tokens, usage.output_tokens),
+            *(reply.subject_id, repr(reply.created_at.timestamp())),
+        )
+        fields = (item for pair in zip(_FIELDS, values, strict=True) for item in pair)
+        await self._session.write([("EVAL", _PUT, 0, self._prefix, reply.key, reply.cache_type, *fields)])
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        """See `ReplyCache`."""
+        types = [cache_type] if cache_type is not None else await self._session.read_one("SMEMBERS", self._types)
+        dropped = 0
+        for type_ in types:
+            while count := await self._session.read_one("EVAL", _DROP_TYPE, 0, self._prefix, type_, _PAGE):
+                dropped += count
+        return dropped
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        """See `ReplyCache`."""
+        if limit < 1:
+            return []
+        lowest = f"({after}" if after else "-"
+        listed = self._session.keys.of("replies")
+        keys = await self._session.read_one("ZRANGEBYLEX", listed, lowest, "+", "LIMIT", 0, limit)
+        return [reply for reply in await self._read(keys) if reply is not None]
+
+    @property
+    def _types(self) -> str:
+        return self._session.keys.of("types")
+
+    async def _read(self, keys: Sequence[str]) -> list[CachedReply | None]:
+        rows = await self._session.read_bytes(
+            [("HMGET", self._session.keys.of("reply", key), *_FIELDS) for key in keys]
+        )
+        return [None if row[0] is None else _reply(key, row) for key, row in zip(keys, rows, strict=True)]
+
+
+async def reply_commands(
+    session: Session,
+    changeset: Changeset,
+    version: int,  # noqa: ARG001 (as all roles are asked)
+) -> list[Command]:
+    """Return what drops cached answers, each of an earlier data version, and replies about what a changeset removes."""
+    subjects = changeset.removed_subjects
+    about = [drop_about(session.keys, subjects, changeset.kept_replies)] if subjects else []
+    return [drop_answers(session.keys), *about]
+
+
+def drop_answers(keys: Keys) -> Command:
+    """Return what drops every cached answer."""
+    return ("EVAL", _DROP_TYPE, 0, keys.prefix, _ANSWERS, _ALL)
+
+
+def drop_about(keys: Keys, subjects: Iterable[str], kept: Sequence[str]) -> Command:
+    """Return what drops the replies about these subjects, but those under the keys `kept`."""
+    return ("EVAL", _DROP_ABOUT, 0, keys.prefix, len(kept), *kept, *subjects)
+
+
+def _reply(key: str, row: Sequence[bytes]) -> CachedReply:
+    text, model, read, written, subject_id, created_at = (item.decode("utf-8", "surrogatepass") for item in row)
+    moment = datetime.fromtimestamp(float(created_at), UTC)
+    return CachedReply(key, text, model, Usage(int(read), int(written)), moment, subject_id)
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

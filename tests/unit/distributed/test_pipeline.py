@@ -1,0 +1,250 @@
+"""Documents read by workers end up as those that are read in one process."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heliograph.chat.base import ChatRequest
+from heliograph.chat.meter import ChatMeter
+from heliograph.distributed.launching import WorkerLostError
+from heliograph.errors import (
+    CancelledIngestError,
+    ClusterUnavailable,
+    IngestError,
+    ModelUnavailable,
+    StoreUnavailable,
+)
+from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.ingest.files import insert_files
+from heliograph.ingest.models import NewDocument, Outcome
+from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.ingest.progress import Progress
+from heliograph.models import DocumentStatus
+from heliograph.settings import IngestSettings
+from heliograph.stores.base import DocumentQuery
+from heliograph.stores.replies import CachedReply
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
+from heliograph.testing.memory_store import MemoryStore
+
+from ..ingest.world import snapshot
+from .world import KILLER, HereLauncher, open_pipeline, until
+
+REPLY = """{"entities": [{"name": "Hester Tarrant", "type": "person", "description": "Keeps the light."},
+{"name": "Gannet Head", "type": "location", "description": "A light."}], "relationships":
+[{"source": "Hester Tarrant", "target": "Gannet Head", "keywords": "keeping", "description": "She keeps it."}]}"""
+
+
+def documents(count: int) -> list[NewDocument]:
+    names = ("Hester Tarrant", "Tobias Fenn", "Nell Tarrant", "Gannet Head", "Carrow Quay")
+    texts = [
+        "\n\n".join(f"{names[(i + p) % 5]} met {names[(i * p + 2) % 5]} on day {i}. " * 9 for p in range(6))
+        for i in range(count)
+    ]
+    return [NewDocument(text, f"notes/{number}.md") for number, text in enumerate(texts)]
+
+
+async def read_here(given: list[NewDocument], **settings: Any) -> MemoryStore:
+    store = MemoryStore()
+    ingest = IngestSettings(**settings)
+    await IngestPipeline(store, FakeEmbeddingModel(16), LocalExtractor(), None, ingest).insert(given)
+    return store
+
+
+async def statuses(store: MemoryStore) -> dict[str, DocumentStatus]:
+    page = await store.records.find_documents(DocumentQuery(limit=1_000))
+    return {item.source: item.status for item in page.documents}
+
+
+async def test_reading_on_workers_gives_what_reading_here_gives(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    given = [*documents(7), NewDocument(documents(1)[0].text, "twin.md")]
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    report = await pipeline.insert(given)
+    assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
+    assert await snapshot(store) == await snapshot(await read_here(given))
+    assert len(launcher.started) == 2
+    assert launcher.calls["read"] == 7
+    assert launcher.calls["embed"] > 0
+
+
+async def test_an_update_on_workers_reads_changed_chunks_only(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    chat = FakeChatModel(REPLY)
+    first, *_ = documents(1)
+    changed = NewDocument(first.text + "\n\nBeatrice Sorley gave the book away.", first.source)
+    meter = ChatMeter()
+    pipeline, _ = open_pipeline(
+        store, launcher, stack, chat=chat, meter=meter, ingest={"chunk_tokens": 60, "overlap_tokens": 0}
+    )
+    await pipeline.insert([first])
+    before = meter.usage().total.calls
+    (result,) = (await pipeline.insert([changed])).results
+    assert result.outcome is Outcome.PROCESSED
+    assert 0 < meter.usage().total.calls - before < before / 2
+
+
+async def test_replies_are_kept_where_the_store_is_and_paid_for_once(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    meter = ChatMeter()
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY), meter=meter)
+    report = await pipeline.insert(documents(3))
+    calls = meter.usage().total
+    assert calls.calls > 0
+    assert calls.usage == report.usage
+    assert len(await store.replies.list_replies("", 100)) == calls.calls
+    again = HereLauncher()
+    fresh, _ = open_pipeline(_with_replies_of(store), again, stack, chat=FakeChatModel(REPLY), meter=meter)
+    await fresh.insert(documents(3))
+    assert meter.usage().total == calls
+
+
+async def test_a_store_that_keeps_no_replies_stops_the_run(launcher: HereLauncher, stack: AsyncExitStack) -> None:
+    store = _FullStore()
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
+    with pytest.raises(StoreUnavailable, match="the disk is full"):
+        await pipeline.insert(documents(2))
+    assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+
+
+async def test_a_document_that_ends_its_workers_fails_and_takes_no_other_with_it(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    report = await pipeline.insert([*documents(5), NewDocument(KILLER, "killer.md")])
+    *others, killer = report.results
+    assert {item.outcome for item in others} == {Outcome.PROCESSED}
+    assert isinstance(killer.error, IngestError)
+    assert "'killer.md' ended the worker that was at it 3 times" in str(killer.error)
+    assert (await statuses(store))["killer.md"] is DocumentStatus.FAILED
+    assert len(launcher.started) == 5
+
+
+async def test_a_worker_lost_in_between_costs_nothing(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    seen: list[Progress] = []
+
+    def watch(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.documents_done == 1:
+            launcher.started[0].kill()
+
+    report = await pipeline.insert(documents(8), progress=watch)
+    assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
+    assert await snapshot(store) == await snapshot(await read_here(documents(8)))
+    assert seen[-1].chunks_done == seen[-1].chunks_total > 8
+
+
+async def test_typed_errors_of_workers_are_those_of_one_process(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    chat = _FailingChatModel()
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=chat)
+    with pytest.raises(ModelUnavailable, match="is not there"):
+        await pipeline.insert(documents(2))
+    assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+
+
+async def test_without_a_worker_documents_stay_pending_and_the_next_run_tries_anew(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    launcher.failures = [WorkerLostError("no memory"), ClusterUnavailable("no place")]
+    with pytest.raises(ClusterUnavailable):
+        await pipeline.insert(documents(3))
+    assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+    report = await pipeline.resume()
+    assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
+    assert launcher.opened == 2
+
+
+async def test_cancelling_leaves_documents_pending_and_workers_give_up(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, _ = open_pipeline(store, launcher, stack, extractor=_Waiting())
+    run = asyncio.create_task(pipeline.insert(documents(4)))
+    await until(lambda: launcher.calls["read"] > 0)
+    pipeline.cancel()
+    with pytest.raises(CancelledIngestError):
+        await run
+    assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+    await until(lambda: not any(worker._inner._reading for worker in launcher.started))
+    other = HereLauncher()
+    again, _ = open_pipeline(store, other, stack)
+    assert {item.outcome for item in (await again.resume()).results} == {Outcome.PROCESSED}
+
+
+async def test_no_worker_is_given_more_than_its_share(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, _ = open_pipeline(store, launcher, stack, ray={"workers": 2, "documents_per_worker": 3})
+    await pipeline.insert(documents(20))
+    for worker in launcher.started:
+        assert worker.most_under_way["read"] <= 3
+        assert worker.most_under_way["embed"] <= 2
+
+
+async def test_files_are_loaded_on_workers_in_order(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, tmp_path: Path
+) -> None:
+    pipeline, cluster = open_pipeline(store, launcher, stack)
+    paths = [tmp_path / f"{number}.html" for number in range(5)]
+    for path in paths:
+        path.write_text(f"<h1>Title {path.stem}</h1><p>Tobias Fenn wound clock {path.stem}.</p>", "utf-8")
+    given = [*map(str, paths), str(tmp_path / "missing.md")]
+    report = await insert_files(pipeline, store.records, given, cluster.sources.read)
+    assert [item.outcome for item in report.results] == [*[Outcome.PROCESSED] * 5, Outcome.FAILED]
+    assert launcher.calls["load"] == 5
+    page = await store.records.find_documents(DocumentQuery(sort="source"))
+    assert sorted(item.title for item in page.documents if item.chunk_count) == [f"Title {n}" for n in range(5)]
+
+
+async def test_nothing_is_started_before_a_document_comes(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack
+) -> None:
+    pipeline, cluster = open_pipeline(store, launcher, stack)
+    await cluster.embedding.embed(["a question"], "query")
+    await cluster.embedding.embed(["a description"], "document")
+    await pipeline.resume()
+    assert not launcher.opened
+    await stack.aclose()
+    assert launcher.is_closed
+
+
+def _with_replies_of(store: MemoryStore) -> MemoryStore:
+    fresh = MemoryStore()
+    fresh.replies = store.replies
+    return fresh
+
+
+class _Waiting(LocalExtractor):
+    async def extract_in_context(self, *arguments: Any, **keywords: Any) -> Any:
+        await asyncio.sleep(3600)
+
+
+class _FailingChatModel(FakeChatModel):
+    async def complete(self, request: ChatRequest) -> Any:
+        raise ModelUnavailable(f"{self.name!r} is not there")
+
+
+class _FullStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.replies = _FullReplies()
+
+
+class _FullReplies:
+    async def get_reply(self, key: str) -> None:
+        return None
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        raise StoreUnavailable("the disk is full")
