@@ -30,6 +30,10 @@ by ones without cost (`benchmarks/corpus.py`), so the figures are the engine's o
 """
 
 
+# Two hundred figures, which read better as the table that they become on a page of their own.
+_ELSEWHERE = "sensitivity"
+
+
 def render_page(reports: dict[str, Report], page: str = "") -> str:
     """Return the page for these reports, in the order of the registry.
 
@@ -38,7 +42,8 @@ def render_page(reports: dict[str, Report], page: str = "") -> str:
         page: As it is, whose other sections are kept.
     """
     known = {part.partition("\n")[0]: f"## {part.strip()}\n" for part in page.split("\n## ")[1:]}
-    found = (_section(reports[name]) if name in reports else known.get(_title(name)) for name in ALL)
+    names = [name for name in ALL if name != _ELSEWHERE]
+    found = (_section(reports[name]) if name in reports else known.get(_title(name)) for name in names)
     return "\n".join((_HEAD, *filter(None, found)))
 
 
