@@ -40,8 +40,8 @@ servers: $(VENV)/.dev ## fetch the servers that tests start and no package bring
 	$(BIN)/python -m tests.servers.neo4j
 
 test: $(VENV)/.dev ## all tests, on up to four cores
-	@# By file, since tests of a file share what is slow to start; as they come, which is the slow ones first.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	@# By file, since tests of a file share what is slow to start.
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.dev ## style and types
 	$(BIN)/ruff check .
