@@ -12,7 +12,7 @@ from heliograph.testing.fakes import FakeChatModel
 
 from ..serving import ANSWER, Serve
 
-lightrag_api = pytest.importorskip("lightrag.api._async_client", reason="needs the package lightrag-api")
+lightrag_api = pytest.importorskip("lightrag.api._async_client", reason="needs: pip install lightrag-api")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ..serving import ANSWER, Serve
 
 _spec = find_spec("mcp_lightrag")
 if _spec is None:
-    pytest.skip("needs the package mcp-lightrag", allow_module_level=True)
+    pytest.skip("needs: pip install mcp-lightrag", allow_module_level=True)
 # Without its `__init__`, which imports its tools: they need the first MCP SDK, the client does not.
 _package = sys.modules.setdefault("mcp_lightrag", ModuleType("mcp_lightrag"))
 _package.__path__ = list(_spec.submodule_search_locations or ())

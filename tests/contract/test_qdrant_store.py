@@ -23,7 +23,12 @@ pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdra
 _URL = os.environ.get("HELIOGRAPH_TEST_QDRANT_URL", "")
 _PLACES = [
     "qdrant::memory:",
-    pytest.param(_URL, marks=pytest.mark.skipif(not _URL, reason="needs a server in HELIOGRAPH_TEST_QDRANT_URL")),
+    pytest.param(
+        _URL,
+        marks=pytest.mark.skipif(
+            not _URL, reason="needs a Qdrant server: set HELIOGRAPH_TEST_QDRANT_URL=qdrant://host:6333"
+        ),
+    ),
 ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,10 +48,10 @@ async def _expect_alike(one: StoreSettings, other: StoreSettings) -> None:
         await world.store.close()
 
 
-async def _expect_there_and_back(folder: Path, server: StoreSettings, kills: Sequence[str]) -> None:
+async def _expect_there_and_back(folder: Path, server: StoreSettings) -> None:
     first, back = (StoreSettings(data_dir=folder / name, durability="normal") for name in ("first", "back"))
     await fill(first, 80)
-    for mark in kills:
+    for mark in ("documents", "name rules", "comparing chunks"):
         await _move(first, server, mark)
     await _move(first, server)
     await _expect_alike(first, server)
@@ -65,7 +64,7 @@ async def _expect_there_and_back(folder: Path, server: StoreSettings, kills: Seq
 @pytest.mark.slow
 async def test_workspace_goes_to_postgres_and_back(tmp_path: Path, postgres_server: PostgresServer) -> None:
     server = StoreSettings(url=postgres_server.make_database(), data_dir=tmp_path / "unused", pool_size=2)
-    await _expect_there_and_back(tmp_path, server, ("documents", "name rules", "comparing chunks"))
+    await _expect_there_and_back(tmp_path, server)
 
 
 @pytest.mark.slow
@@ -74,4 +73,4 @@ async def test_workspace_goes_to_redis_and_back(tmp_path: Path, redis_server: Re
     url = f"{redis_server.url.removesuffix('/0')}/3"
     server = StoreSettings(url=url, data_dir=tmp_path / "unused", pool_size=2)
     # After each kill the lease of whoever was killed has to end first.
-    await _expect_there_and_back(tmp_path, server, ("name rules",))
+    await _expect_there_and_back(tmp_path, server)

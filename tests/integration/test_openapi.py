@@ -31,7 +31,9 @@ COMMAND = "from schemathesis.cli import schemathesis; schemathesis()"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("schemathesis") is None, reason="schemathesis is not installed"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("schemathesis") is None, reason="needs schemathesis: pip install schemathesis"
+    ),
 ]
 
 
