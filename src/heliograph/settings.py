@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,6 +68,7 @@ class StoreSettings(_Room):
     url: str = Field("sqlite:", description="Back end; the scheme chooses it.")
     graph_url: str = Field("", description="Another engine for the graph, such as `neo4j://`; empty is `url` itself.")
     vectors_url: str = Field("", description="Another engine for vectors, such as `qdrant://`; empty is `url` itself.")
+    text_url: str = Field("", description="Another engine for full text, such as `postgresql://`; empty is `url`.")
     cache_url: str = Field("", description="Another engine for replies of models, such as `redis://`; empty is `url`.")
     max_lag: int = Field(
         10_000, ge=1, description="Commits that another engine may be behind before further ones are refused."
@@ -115,7 +117,7 @@ class EmbeddingSettings(_Room):
     max_concurrency: int = Field(8, ge=1, description="Requests under way at once.")
     timeout_seconds: float = Field(60.0, gt=0, description="Longest wait for one reply.")
     max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
-    threads: int = Field(0, ge=0, description="Threads of the local model; 0 means one a core.")
+    threads: int = Field(0, ge=0, description="Threads of the local model; 0 means one a core, four at most.")
     cache_dir: Path | None = Field(
         None, description="Where the local model's graph is built once; empty means the user's cache folder."
     )
@@ -391,9 +393,7 @@ class MonitoringSettings(_Room):
     )
     window_seconds: float = Field(300.0, gt=0, description="Questions of the last so many seconds count in `/health`.")
     traces_endpoint: str = Field(
-        "",
-        pattern=r"^(https?://\S+)?$",
-        description="Address that OpenTelemetry traces are sent to, as OTLP over HTTP; empty sends none.",
+        "", pattern=r"^(https?://\S+)?$", description="Where traces go, as OTLP over HTTP; empty sends none."
     )
     traces_share: float = Field(1.0, ge=0, le=1, description="Share of requests to trace that no caller traces.")
     service_name: str = Field("heliograph", min_length=1, description="Name of the service in traces.")
@@ -445,12 +445,28 @@ class Settings(BaseSettings):
             SettingsError: A value is unknown or out of range, or the file cannot be read; names each one.
         """
         try:
-            return cls(**rooms)
+            return cls(**rooms, **cls._unknown_rooms())
         except ValidationError as error:
-            lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors())
+            lines = (f"  {'.'.join(str(part) for part in item['loc'])}: {cls._tell(item)}" for item in error.errors())
             raise SettingsError("these settings are not valid:\n" + "\n".join(lines)) from None
         except (OSError, ValueError) as error:
             raise SettingsError(f"heliograph.toml cannot be read: {error}") from error
+
+    @classmethod
+    def _unknown_rooms(cls) -> dict[str, Any]:
+        """Return what variables such as `HELIOGRAPH_ROOM__NAME` name that is no room; their source passes them over."""
+        names = (name.lower().partition("heliograph_") for name in os.environ if "__" in name)
+        rooms = (rest.partition("__")[0] for before, prefix, rest in names if prefix and not before)
+        return {room: None for room in rooms if room not in cls.model_fields}
+
+    @classmethod
+    def _tell(cls, item: Any) -> str:
+        if item["type"] != "extra_forbidden":
+            return item["msg"]
+        room = cls.model_fields.get(str(item["loc"][0]))
+        known = cls.model_fields if room is None else room.default.__class__.model_fields
+        near = get_close_matches(str(item["loc"][-1]), known, n=1)
+        return "there is no such setting" + (f"; did you mean {near[0]!r}?" if near else "")
 
     @classmethod
     def find_origins(cls) -> dict[str, str]:

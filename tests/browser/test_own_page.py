@@ -43,6 +43,44 @@ def test_answer_without_a_chat_model_is_quoted(browser: Browser, serve: Serve) -
     assert browser.errors() == []
 
 
+def test_answer_in_markdown_is_laid_out_and_stays_text_otherwise(browser: Browser, serve: Serve) -> None:
+    answer = (
+        "# Who\n\n1. **Ann leads** Bob [1].\n   - *deep* `[1]`\n\n2. <img src=x onerror=alert(1)>\n\n"
+        "| a | b |\n|---|---|\n| x [1] | 2*3*4 |\n\n```\n**code**\n```\n[link](javascript:alert(1))"
+    )
+    browser.open(serve(FakeChatModel(answer, piece_characters=5)))
+    browser.write("#question", "Who leads Bob?")
+    browser.find("#ask form button.main").click()
+    browser.wait_text("#notice", "Done.")
+    assert browser.find(".answer h4").text == "Who"
+    assert browser.find(".answer ol > li > strong").text == "Ann leads"
+    assert browser.find(".answer ol > li > ul code").text == "[1]"
+    assert [item.get_attribute("value") for item in browser.all(".answer ol > li")] == ["1", "2"]
+    assert "<img src=x onerror=alert(1)>" in browser.find(".answer ol > li:nth-child(2)").text
+    assert [cell.text.split()[0] for cell in browser.all(".answer td")] == ["x", "2*3*4"]
+    assert browser.find(".answer pre").text == "**code**"
+    assert "[link](javascript:alert(1))" in browser.find(".answer").text
+    assert browser.all(".answer a") == browser.all(".answer img") == []
+    browser.find(".answer td button.cite").click()
+    browser.find("dialog .source")
+    picture(browser, "own-markdown")
+    assert browser.errors() == []
+
+
+def test_conversation_goes_on_until_a_new_one_is_begun(browser: Browser, serve: Serve) -> None:
+    chat = FakeChatModel(ANSWER)
+    browser.open(serve(chat))
+    for question in ("Who leads Bob?", "And who leads Ann?"):
+        browser.write("#question", question)
+        browser.find("#ask form button.main").click()
+        browser.wait_text("#result article:first-child h2", question)
+        browser.wait_text("#notice", "Done.")
+    assert [item.text for item in browser.all("#result h2")] == ["And who leads Ann?", "Who leads Bob?"]
+    assert any("Who leads Bob?" in message.content for message in chat.requests[-1].messages[:-1])
+    browser.button("New conversation").click()
+    assert browser.all("#result article") == []
+
+
 def test_failed_question_is_told(browser: Browser, serve: Serve) -> None:
     browser.open(serve())
     browser.find("#ask summary").click()
@@ -83,6 +121,24 @@ def test_graph_is_walked_and_corrected(browser: Browser, serve: Serve) -> None:
     browser.write("dialog textarea", "sings.")
     browser.find("dialog button.main").click()
     browser.wait_text("aside", "sings.")
+    assert browser.errors() == []
+
+
+def test_graph_begins_with_the_best_connected_in_the_colours_of_their_types(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#graph")
+    browser.wait_text("aside h2", "")
+    shown = {node.get_attribute("data-name") for node in browser.all("g.node")}
+    assert shown >= {"Ann", "Bob"}
+    assert browser.all("g.node.k0")
+    assert browser.find(".legend .k0").text
+    assert len(browser.all("g.node.chosen")) == 1
+    assert browser.errors() == []
+
+
+def test_document_is_opened_from_the_list(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#documents")
+    browser.find("//td//button[.='two.md']").click()
+    browser.wait_text("dialog .source", "Annie lives in Cy")
     assert browser.errors() == []
 
 

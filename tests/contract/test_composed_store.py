@@ -16,6 +16,7 @@ from heliograph.testing.examples import DIMENSION
 from heliograph.testing.memory_projection import (
     MemoryCacheProjection,
     MemoryGraphProjection,
+    MemoryTextProjection,
     MemoryVectorProjection,
 )
 from heliograph.testing.store_contract import StoreContract
@@ -26,7 +27,9 @@ class TestComposedStore(StoreContract):
     async def store(self, tmp_path: Path) -> AsyncGenerator[Store]:
         settings = StoreSettings(data_dir=tmp_path, durability="normal")
         home = await open_store(settings, EmbeddingInfo("example", DIMENSION, 512))
-        projections = [MemoryGraphProjection(), MemoryVectorProjection(), MemoryCacheProjection()]
+        projections = [
+            *(MemoryGraphProjection(), MemoryVectorProjection(), MemoryTextProjection(), MemoryCacheProjection())
+        ]
         store = await ComposedStore(home, projections, 100).open()
         yield store
         await store.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +12,8 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.registry import open_store
 from tests.servers.falkordb import FalkorServer
 from tests.servers.neo4j import Neo4jServer
+from tests.servers.postgres import PostgresServer
+from tests.servers.qdrant import QdrantPlace
 from tests.servers.redis import RedisServer
 
 from .congruence import DIMENSION, World, answer, make_operations, make_questions, see
@@ -40,9 +43,25 @@ async def test_postgres_is_congruent_with_sqlite(tmp_path: Path, postgres_databa
 
 
 @pytest.mark.slow
+async def test_roles_in_postgres_are_congruent_with_sqlite(tmp_path: Path, postgres_server: PostgresServer) -> None:
+    url = postgres_server.make_database()
+    urls = {f"{role}_url": url for role in ("graph", "vectors", "text")}
+    settings = StoreSettings.model_validate({"data_dir": tmp_path / "other", "durability": "normal"} | urls)
+    await expect_congruence(tmp_path, settings, 300)
+
+
+@pytest.mark.slow
 async def test_redis_is_congruent_with_sqlite(tmp_path: Path, redis_server: RedisServer) -> None:
     pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
     settings = StoreSettings(url=redis_server.url, workspace="congruence", durability="normal")
+    await expect_congruence(tmp_path, settings, 300)
+
+
+@pytest.mark.slow
+async def test_text_in_redis_is_congruent_with_sqlite(tmp_path: Path, redis_server: RedisServer) -> None:
+    pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+    url = redis_server.url
+    settings = StoreSettings(data_dir=tmp_path / "other", workspace="text", durability="normal", text_url=url)
     await expect_congruence(tmp_path, settings, 300)
 
 
@@ -58,3 +77,14 @@ async def test_neo4j_is_congruent_with_sqlite(tmp_path: Path, neo4j_server: Neo4
     pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
     settings = StoreSettings(data_dir=tmp_path / "other", durability="normal", graph_url=neo4j_server.url)
     await expect_congruence(tmp_path, settings, 60)
+
+
+@pytest.mark.slow
+async def test_qdrant_is_congruent_with_sqlite(tmp_path: Path, qdrant: QdrantPlace) -> None:
+    settings = StoreSettings(
+        data_dir=tmp_path / "other",
+        durability="normal",
+        vectors_url=qdrant.url(DIMENSION),
+        workspace=f"congruence-{uuid4().hex[:8]}",
+    )
+    await expect_congruence(tmp_path, settings, 150)

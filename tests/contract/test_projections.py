@@ -12,14 +12,21 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.projection import Projection
 from heliograph.stores.registry import open_projection
 from heliograph.testing.examples import DIMENSION
-from heliograph.testing.memory_projection import MemoryCacheProjection, MemoryGraphProjection, MemoryVectorProjection
+from heliograph.testing.memory_projection import (
+    MemoryCacheProjection,
+    MemoryGraphProjection,
+    MemoryTextProjection,
+    MemoryVectorProjection,
+)
 from heliograph.testing.projection_contract import (
     CacheProjectionContract,
     GraphProjectionContract,
+    TextProjectionContract,
     VectorProjectionContract,
 )
 from tests.servers.falkordb import FalkorServer
 from tests.servers.neo4j import Neo4jServer
+from tests.servers.qdrant import QdrantPlace
 from tests.servers.redis import RedisServer
 
 INFO = EmbeddingInfo("example", DIMENSION, 512)
@@ -44,6 +51,12 @@ class TestMemoryVectors(VectorProjectionContract):
         return MemoryVectorProjection()
 
 
+class TestMemoryText(TextProjectionContract):
+    @pytest.fixture
+    def projection(self) -> Projection:
+        return MemoryTextProjection()
+
+
 class TestMemoryCache(CacheProjectionContract):
     @pytest.fixture
     def projection(self) -> Projection:
@@ -66,6 +79,14 @@ class TestRedisCache(CacheProjectionContract):
             yield projection
 
 
+class TestRedisText(TextProjectionContract):
+    @pytest.fixture
+    async def projection(self, redis_server: RedisServer) -> AsyncGenerator[Projection]:
+        pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
+        async for projection in _opened("text", redis_server.url):
+            yield projection
+
+
 class TestNeo4jGraph(GraphProjectionContract):
     @pytest.fixture
     async def projection(self, neo4j_server: Neo4jServer) -> AsyncGenerator[Projection]:
@@ -80,9 +101,37 @@ class TestFalkorGraph(GraphProjectionContract):
             yield projection
 
 
+class TestPostgresGraph(GraphProjectionContract):
+    @pytest.fixture
+    async def projection(self, postgres_database: str) -> AsyncGenerator[Projection]:
+        async for projection in _opened("graph", postgres_database):
+            yield projection
+
+
+class TestPostgresVectors(VectorProjectionContract):
+    @pytest.fixture
+    async def projection(self, postgres_database: str) -> AsyncGenerator[Projection]:
+        async for projection in _opened("vectors", postgres_database):
+            yield projection
+
+
+class TestPostgresText(TextProjectionContract):
+    @pytest.fixture
+    async def projection(self, postgres_database: str) -> AsyncGenerator[Projection]:
+        async for projection in _opened("text", postgres_database):
+            yield projection
+
+
 class TestQdrantVectors(VectorProjectionContract):
     @pytest.fixture
     async def projection(self) -> AsyncGenerator[Projection]:
         pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdrant]'")
         async for projection in _opened("vectors", "qdrant::memory:"):
+            yield projection
+
+
+class TestQdrantVectorsOverHttp(VectorProjectionContract):
+    @pytest.fixture
+    async def projection(self, qdrant: QdrantPlace) -> AsyncGenerator[Projection]:
+        async for projection in _opened("vectors", qdrant.url(DIMENSION)):
             yield projection

@@ -101,7 +101,7 @@ async def test_killed_server_loses_nothing_that_was_acknowledged(own_server: Pos
 async def _search_until_it_fails(store: Store) -> None:
     for _ in range(100_000):
         await store.vectors.search(Collection.ENTITIES, unit_vector("x"), 5, -1.0)
-        await store.text.search(Collection.CHUNKS, ["this"], 5)
+        await store.text.search(Collection.CHUNKS, ["hub"], 5)
 
 
 async def _check_whole(store: Store) -> None:
@@ -112,7 +112,7 @@ async def _check_whole(store: Store) -> None:
     assert (stats.chunks, stats.entities, stats.relations) == (page.total, page.total + 1, page.total)
     for collection, count in ((Collection.CHUNKS, page.total), (Collection.ENTITIES, page.total + 1)):
         assert len(await store.vectors.search(collection, unit_vector("x"), 100_000, -1.0)) == count
-    assert len(await store.text.search(Collection.CHUNKS, ["this"], 100_000)) == page.total
+    assert len(await store.text.search(Collection.CHUNKS, ["hub"], 100_000)) == page.total
     assert await store.inspection.find_faults() == []
 
 

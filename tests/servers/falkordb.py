@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,17 @@ class FalkorServer(ServerProcess):
     def url(self) -> str:
         """The address with the password."""
         return f"falkordb://:{self.password}@127.0.0.1:{self.port}"
+
+    def wait_until_read(self) -> bool:
+        """Wait until it has read what it keeps; return whether it has, or ended while it was at it."""
+        from redis import Redis, RedisError
+
+        with Redis(port=self.port, password=self.password) as client:
+            while self.is_running:
+                with suppress(RedisError):
+                    return bool(client.ping())
+                time.sleep(0.05)
+        return False
 
     def forget(self) -> None:
         """Throw away what it keeps, while it does not run."""

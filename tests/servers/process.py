@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,7 +11,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["ServerProcess", "free_port"]
+__all__ = ["ServerProcess", "folder_in_memory", "free_port"]
+
+_ROOM_BYTES = 1 << 30
 
 
 def free_port() -> int:
@@ -17,6 +21,12 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def folder_in_memory() -> str | None:
+    """Return a folder in memory for what waits for its disk more often than tests can; None if there is no room."""
+    folder = "/dev/shm"
+    return folder if os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _ROOM_BYTES else None
 
 
 class ServerProcess:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.process import folder_in_memory
+
 __all__ = ["RedisServer", "running_redis"]
 
 _START_SECONDS = 20.0
@@ -55,11 +57,15 @@ class RedisServer:
 
 
 @contextmanager
-def running_redis() -> Generator[RedisServer]:
-    """Start a server; skips where there is none, and says how to get one."""
+def running_redis(parent: Path | None = None) -> Generator[RedisServer]:
+    """Start a server; skips where there is none, and says how to get one.
+
+    Args:
+        parent: Where its folder is made. On a busy disk, what it acknowledged may wait for a second to be written.
+    """
     if shutil.which("redis-server") is None:
         pytest.skip("needs redis-server: apt-get install redis-server, or brew install redis")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=parent or folder_in_memory()) as folder:
         server = RedisServer(Path(folder))
         server.start()
         try:

@@ -56,6 +56,7 @@ class OpenAIChatModel(ChatModel):
 
         Raises:
             BadModelReply: It is empty, or not a chat completion.
+            ModelUnavailable: It is a web page.
             ModelError: The call failed.
         """
         with translate_openai_errors(self._service):
@@ -129,10 +130,13 @@ class OpenAIChatModel(ChatModel):
         error = (getattr(completion, "model_extra", None) or {}).get("error")
         if error:
             return error_from_body(error, self._service)
-        return BadModelReply(
+        said = (
             f"{self._service} sent no chat completion; check that `base_url` is the address of an OpenAI-compatible "
             "service (it usually ends in /v1)"
         )
+        # A web page comes from no model at all: nothing that is asked there will be answered.
+        is_page = isinstance(completion, str) and completion.lstrip().startswith("<")
+        return ModelUnavailable(said, is_transient=True) if is_page else BadModelReply(said)
 
 
 class _StreamedReply:

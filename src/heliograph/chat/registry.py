@@ -22,6 +22,7 @@ from heliograph.chat.limit import LimitedChatModel
 from heliograph.chat.meter import ChatMeter, MeteredChatModel
 from heliograph.chat.retry import RetryingChatModel
 from heliograph.chat.timeout import TimedChatModel
+from heliograph.errors import SettingsError
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache
 
@@ -49,9 +50,11 @@ def connect_chat_model(settings: ChatSettings) -> ChatModel | None:
     """Return the bare provider of the settings, for several workspaces to wrap, or None when they name none.
 
     Raises:
-        SettingsError: The address or the key cannot be used.
+        SettingsError: The address or the key cannot be used, or there is an address and no model.
     """
     if not settings.model.strip():
+        if settings.base_url.strip():
+            raise SettingsError("chat.base_url is set, but chat.model is empty; name the model, or leave both out")
         return None
     # Imported on use: the SDK behind it takes longer to import than all of Heliograph.
     return import_module("heliograph.chat.openai").OpenAIChatModel(settings)

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_FAILED, EXIT_INTERRUPTED, exit_code
 from heliograph.cli.output import Output, discard_stdout, make_streams_safe
@@ -16,6 +17,8 @@ from heliograph.errors import HeliographError
 
 __all__ = ["CommandGroup", "global_options_first", "reported_errors"]
 
+# Said by the validation of options before what is wrong.
+_NOISE = "Value error, "
 _FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
 _VALUED = frozenset({"--data-dir", "--workspace"})
 
@@ -25,7 +28,10 @@ class CommandGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: D102 (an override)
         make_streams_safe()
-        return super().parse_args(ctx, global_options_first(args))
+        if not args:
+            return super().parse_args(ctx, args)
+        with reported_errors(Output()):
+            return super().parse_args(ctx, global_options_first(args))
 
     def invoke(self, ctx: Any) -> Any:  # noqa: D102
         given = ctx.params
@@ -38,8 +44,8 @@ class CommandGroup(TyperGroup):
 def reported_errors(output: Output) -> Generator[None]:
     """Turn what a command raises into a line on standard error and `typer.Exit`.
 
-    A traceback is shown when verbose. What comes neither from Heliograph nor from the system is a defect and goes
-    through.
+    So is a command line that cannot be read. A traceback is shown when verbose. What comes neither from Heliograph nor
+    from the system is a defect and goes through.
     """
     try:
         yield
@@ -49,12 +55,21 @@ def reported_errors(output: Output) -> Generator[None]:
     except BrokenPipeError:
         discard_stdout()
         raise typer.Exit(EXIT_BROKEN_PIPE) from None
+    except TyperException as error:
+        output.error(_tell_usage(error))
+        raise typer.Exit(error.exit_code) from None
     except (HeliographError, OSError) as error:
         if output.is_verbose:
             output.note(traceback.format_exc().rstrip())
         output.error(error)
         code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
         raise typer.Exit(code) from None
+
+
+def _tell_usage(error: TyperException) -> str:
+    said = " ".join(error.format_message().replace(_NOISE, "").split()).rstrip(".")
+    command = getattr(getattr(error, "ctx", None), "command_path", "")
+    return f"{said}; '{command} --help' shows how" if command else said
 
 
 def global_options_first(args: Sequence[str]) -> list[str]:

@@ -29,6 +29,7 @@ class Role(StrEnum):
 
     GRAPH = "graph"
     VECTORS = "vectors"
+    TEXT = "text"
     CACHE = "cache"
 
 

@@ -2,7 +2,8 @@
 
 A task whose worker is lost is given to another one, where nothing else is under way meanwhile, so that a document that
 ends its readers takes no other with it; after a few tries it fails with an `IngestError`. When no worker is left and
-none can be started, whoever waits gets `ClusterUnavailable`, and the next task tries to start the workers anew.
+none can be started, whoever waits gets `ClusterUnavailable`, and the next task tries to start the workers anew. While
+others go on, one that found no place is tried again now and then, since machines come back.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _CLOSE_SECONDS = 2.0
 # So many workers in a row may be lost without a single task done before no more are started, per worker and more.
 _LOSSES_PER_WORKER = 10
 _LOSSES_ANYWAY = 20
+# Until one that found no place is tried again.
+_REST_SECONDS = 30.0
 
 
 class Lane(StrEnum):
@@ -75,6 +78,7 @@ class WorkerPool:
         self._places = {Lane.READ: settings.documents_per_worker, Lane.EMBED: _EMBEDDINGS_PER_WORKER}
         self._members: list[_Member] = []
         self._recruiting: set[asyncio.Task[None]] = set()
+        self._resting: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
         self._changed = asyncio.Condition()
         self._failure: HeliographError | None = None
@@ -124,10 +128,10 @@ class WorkerPool:
     async def close(self) -> None:
         """End all workers and let go of the cluster; whoever waits for one gets `ClusterUnavailable`."""
         self._is_closed = True
-        for task in self._recruiting:
-            task.cancel()
-        if self._recruiting:
-            await asyncio.wait(self._recruiting)
+        if coming := self._recruiting | self._resting:
+            for task in coming:
+                task.cancel()
+            await asyncio.wait(coming)
         await asyncio.gather(*(self._close_one(member.worker) for member in self._members))
         for member in list(self._members):
             await self._dismiss(member)
@@ -211,6 +215,8 @@ class WorkerPool:
             _log.warning("a worker could not be started: %s", error or type(error).__name__)
             if worker is not None:
                 worker.kill()
+            if not isinstance(error, HeliographError):
+                self._recruit_later()
         else:
             member = _Member(worker)
             member.attending = asyncio.create_task(self._attend(member))
@@ -221,6 +227,17 @@ class WorkerPool:
             if current is not None:
                 self._recruiting.discard(current)
             await self._notify()
+
+    def _recruit_later(self) -> None:
+        task = asyncio.create_task(self._rest())
+        self._resting.add(task)
+        task.add_done_callback(self._resting.discard)
+
+    async def _rest(self) -> None:
+        await asyncio.sleep(_REST_SECONDS)
+        # Without any, the next task begins anew.
+        if self._members and len(self._members) + len(self._recruiting) < self._size:
+            self._recruit()
 
     def _start_failure(self, error: Exception) -> HeliographError:
         if isinstance(error, HeliographError):

@@ -1,8 +1,8 @@
 """From bytes to text, also when nobody says how they are encoded.
 
 In order: a byte order mark (UTF-8, UTF-16, UTF-32), the encoding that was declared, UTF-8, UTF-8 with a little damage,
-GB18030 where the bytes look like Chinese, and Windows-1252 or Latin-1 as the last resort. Bytes that are no text at all
-are refused by name.
+an older encoding that the letters tell (`code_pages`), and Windows-1252 or Latin-1 as the last resort. Bytes that are
+no text at all are refused by name.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import re
 
+from heliograph.documents.code_pages import find_code_page
 from heliograph.errors import IngestError
 
 __all__ = ["decode_text"]
@@ -41,12 +42,8 @@ _SAMPLE_BYTES = 65_536
 _MAX_CONTROL_SHARE = 0.1
 # Whole characters beyond ASCII per damaged one from which on a text still counts as UTF-8.
 _WHOLE_PER_DAMAGED = 4
-# Bytes above ASCII that stand in pairs as those of Chinese do; in other scripts few do by chance.
-_LEAST_PAIRED_SHARE = 0.8
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LATIN_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_HIGH = re.compile(rb"[\x80-\xff]")
-_CHINESE_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
 
 
 def decode_text(data: bytes, name: str, charset: str = "") -> str:
@@ -68,7 +65,7 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
     if text is None:
         text = _decode_utf8(data)
     if text is None:
-        text = _decode_chinese(data)
+        text = _decode_older(data)
     return _decode_latin(data, name) if text is None else text
 
 
@@ -98,14 +95,9 @@ def _decode_utf8(data: bytes) -> str | None:
     return text if whole >= _WHOLE_PER_DAMAGED * damaged else None
 
 
-def _decode_chinese(data: bytes) -> str | None:
-    sample = data[:_SAMPLE_BYTES]
-    if 2 * len(_CHINESE_PAIR.findall(sample)) < _LEAST_PAIRED_SHARE * len(_HIGH.findall(sample)):
-        return None
-    try:
-        return data.decode("gb18030")
-    except UnicodeDecodeError:
-        return None
+def _decode_older(data: bytes) -> str | None:
+    code_page = find_code_page(data)
+    return None if code_page is None else data.decode(code_page, "replace")
 
 
 def _decode_latin(data: bytes, name: str) -> str:

@@ -73,8 +73,11 @@ def find_path_error(path: str | os.PathLike[str]) -> IngestError | None:
     """Return why a path leads to nothing; None if there is something."""
     try:
         Path(path).stat()
+    except FileNotFoundError:
+        return IngestError(f"there is no file or folder {os.fspath(path)!r}; check the path")
     except (OSError, ValueError) as error:
-        return IngestError(f"there is no file or folder {os.fspath(path)!r} ({error}); check the path")
+        why = getattr(error, "strerror", None) or error
+        return IngestError(f"there is no file or folder {os.fspath(path)!r} ({why}); check the path")
     return None
 
 

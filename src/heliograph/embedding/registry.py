@@ -29,6 +29,7 @@ from heliograph.embedding.meter import EmbeddingMeter
 from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.embedding.retry import RetryingEmbeddingModel
 from heliograph.embedding.timeout import TimedEmbeddingModel
+from heliograph.errors import SettingsError
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
 __all__ = ["build_embedding_model", "wrap_embedding_model"]
@@ -67,6 +68,13 @@ def _shared_wrappers(model: EmbeddingModel) -> EmbeddingMeter:
 
 
 async def _build_e5(settings: EmbeddingSettings) -> EmbeddingMeter:
+    for name in ("model", "base_url"):
+        if getattr(settings, name).strip():
+            # Whoever names a service means to use it; the local model in its place would not be noticed for long.
+            raise SettingsError(
+                f"embedding.{name} is set, but embedding.provider is 'e5', the local model; "
+                "set embedding.provider to 'openai' for a service, or leave both out"
+            )
     module = await asyncio.to_thread(import_module, "heliograph.embedding.e5.model")
     folder = settings.cache_dir or user_cache_dir()
     return _shared_wrappers(module.E5EmbeddingModel(folder, threads=settings.threads))

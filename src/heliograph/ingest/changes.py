@@ -43,6 +43,7 @@ class DocumentChange:
         gone: Ids of further documents that go; their chunks are among those that do.
         expected: Content hash per id of other documents that the change relies on.
         is_new: Whether it is not stored yet, not even as pending; its basis then has no content hash.
+        is_joint: Whether `others` are new as it is, and all else is about them too.
         may_call_chat: Whether a chat model may be asked for descriptions; else those that it gave before are taken
             where they are kept, and fragments are joined.
     """
@@ -63,6 +64,7 @@ class DocumentChange:
     gone: tuple[str, ...] = ()
     expected: Mapping[str, str] = field(default_factory=dict[str, str])
     is_new: bool = False
+    is_joint: bool = False
     may_call_chat: bool = True
 
     @property

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
-from heliograph.ingest.changes import Change, CurationChange, DraftMemo, changeset
+from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo, changeset
 from heliograph.ingest.curated import entity_overrides, relation_overrides
 from heliograph.ingest.folding import Folder, TouchedEntity, TouchedRelation
 from heliograph.ingest.mentions import mention_delta
@@ -114,6 +114,16 @@ class Drafter:
         await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
         vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
         return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
+
+    async def with_vectors(self, change: DocumentChange) -> DocumentChange:
+        """Return a change with vectors of all its passages.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        memo = DraftMemo(vectors=dict(change.vectors))
+        await self._embed({Collection.CHUNKS: change.passages}, memo)
+        return replace(change, vectors=memo.vectors)
 
     async def _resolve(self, change: Change, memo: DraftMemo) -> Resolution:
         """Resolve the change, unless that was done and no rule plays a part in it."""

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from heliograph.ingest.index_texts import entity_terms
 from heliograph.ingest.merging import (
     FoldLimits,
     apply_entity_delta,
@@ -26,6 +25,7 @@ from heliograph.ingest.summary import join_fragments
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
+from heliograph.stores.full_text import entity_terms
 
 __all__ = ["EvidenceFold"]
 

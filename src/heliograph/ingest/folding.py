@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from heliograph.ingest.index_texts import IndexLimits, entity_index_text, entity_terms, relation_index_text
+from heliograph.ingest.index_texts import IndexLimits, entity_index_text, relation_index_text
 from heliograph.ingest.merging import (
     FoldLimits,
     apply_entity_delta,
@@ -33,6 +33,7 @@ from heliograph.ingest.overrides import (
 )
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.stores.changeset import TextEntry
+from heliograph.stores.full_text import entity_terms
 
 __all__ = ["Folded", "Folder", "Touched", "TouchedEntity", "TouchedRelation", "is_same_entity", "is_same_relation"]
 

@@ -1,8 +1,6 @@
-"""What is embedded and what is searched by words, for chunks, entities and relations.
+"""What is embedded of entities and relations; what is of a chunk, `heliograph.text.passages` says.
 
-A chunk is indexed under its document's title and its section's headings, so that a passage that never names its
-subject is still found by it; what the passage says itself is not repeated. Texts of entities and relations may be
-cut, since their embedding is the main cost of indexing.
+Their texts may be cut, since their embedding is the main cost of indexing.
 """
 
 from __future__ import annotations
@@ -10,22 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.models import Chunk, Entity, Relation
+from heliograph.models import Entity, Relation
 from heliograph.settings import IngestSettings
-from heliograph.stores.changeset import TextEntry
-from heliograph.text.analysis import terms
 
 __all__ = [
     "LOCAL_INDEX_LIMITS",
     "IndexLimits",
-    "chunk_index_text",
     "entity_index_text",
-    "entity_terms",
     "index_limits",
     "relation_index_text",
 ]
 
-_MAX_PREFIX_LENGTH = 300
 # Characters a token in running text: Latin letters, other alphabets, Chinese and its neighbours. Counting real tokens
 # would cost more than all else that is done to a folded entity.
 _LATIN_CHARACTERS_PER_TOKEN = 4
@@ -53,13 +46,6 @@ def index_limits(settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat
     return IndexLimits(min(LOCAL_INDEX_LIMITS.entity_tokens, window), min(LOCAL_INDEX_LIMITS.relation_tokens, window))
 
 
-def chunk_index_text(title: str, chunk: Chunk) -> str:
-    """Return the text that stands for a chunk: title and headings that it does not contain, a line feed, its text."""
-    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _says(chunk.text, part))
-    prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
-    return f"{prefix}\n{chunk.text}" if prefix else chunk.text
-
-
 def entity_index_text(entity: Entity, max_tokens: int) -> str:
     """Return the text that stands for an entity: name, line feed, description; cut to about `max_tokens` tokens."""
     text = f"{entity.name}\n{entity.description}"
@@ -77,12 +63,6 @@ def relation_index_text(relation: Relation, max_tokens: int) -> str:
     return text if is_short else _cut(text, max_tokens)
 
 
-def entity_terms(entity: Entity) -> TextEntry:
-    """Return the terms by which an entity is found: those of its name and of its aliases."""
-    found = [term for name in (entity.name, *entity.aliases) for term in terms(name)]
-    return TextEntry(entity.id, tuple(found))
-
-
 def _cut(text: str, max_tokens: int) -> str:
     room = max_tokens * _LATIN_CHARACTERS_PER_TOKEN
     head = text[:room]
@@ -93,20 +73,3 @@ def _cut(text: str, max_tokens: int) -> str:
         if room < 0:
             return head[:index]
     return head
-
-
-def _says(text: str, title: str) -> bool:
-    """Whether a text contains a title, not merely as a part of longer words."""
-    start = text.find(title)
-    while start >= 0:
-        end = start + len(title)
-        if not (_is_within_word(text, start) or _is_within_word(text, end)):
-            return True
-        start = text.find(title, start + 1)
-    return False
-
-
-def _is_within_word(text: str, index: int) -> bool:
-    # Chinese has no spaces between words, so only letters of ASCII are taken to belong together.
-    around = text[max(0, index - 1) : index + 1]
-    return len(around) == 2 and index > 0 and around.isascii() and around.isalnum()

@@ -28,6 +28,7 @@ from heliograph.ingest.folding import Folder
 from heliograph.ingest.index_texts import IndexLimits
 from heliograph.ingest.index_texts import index_limits as find_index_limits
 from heliograph.ingest.intake import Candidate, Intake, prepare
+from heliograph.ingest.joint_commits import JointCommits
 from heliograph.ingest.merging import FoldLimits
 from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome
 from heliograph.ingest.planning import plan_chunks
@@ -103,6 +104,8 @@ class IngestPipeline:
             store.records,
             reader or InProcessReader(chunker, extractor),
             self._committer,
+            # What a chat model writes takes long and is paid for by document, so each is committed by itself.
+            JointCommits(self._committer, drafter, 1 if chat is not None else settings.max_parallel_documents),
             settings.max_parallel_documents,
             self._texts,
             shares_texts=settings.duplicates != "separate",

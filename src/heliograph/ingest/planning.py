@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from heliograph.ingest.index_texts import chunk_index_text
 from heliograph.ingest.mentions import moved_extraction
 from heliograph.models import Chunk, Extraction
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import terms
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["ChunkPlan", "StoredChunks", "plan_chunks", "replaced_chunks"]
 

@@ -25,6 +25,7 @@ from heliograph.errors import (
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Commit, Committer
+from heliograph.ingest.joint_commits import JointCommits
 from heliograph.ingest.models import DocumentResult, Outcome
 from heliograph.ingest.planning import StoredChunks, replaced_chunks
 from heliograph.ingest.progress import DocumentProgress
@@ -71,6 +72,7 @@ class DocumentProcessor:
         records: RecordsStore,
         reader: Reader,
         committer: Committer,
+        joint: JointCommits,
         max_parallel: int,
         texts: Claims,
         *,
@@ -82,6 +84,7 @@ class DocumentProcessor:
             records: Read only.
             reader: Reads documents.
             committer: Writes.
+            joint: Writes what was read in documents.
             max_parallel: Documents read at once; more may be waiting to be committed.
             texts: Who works on documents with a text, by its hash.
             shares_texts: Whether the chunks of a text that several documents have are stored once.
@@ -89,6 +92,7 @@ class DocumentProcessor:
         self._records = records
         self._reader = reader
         self._committer = committer
+        self._joint = joint
         self._reading = asyncio.Semaphore(max_parallel)
         self._texts = texts
         self._shares_texts = shares_texts
@@ -140,7 +144,7 @@ class DocumentProcessor:
             )
         extractions = reading.extractions
         document = _finished(work.document, reading.plan.chunk_count, extractions)
-        commit = await self._committer.commit(_change(work.document, document, reading))
+        commit = await self._joint.commit(_change(work.document, document, reading))
         usage = sum((item.usage for item in extractions), commit.usage)
         outcome = Outcome.PARTIAL if document.error else Outcome.PROCESSED
         result = DocumentResult(

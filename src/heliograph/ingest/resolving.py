@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from heliograph.errors import ConflictError
 from heliograph.ids import relation_id
 from heliograph.ingest.changes import Change, CurationChange, DocumentChange
 from heliograph.ingest.curated import RELATION_KINDS, entity_overrides, relation_overrides, relation_pair
@@ -41,7 +42,12 @@ class Resolver:
         self._store = store
 
     async def resolve(self, change: Change) -> Resolution:
-        """Return a change resolved by the rules that are stored now and those that it brings."""
+        """Return a change resolved by the rules that are stored now and those that it brings.
+
+        Raises:
+            ConflictError: The change is joint, and rules, which may differ from document to document, concern it.
+            StoreError: The store cannot be read.
+        """
         counts = _count_changes(change)
         curated = {id_ for item in change.curations for id_ in item.entity_ids}
         touched = curated.union(*counts)
@@ -49,6 +55,8 @@ class Resolver:
         await loader.load(_named_ids(change) | touched)
         if not loader.rules and not touched:
             return Resolution(change.replaced, change.extractions, versions=loader.versions())
+        if isinstance(change, DocumentChange) and change.is_joint:
+            raise ConflictError("rules of names concern several documents at once; commit them one by one")
         # What was read when the change was planned may have come to count for something else since.
         replaced = change.replaced and tuple(
             await self._store.records.get_extractions([item.chunk_id for item in change.replaced])

@@ -16,13 +16,13 @@ from dataclasses import replace
 from heliograph.ids import chunk_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer
-from heliograph.ingest.index_texts import chunk_index_text
 from heliograph.ingest.mentions import placed_extraction
 from heliograph.ingest.planning import StoredChunks
 from heliograph.models import Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import terms
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["as_twin", "find_heirs", "find_original", "find_originals", "is_committed", "succeed", "twin_change"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from heliograph.ingest.index_texts import chunk_index_text
 from heliograph.ingest.resolving import resolve_again
 from heliograph.maintenance.findings import Findings
 from heliograph.maintenance.problems import Problem
@@ -15,6 +14,7 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.inspection import ScanKind, digest_terms
 from heliograph.text.analysis import terms
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["CHUNK_KINDS", "check_chunks", "check_documents"]
 

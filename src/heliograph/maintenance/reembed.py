@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError
-from heliograph.ingest.index_texts import IndexLimits, chunk_index_text, entity_index_text, relation_index_text
+from heliograph.ingest.index_texts import IndexLimits, entity_index_text, relation_index_text
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Collection, VectorBatch
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["ReembedReport", "Reembedder"]
 

@@ -4,7 +4,7 @@
 |---|---|
 | fact, how-to | the fused search as it is |
 | compare | also once for each side; the sides' hits are interleaved |
-| reason | also with the entities that the first hits lead to; what that finds stands behind the first hits |
+| reason | two rounds of bridges in place of one: the second goes on from what the first led to |
 | aggregate | wider: twice the chunks |
 | global | broad: twice the chunks, entities and relations, chunks from as many documents as there are |
 
@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.query.concurrency import run_together
-from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
+from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.leaders import with_leaders
-from heliograph.query.modes import Channel
 from heliograph.query.plan import MAX_TOP_K, Plan
 from heliograph.query.retrieved import Keywords
 from heliograph.query.understanding.models import QuestionKind, Understanding
@@ -41,13 +40,11 @@ Vector = NDArray[np.float32]
 
 # First hits that further searches may not push down.
 _HEAD = 5
-# Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there.
-_SEEN = 2
-# Rounds of further searches, and entities tried in each; three hops need one round after the bridges of the search.
+# Of a side's or a part's hits the first ones: if one of them is among the first hits already, its evidence is there. Of
+# a part that is not understood on its own ("who goes with him?") the very first ones may be anything.
+_SEEN = 4
+# Rounds of bridges for a chain of reasoning: the second finds the third hop.
 _ROUNDS = 2
-_ENTITIES = 3
-# What a hit of a further search is worth beside one of the question itself.
-_FURTHER = 0.9
 _WIDER = 2
 
 
@@ -99,18 +96,13 @@ class AutoSearch:
             ModelError: The embedding failed.
             StoreError: The store failed.
         """
-        whole = await self._search.search(question, vector, limits)
+        rounds = _ROUNDS if understanding.kind is QuestionKind.REASON else limits.rounds
+        whole = await self._search.search(question, vector, replace(limits, rounds=rounds))
         sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
         pieces = sides or list(understanding.parts)
         if pieces:
             return _merged(whole, await self._search_all(pieces, limits), limits.hits)
-        match understanding.kind:
-            case QuestionKind.REASON if Channel.BRIDGE in limits.channels:
-                return await self._go_on(question, whole, limits)
-            case QuestionKind.GLOBAL:
-                return await self._spread(whole)
-            case _:
-                return whole
+        return await self._spread(whole) if understanding.kind is QuestionKind.GLOBAL else whole
 
     async def _search_all(self, questions: Sequence[str], limits: SearchLimits) -> Sequence[FusedHits]:
         embedded = await self._embedding.embed(questions, "query")
@@ -121,31 +113,6 @@ class AutoSearch:
             )
         )
 
-    async def _go_on(self, question: str, whole: FusedHits, limits: SearchLimits) -> FusedHits:
-        """Search on with the entities that bridges led to, until they lead to no new one.
-
-        The first round crosses bridges of its own, which lead to the entities of the second; the last one does not.
-        """
-        best = {hit.chunk_id: hit for hit in whole.hits}
-        tried: set[str] = set()
-        bridges: Sequence[Bridge] = whole.bridges
-        for left in reversed(range(_ROUNDS)):
-            names = _new_entities(bridges, question, tried)
-            if not names:
-                break
-            wanted = limits if left else replace(limits, channels=limits.channels - {Channel.BRIDGE, Channel.GRAPH})
-            found = await self._search_all([f"{question} {name}" for name in names], wanted)
-            for hit in (hit for hits in found for hit in hits.hits):
-                score = _FURTHER * hit.score
-                if hit.chunk_id not in best or score > best[hit.chunk_id].score:
-                    best[hit.chunk_id] = replace(hit, score=score)
-            bridges = [bridge for hits in found for bridge in hits.bridges[:_ENTITIES]]
-        head = whole.hits[:_HEAD]
-        known = {hit.chunk_id for hit in head}
-        tail = [hit for hit in best.values() if hit.chunk_id not in known]
-        tail.sort(key=lambda hit: (-hit.score, hit.chunk_id))
-        return replace(whole, hits=_by_place([*head, *tail][: limits.hits]))
-
     async def _spread(self, whole: FusedHits) -> FusedHits:
         """Take turns among documents, the best chunk of each first, documents in the order of their best chunk."""
         chunks = await self._store.records.get_chunks(whole.chunk_ids)
@@ -155,17 +122,6 @@ class AutoSearch:
             groups.setdefault(documents.get(hit.chunk_id, hit.chunk_id), []).append(hit)
         turns = zip_longest(*groups.values())
         return replace(whole, hits=_by_place([hit for turn in turns for hit in turn if hit is not None]))
-
-
-def _new_entities(bridges: Sequence[Bridge], question: str, tried: set[str]) -> list[str]:
-    """Return names of the first entities that the question does not name and that were not tried yet."""
-    folded = question.casefold()
-    names: list[str] = []
-    for bridge in bridges:
-        if len(names) < _ENTITIES and bridge.entity_id not in tried and bridge.name.casefold() not in folded:
-            tried.add(bridge.entity_id)
-            names.append(bridge.name)
-    return names
 
 
 def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedHits:

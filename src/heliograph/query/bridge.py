@@ -15,7 +15,7 @@ import math
 import re
 from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,12 +54,14 @@ class Start:
         weight: How good it is, 1 for the best.
         mentions: Entities that it mentions.
         passed: Entities over which the way led here.
+        worth: Share of the weight that bridges over an entity have, by its id; all of it for any other.
     """
 
     path: tuple[str, ...]
     weight: float
     mentions: Sequence[EntityMention]
     passed: frozenset[str] = frozenset()
+    worth: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,7 @@ class _Candidate:
     entity_id: str
     is_named: bool
     about: tuple[str, ...]
+    weight: float
     base: float
     factor: float
 
@@ -250,10 +253,12 @@ def _bridges_from(
         about = _others(start, known.chunk_ids[: known.subjects])
         if not (about or known.mention_count <= parameters.most_mentions):
             continue
+        weight = start.weight * start.worth.get(entity_id, 1.0)
         is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
         yield _Candidate(
             *(start, mention, entity_id, is_named, about),
-            base=start.weight * parameters.rarity(known.mention_count),
+            weight=weight,
+            base=weight * parameters.rarity(known.mention_count),
             factor=(_NAMED_ORDER if is_named else 1.0) * (_ABOUT_ORDER if about else 1.0),
         )
 
@@ -270,7 +275,7 @@ def _followed(
     return FollowedBridge(
         bridge=Bridge(start.path[-1], candidate.entity_id, candidate.mention.name, start.path),
         order=order,
-        weight=parameters.bridge * start.weight * (parameters.known if candidate.is_named else 1.0),
+        weight=parameters.bridge * candidate.weight * (parameters.known if candidate.is_named else 1.0),
         mention_count=known.mention_count,
         about=candidate.about,
         mentioning=_others(start, known.chunk_ids) if is_rare else (),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from heliograph.models import Chunk, GraphPath
 from heliograph.query.context_format import ContextFormat, ContextRows
@@ -71,12 +71,9 @@ def build_context(
     named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
     named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
     return Context(
-        text=form.render(
-            replace(
-                _rows(plan, form, selection, *_for_reading(plan, chunks, kept.bodies, merged), references),
-                paths=[path_row(path) for path in paths or ()],
-            )
-        ),
+        text=form.render(_rows(plan, form, selection, chunks, merged, kept, references, paths))
+        if plan.is_written
+        else "",
         entities=tuple(
             RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
         ),
@@ -115,9 +112,12 @@ def _rows(
     form: ContextFormat,
     selection: Selection,
     chunks: Sequence[RetrievedChunk],
-    bodies: Sequence[str],
+    merged: MergedChunks,
+    kept: KeptChunks,
     references: Sequence[Reference],
+    paths: tuple[GraphPath, ...] | None,
 ) -> ContextRows:
+    chunks, bodies = _for_reading(plan, chunks, kept.bodies, merged)
     return ContextRows(
         has_graph=plan.uses_graph,
         entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
@@ -130,6 +130,7 @@ def _rows(
             for place, (item, body) in enumerate(zip(chunks, bodies, strict=True), start=1)
         ],
         references=references,
+        paths=[path_row(path) for path in paths or ()],
     )
 
 

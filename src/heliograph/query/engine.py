@@ -7,6 +7,7 @@ engine owns nothing and closes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from heliograph.chat.base import ChatModel
@@ -108,14 +109,17 @@ class QueryEngine:
             ModelError: A model failed.
             StoreError: The store failed.
         """
-        retrieval = await self.retrieve(question, param, progress)
+        plan = replace(make_plan(question, param, self._settings), is_written=False)
+        retrieval = await self._observed(plan, progress)
         return query_data(retrieval, include_chunk_content=param.include_chunk_content)
 
     async def retrieve(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
     ) -> Retrieval:
         """Return what was found for a question, typed; raises as `query_data` does."""
-        plan = make_plan(question, param, self._settings)
+        return await self._observed(make_plan(question, param, self._settings), progress)
+
+    async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
         with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
             return await self._retrieve(plan, progress or _silent, asked)
 

@@ -81,15 +81,16 @@ async def _ask(plan: Plan, chat: ChatModel) -> FoundKeywords:
 def _mend_empty(plan: Plan, found: FoundKeywords) -> FoundKeywords:
     keywords = found.keywords or Keywords()
     warnings = list(found.warnings)
+    if not keywords.high_level and not keywords.low_level and len(plan.question) < _SHORT_QUESTION:
+        if Channel.ENTITY in plan.channels or Channel.RELATION in plan.channels:
+            warnings.append("no keywords were found in the question: it is searched for as a whole")
+        return FoundKeywords(Keywords(low_level=(plan.question,)), tuple(warnings), found.usage)
     if not keywords.low_level and Channel.ENTITY in plan.channels:
         warnings.append("the low-level keywords are empty: entities are not searched")
     if not keywords.high_level and Channel.RELATION in plan.channels:
         warnings.append("the high-level keywords are empty: relations are not searched")
     if not keywords.high_level and not keywords.low_level:
-        if len(plan.question) >= _SHORT_QUESTION:
-            return FoundKeywords(None, tuple(warnings), found.usage)
-        warnings.append(f"there are no keywords: the question {plan.question!r} itself is the low-level keyword")
-        keywords = Keywords(low_level=(plan.question,))
+        return FoundKeywords(None, tuple(warnings), found.usage)
     return FoundKeywords(keywords, tuple(warnings), found.usage)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
@@ -30,7 +30,7 @@ __all__ = [
     "is_one_word",
     "link_entities",
     "named_in_passage",
-    "passage_spans",
+    "passage_runs",
     "question_spans",
 ]
 
@@ -80,35 +80,39 @@ class Named:
 
 
 def question_spans(question: str) -> list[NameSpan]:
-    """Return every run of words that may be a name, each id once, longer runs first."""
+    """Return every run of words that may be a name, each id once."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
-    runs = ((start, end) for first, (start, _) in enumerate(units) for _, end in units[first : first + _LONGEST])
-    return _spans(question, runs)
+    runs = [(start, end) for first, (start, _) in enumerate(units) for _, end in units[first : first + _LONGEST]]
+    return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
 
 
-def passage_spans(text: str) -> list[NameSpan]:
-    """Return the runs of words in a passage that look like a name, each id once, longer runs first."""
-    return _spans(text, (run for _, run in zip(range(_MOST_RUNS), _name_runs(text), strict=False)))
+def passage_runs(text: str) -> dict[str, tuple[int, int]]:
+    """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name."""
+    return _by_id(text, _name_runs(text)[:_MOST_RUNS])
 
 
-def _name_runs(text: str) -> Iterator[tuple[int, int]]:
+def _name_runs(text: str) -> list[tuple[int, int]]:
+    """Return the runs in order; some more than are tried, where a text has so many."""
     units = [match.span() for match in _UNIT.finditer(text)]
     inner = _inner_numbers(text)
-    signs = [text[start] for start, _ in units]
-    bounds = [
-        place
-        for place, sign in enumerate(signs)
-        if sign.isupper() or sign.isdigit() or (sign > "~" and _HAN.match(sign))
-    ]
+    runs: list[tuple[int, int]] = []
+    bounds = [place for place, (start, _) in enumerate(units) if _begins_name(text[start])]
     for order, first in enumerate(bounds):
         start = units[first][0]
         if start in inner:
             continue
-        longest = _LONGEST if _HAN.match(signs[first]) else _LONGEST_IN_PASSAGE
+        longest = _LONGEST if _HAN.match(text[start]) else _LONGEST_IN_PASSAGE
         for last in bounds[order : order + longest]:
             end = units[last][1]
             if last - first < longest and end not in inner:
-                yield start, end
+                runs.append((start, end))
+        if len(runs) >= _MOST_RUNS:
+            break
+    return runs
+
+
+def _begins_name(sign: str) -> bool:
+    return sign.isupper() or sign.isdigit() or (sign > "~" and _HAN.match(sign) is not None)
 
 
 def _inner_numbers(text: str) -> set[int]:
@@ -116,23 +120,20 @@ def _inner_numbers(text: str) -> set[int]:
     return {place for match in _NUMBERS_JOINED.finditer(text) for place in match.span()}
 
 
-def _spans(text: str, runs: Iterator[tuple[int, int]]) -> list[NameSpan]:
+def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
     found: dict[str, tuple[int, int]] = {}
     lowered = text.lower() if text.isascii() else _ascii_lowered(text)
     uneven = [match.start() for match in _UNEVEN.finditer(text)]
-    # Two stable sorts by built-in keys: longer runs first, then those that start first.
-    for run in sorted(sorted(runs), key=_length, reverse=True):
+    for run in runs:
         start, end = run
         place = bisect_left(uneven, start)
         is_even = (place == len(uneven) or uneven[place] >= end) and end - start <= MAX_NAME_LENGTH
-        found.setdefault(lowered[start:end] if is_even else _key(text[start:end]), run)
-    return [
-        NameSpan(text[start:end], start, end, entity_id(key)) for key, (start, end) in found.items() if len(key) > 1
-    ]
-
-
-def _length(run: tuple[int, int]) -> int:
-    return run[1] - run[0]
+        key = lowered[start:end] if is_even else _key(text[start:end])
+        known = found.setdefault(key, run)
+        if known is not run and known[1] - known[0] < end - start:
+            found[key] = run
+    return {entity_id(key): run for key, run in found.items() if len(key) > 1}
 
 
 def _ascii_lowered(text: str) -> str:
@@ -157,17 +158,21 @@ def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces])
 
 
 def named_in_passage(
-    chunk_id: str, text: str, spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]
+    chunk_id: str, text: str, runs: Mapping[str, tuple[int, int]], places: Mapping[str, EntityPlaces]
 ) -> list[EntityMention]:
     """Return mentions of the entities that a passage names and that other passages are about, in order.
 
     Args:
         chunk_id: The passage.
         text: Its text.
-        spans: What `passage_spans` gave for it.
+        runs: What `passage_runs` gave for it.
         places: Where those that exist are mentioned.
     """
-    known = [span for span in spans if _is_told_elsewhere(chunk_id, places.get(span.entity_id))]
+    known = [
+        NameSpan(text[start:end], start, end, id_)
+        for id_, (start, end) in runs.items()
+        if _is_told_elsewhere(chunk_id, places.get(id_))
+    ]
     return [
         EntityMention(chunk_id, span.text, "unknown", _around(text, span), _NOT_ABOUT, span.entity_id)
         for span in sorted(_longest(known), key=_start)
@@ -176,8 +181,8 @@ def named_in_passage(
 
 def is_name_like(run: str) -> bool:
     """Return whether a run of words begins and ends in one with a capital or a digit first, or is Chinese."""
-    units = [run[match.start()] for match in _UNIT.finditer(run)]
-    return bool(units) and all(sign.isupper() or sign.isdigit() or _HAN.match(sign) for sign in (units[0], units[-1]))
+    units: list[str] = _UNIT.findall(run)
+    return bool(units) and _begins_name(units[0][0]) and _begins_name(units[-1][0])
 
 
 def is_one_word(name: str) -> bool:

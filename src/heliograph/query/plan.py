@@ -61,6 +61,7 @@ class Plan:
         min_score: Least cosine of a hit; None for the embedding model's own.
         keyword_language: Language of keywords; empty for the question's.
         filter: Which documents there are; None for all.
+        is_written: Whether the context is written out as a chat model reads it.
     """
 
     question: str
@@ -88,6 +89,7 @@ class Plan:
     min_score: float | None
     keyword_language: str
     filter: Filter | None = None
+    is_written: bool = True
 
     @property
     def uses_graph(self) -> bool:

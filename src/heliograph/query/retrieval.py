@@ -122,7 +122,7 @@ class Retriever:
         if plan.channels and retrieval.failure is None:
             retrieval = await self._search_and_build(plan, retrieval, progress, clock)
         for warning in retrieval.warnings:
-            logger.warning("%s", warning)
+            logger.info("%s", warning)
         return replace(retrieval, timings=clock.read() if plan.channels else {})
 
     async def _search_and_build(
@@ -157,7 +157,7 @@ class Retriever:
             retrieval,
             context=context,
             info=replace(info, final_chunks_count=len(context.chunks)),
-            failure=None if context.text else Failure.EMPTY_CONTEXT,
+            failure=Failure.EMPTY_CONTEXT if context.is_empty else None,
             warnings=(*retrieval.warnings, *kept.warnings),
         )
 

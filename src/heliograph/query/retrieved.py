@@ -158,7 +158,7 @@ class Context:
     """What an answer may draw on.
 
     Attributes:
-        text: All of it as a chat model reads it; empty when there is nothing.
+        text: All of it as a chat model reads it; empty when there is nothing, or nobody asked for it.
         entities: Entities, best first.
         relations: Relations, best first.
         chunks: Chunks, best first.
@@ -172,6 +172,11 @@ class Context:
     chunks: tuple[RetrievedChunk, ...] = ()
     references: tuple[Reference, ...] = ()
     paths: tuple[GraphPath, ...] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return not (self.entities or self.relations or self.chunks)
 
 
 @dataclass(frozen=True, slots=True)

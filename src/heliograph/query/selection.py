@@ -6,7 +6,7 @@ entity may have a hundred thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.models import Entity, Relation
@@ -19,8 +19,10 @@ from heliograph.stores.base import GraphStore, IncidentRelation
 
 __all__ = ["RankedRelation", "Selection", "select"]
 
-# About as many as the default budget holds, so that one page is nearly always enough.
+# About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
+# already, as many as it holds of their like and an eighth more.
 _FIRST_PAGE = 160
+_MARGIN = 9 / 8
 _LARGEST_PAGE = 1024
 
 
@@ -78,7 +80,7 @@ async def _fit_relations(
     budget: Budget,
 ) -> list[RankedRelation]:
     kept: list[RankedRelation] = []
-    start, size = 0, _FIRST_PAGE
+    start, size = 0, _first_page(read.values(), budget.limit)
     while start < len(ranked):
         page = ranked[start : start + size]
         unread = [item.id for item in page if item.id not in read]
@@ -93,3 +95,8 @@ async def _fit_relations(
         start += size
         size = min(budget.expected_rows(), _LARGEST_PAGE)
     return kept
+
+
+def _first_page(read: Collection[Relation], limit: int) -> int:
+    tokens = sum(relation.token_count for relation in read)
+    return min(_FIRST_PAGE, int(_MARGIN * limit * len(read) / tokens) + 1) if tokens else _FIRST_PAGE

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Request
 
@@ -63,6 +63,10 @@ class Asker:
         """
         return await until_disconnect(self.request, self._retrieve(question, param))
 
+    async def query_data(self, question: str, param: QueryParam) -> dict[str, Any]:
+        """Return the same as a dict, without the text that a chat model would read; raises as `retrieve` does."""
+        return await until_disconnect(self.request, self._query_data(question, param))
+
     @asynccontextmanager
     async def stream(
         self, question: str, param: QueryParam, progress: Callable[[str], None] | None = None
@@ -81,6 +85,10 @@ class Asker:
     async def _retrieve(self, question: str, param: QueryParam) -> Retrieval:
         async with self.admission.turn(self.client):
             return await self.engine.retrieve(question, param)
+
+    async def _query_data(self, question: str, param: QueryParam) -> dict[str, Any]:
+        async with self.admission.turn(self.client):
+            return await self.engine.query_data(question, param)
 
 
 async def _asker(request: Request, engine: ReadEngine) -> Asker:

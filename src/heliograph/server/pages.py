@@ -111,6 +111,10 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
     async def lead_to_page(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
         return RedirectResponse(f"{_root(request.scope)}{first}/")
 
+    if settings.web_page_dir is None:
+        # Where LightRAG's users have it in their bookmarks.
+        app.get("/webui/", include_in_schema=False)(lead_to_page)
+
     @app.get("/docs", include_in_schema=False)
     async def lead_to_api(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
         return RedirectResponse(f"{_root(request.scope)}/page/docs.html")

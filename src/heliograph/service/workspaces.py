@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 import unicodedata
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,8 +24,8 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.opening import Given, with_store
 from heliograph.rerank.registry import build_reranker
-from heliograph.settings import Settings
-from heliograph.stores.registry import drop_workspace, find_workspaces, workspace_identity
+from heliograph.settings import Settings, StoreSettings
+from heliograph.stores.registry import drop_workspace, find_workspaces, identity_seconds, workspace_identity
 
 __all__ = ["Workspaces"]
 
@@ -44,12 +45,14 @@ class _Open:
     Attributes:
         engine: The engine.
         identity: Of the store, as it was opened.
+        identified_at: When that was last looked at, by a clock that only goes on.
         users: How many use it.
         idle: Set while nobody does.
     """
 
     engine: AsyncHeliograph
     identity: object
+    identified_at: float
     users: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -216,13 +219,12 @@ class Workspaces:
                 f"{name[:80]!r} is no name for a workspace; use up to 64 letters, digits, '_', '.' and '-'"
             )
         async with self._lock(name):
-            self._check_available(name)
             entry = self._open.get(name)
-            if entry is not None and entry.identity != workspace_identity(entry.engine.settings.store):
-                # Another process removed it, and may have made another of this name.
-                del self._open[name]
+            if entry is not None and await _is_gone(entry) and self._open.pop(name, None):
                 self._abandon(name, entry)
-                entry = None
+            self._check_available(name)
+            # It may have been closed meanwhile, as too many were open.
+            entry = self._open.get(name)
             if entry is None:
                 entry = await self._open_entry(name, creates)
             entry.enter()
@@ -240,8 +242,8 @@ class Workspaces:
         if (closing := self._closing.get(name)) is not None:
             await asyncio.wait([closing])
         engine = await self._open_engine(name, creates)
-        entry = _Open(engine, workspace_identity(engine.settings.store))
         try:
+            entry = _Open(engine, await _identify(engine.settings.store), time.monotonic())
             # Much may have happened while it was opened.
             self._check_available(name)
         except BaseException:
@@ -298,6 +300,25 @@ class Workspaces:
         task = asyncio.create_task(_close(name, entry, _LAST_SECONDS))
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
+
+
+async def _is_gone(entry: _Open) -> bool:
+    """Return whether another process removed a workspace, and may have made another of its name."""
+    settings, now = entry.engine.settings.store, time.monotonic()
+    if now - entry.identified_at < identity_seconds(settings):
+        return False
+    entry.identified_at = now
+    try:
+        return await _identify(settings) != entry.identity
+    except StoreUnavailable:
+        # Whoever uses it is told.
+        return False
+
+
+async def _identify(settings: StoreSettings) -> object:
+    if identity_seconds(settings):
+        return await asyncio.to_thread(workspace_identity, settings)
+    return workspace_identity(settings)
 
 
 async def _close(name: str, entry: _Open, patience_seconds: float | None = None) -> None:

@@ -322,7 +322,7 @@ class Follower(ABC):
 
     Attributes:
         name: Which; begins with its role.
-        role: `graph`, `vectors` or `cache`.
+        role: `graph`, `vectors`, `text` or `cache`.
     """
 
     name: str
@@ -382,7 +382,7 @@ class Store(StoreView):
 
     @property
     def truth(self) -> Store:
-        """This store with graph and vectors read where the truth is held: for whoever computes a change, or checks.
+        """This store with all roles read where the truth is held: for whoever computes a change, or checks.
 
         Nothing of it is closed; it ends with this store.
         """

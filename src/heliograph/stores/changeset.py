@@ -52,7 +52,12 @@ class VectorBatch:
 
 @dataclass(frozen=True, slots=True)
 class TextEntry:
-    """Full text to upsert: `terms` come from `heliograph.text.analysis` and contain no spaces."""
+    """Full text to upsert.
+
+    Attributes:
+        id: Of a chunk or an entity.
+        terms: Those that `heliograph.stores.full_text` makes of it; without spaces.
+    """
 
     id: str
     terms: tuple[str, ...]

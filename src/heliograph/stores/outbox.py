@@ -102,4 +102,5 @@ def changed_ids(changeset: Changeset) -> dict[OutboxKind, Sequence[str]]:
 
 def _ids(changeset: Changeset, collection: str, put: Sequence[str], removed: Sequence[str]) -> list[str]:
     vectors = [id_ for name, batch in changeset.vectors.items() if name == collection for id_ in batch.ids]
-    return list(dict.fromkeys(chain(put, vectors, removed)))
+    texts = [entry.id for name, entries in changeset.texts.items() if name == collection for entry in entries]
+    return list(dict.fromkeys(chain(put, vectors, texts, removed)))

@@ -16,11 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.models import Chunk, Document, Entity, Relation
-from heliograph.stores.base import GraphStore, ReplyCache, VectorStore
-from heliograph.stores.changeset import Collection
+from heliograph.stores.base import GraphStore, ReplyCache, TextStore, VectorStore
+from heliograph.stores.changeset import Collection, TextEntry
 from heliograph.stores.outbox import OutboxKind
 
-__all__ = ["CacheProjection", "GraphProjection", "Projection", "ProjectionChange", "VectorProjection"]
+__all__ = [
+    "CacheProjection",
+    "GraphProjection",
+    "Projection",
+    "ProjectionChange",
+    "TextProjection",
+    "VectorProjection",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +40,7 @@ class ProjectionChange:
         entities: Likewise.
         relations: Likewise. Their ends may come in another change.
         vectors: Vectors per collection and id, `(dimension,)` float32 of length 1.
+        texts: Full text of `chunks` and `entities`, an entry for each.
         owners: The documents of `chunks`, per document id.
         owner_ids: Id of its document per chunk id, of `chunks` and of the chunks that `entities` name.
         names: Names of the entities that each of `chunks` mentions.
@@ -48,6 +56,7 @@ class ProjectionChange:
     vectors: Mapping[Collection, Mapping[str, NDArray[np.float32]]] = field(
         default_factory=dict[Collection, Mapping[str, NDArray[np.float32]]]
     )
+    texts: Mapping[Collection, tuple[TextEntry, ...]] = field(default_factory=dict[Collection, tuple[TextEntry, ...]])
     owners: Mapping[str, Document] = field(default_factory=dict[str, Document])
     owner_ids: Mapping[str, str] = field(default_factory=dict[str, str])
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
@@ -63,12 +72,14 @@ class Projection(ABC):
         name: Which, for cursors, messages and metrics: the role, and where it is; no secrets.
         kinds: What it takes in.
         needs_vectors: Whether it takes vectors in.
+        needs_texts: Whether it takes full text in.
         needs_origins: Whether it wants to know the documents of chunks and entities.
     """
 
     name: str
     kinds: frozenset[OutboxKind]
     needs_vectors: bool = False
+    needs_texts: bool = False
     needs_origins: bool = False
 
     async def prepare(self) -> None:
@@ -141,6 +152,13 @@ class VectorProjection(Projection, VectorStore):
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.CHUNKS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_vectors = True
+
+
+class TextProjection(Projection, TextStore):
+    """Full text in another engine, of chunks and of entities."""
+
+    kinds = frozenset({OutboxKind.CHUNKS, OutboxKind.ENTITIES})
+    needs_texts = True
 
 
 class CacheProjection(Projection, ReplyCache):

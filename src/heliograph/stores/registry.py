@@ -2,7 +2,8 @@
 
 Packages outside Heliograph register theirs as an entry point of the group `heliograph.stores`: its name is the
 scheme, its value a coroutine function `(StoreSettings, EmbeddingInfo | None) -> Store`. What stands beside such a store
-is registered in `heliograph.stores.graph`, `.vectors` or `.cache`: `(StoreSettings, url, EmbeddingInfo) -> Projection`.
+is registered in `heliograph.stores.graph`, `.vectors`, `.text` or `.cache`:
+`(StoreSettings, url, EmbeddingInfo) -> Projection`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, MissingDependencyError, SettingsError
@@ -21,13 +23,15 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.projection import Projection
+from heliograph.stores.roles import projection_urls
 
 __all__ = [
     "drop_workspace",
     "find_workspaces",
+    "identity_seconds",
+    "is_kept_in_folder",
     "open_projection",
     "open_store",
-    "projection_urls",
     "restore_store",
     "workspace_identity",
 ]
@@ -47,22 +51,23 @@ _WORKSPACES = {
 }
 _GROUP = "heliograph.stores"
 
-# What may stand beside the store with the truth, per role and scheme.
-_PROJECTIONS: Mapping[tuple[str, str], tuple[str, str, str]] = {
-    ("cache", "redis"): ("heliograph.stores.redis.cache", "RedisCacheProjection", "redis"),
-    ("cache", "rediss"): ("heliograph.stores.redis.cache", "RedisCacheProjection", "redis"),
-    ("cache", "unix"): ("heliograph.stores.redis.cache", "RedisCacheProjection", "redis"),
-    **{
-        ("graph", scheme): ("heliograph.stores.neo4j.graph", "Neo4jGraphProjection", "neo4j")
-        for scheme in ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
-    },
-    ("graph", "falkordb"): ("heliograph.stores.falkordb.graph", "FalkorGraphProjection", "falkordb"),
-    ("graph", "falkordbs"): ("heliograph.stores.falkordb.graph", "FalkorGraphProjection", "falkordb"),
-    ("graph", "redis"): ("heliograph.stores.redis.graph", "RedisGraphProjection", "redis"),
-    ("graph", "rediss"): ("heliograph.stores.redis.graph", "RedisGraphProjection", "redis"),
-    ("graph", "unix"): ("heliograph.stores.redis.graph", "RedisGraphProjection", "redis"),
-    ("vectors", "qdrant"): ("heliograph.stores.qdrant.vectors", "QdrantVectorProjection", "qdrant"),
-    ("vectors", "qdrants"): ("heliograph.stores.qdrant.vectors", "QdrantVectorProjection", "qdrant"),
+_REDIS = ("redis", "rediss", "unix")
+_POSTGRES = ("postgresql", "postgres")
+_NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+# What may stand beside the store with the truth: role, schemes, module, class.
+_ENGINES = (
+    ("cache", _REDIS, "heliograph.stores.redis.cache", "RedisCacheProjection"),
+    ("graph", _REDIS, "heliograph.stores.redis.graph", "RedisGraphProjection"),
+    ("text", _REDIS, "heliograph.stores.redis.text_projection", "RedisTextProjection"),
+    ("graph", _POSTGRES, "heliograph.stores.postgres.graph_projection", "PostgresGraphProjection"),
+    ("vectors", _POSTGRES, "heliograph.stores.postgres.vector_projection", "PostgresVectorProjection"),
+    ("text", _POSTGRES, "heliograph.stores.postgres.text_projection", "PostgresTextProjection"),
+    ("graph", _NEO4J, "heliograph.stores.neo4j.graph", "Neo4jGraphProjection"),
+    ("graph", ("falkordb", "falkordbs"), "heliograph.stores.falkordb.graph", "FalkorGraphProjection"),
+    ("vectors", ("qdrant", "qdrants"), "heliograph.stores.qdrant.vectors", "QdrantVectorProjection"),
+)
+_PROJECTIONS: Mapping[tuple[str, str], tuple[str, str]] = {
+    (role, scheme): (module, name) for role, schemes, module, name in _ENGINES for scheme in schemes
 }
 
 ProjectionOpener = Callable[[StoreSettings, str, EmbeddingInfo], Awaitable[Projection]]
@@ -97,12 +102,6 @@ async def open_store(settings: StoreSettings, embedding: EmbeddingInfo | None) -
         composed = await ComposedStore(home, projections, settings.max_lag).open()
         stack.pop_all()
     return composed
-
-
-def projection_urls(settings: StoreSettings) -> dict[str, str]:
-    """Return where the roles are served that the store with the truth does not serve itself."""
-    urls = {"graph": settings.graph_url, "vectors": settings.vectors_url, "cache": settings.cache_url}
-    return {role: url for role, url in urls.items() if url}
 
 
 async def open_projection(role: str, settings: StoreSettings, embedding: EmbeddingInfo) -> Projection:
@@ -184,12 +183,24 @@ async def _clear_projections(settings: StoreSettings) -> None:
 def workspace_identity(settings: StoreSettings) -> object:
     """Return what tells a workspace from another one that is later made under its name; None if the back end cannot.
 
+    Blocks where `identity_seconds` is not 0.
+
     Raises:
         SettingsError: No back end has the scheme of `settings.url`.
     """
     module = _WORKSPACES.get(settings.url.partition(":")[0])
-    identity = getattr(import_module(module), "workspace_identity", None) if module else None
-    return identity(settings) if identity else None
+    return import_module(module).workspace_identity(settings) if module else None
+
+
+def is_kept_in_folder(settings: StoreSettings) -> bool:
+    """Whether a workspace is a folder of its own in the data folder, made and removed by its back end."""
+    return settings.url.partition(":")[0] == "sqlite"
+
+
+def identity_seconds(settings: StoreSettings) -> float:
+    """Return for how long the identity of a workspace may be taken to hold; 0 where asking for it costs nothing."""
+    module = _WORKSPACES.get(settings.url.partition(":")[0])
+    return import_module(module).IDENTITY_SECONDS if module else 0.0
 
 
 def _workspaces_of(settings: StoreSettings) -> ModuleType:
@@ -202,12 +213,7 @@ def _workspaces_of(settings: StoreSettings) -> ModuleType:
 
 def _find_opener(scheme: str) -> StoreOpener:
     if scheme in _BUILT_IN:
-        module, name = _BUILT_IN[scheme]
-        try:
-            return getattr(import_module(module), name).open
-        except ModuleNotFoundError as error:
-            # A folder of stores has the name of the extra that it needs.
-            raise MissingDependencyError(error.name or scheme, module.split(".")[2]) from error
+        return _load(*_BUILT_IN[scheme], scheme)
     for entry in entry_points(group=_GROUP, name=scheme):
         return entry.load()
     known = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=_GROUP))})
@@ -217,13 +223,17 @@ def _find_opener(scheme: str) -> StoreOpener:
 def _find_projection(role: str, url: str) -> ProjectionOpener:
     scheme = url.partition(":")[0]
     if (role, scheme) in _PROJECTIONS:
-        module, name, extra = _PROJECTIONS[role, scheme]
-        try:
-            return getattr(import_module(module), name).open
-        except ModuleNotFoundError as error:
-            raise MissingDependencyError(error.name or scheme, extra) from error
+        return _load(*_PROJECTIONS[role, scheme], scheme)
     for entry in entry_points(group=f"{_GROUP}.{role}", name=scheme):
         return entry.load()
     others = {entry.name for entry in entry_points(group=f"{_GROUP}.{role}")}
     known = sorted({name for other, name in _PROJECTIONS if other == role} | others)
     raise SettingsError(f"nothing serves {scheme!r} (store.{role}_url); known: {', '.join(known) or 'none'}")
+
+
+def _load(module: str, name: str, scheme: str) -> Callable[..., Awaitable[Any]]:
+    try:
+        return getattr(import_module(module), name).open
+    except ModuleNotFoundError as error:
+        # A folder of stores has the name of the extra that it needs.
+        raise MissingDependencyError(error.name or scheme, module.split(".")[2]) from error

@@ -20,7 +20,8 @@ from heliograph.models import (
     RelationEvidence,
     RelationMention,
 )
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.full_text import chunk_terms, entity_terms
 from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
 
 __all__ = ["DIMENSION", "example_changeset", "unit_vector"]
@@ -87,8 +88,8 @@ def example_changeset(
             Collection.RELATIONS: _vectors([relation.id for relation in joined]),
         },
         texts={
-            Collection.CHUNKS: (TextEntry(chunk.id, tuple(text.lower().split())),),
-            Collection.ENTITIES: tuple(TextEntry(item.id, tuple(item.name.lower().split())) for item in folded),
+            Collection.CHUNKS: (chunk_terms(source.title(), chunk),),
+            Collection.ENTITIES: tuple(map(entity_terms, folded)),
         },
     )
 

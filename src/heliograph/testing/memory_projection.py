@@ -16,11 +16,13 @@ from heliograph.stores.projection import (
     GraphProjection,
     Projection,
     ProjectionChange,
+    TextProjection,
     VectorProjection,
 )
 from heliograph.testing.memory_graph import MemoryGraphStore
+from heliograph.testing.memory_text import MemoryTextStore
 
-__all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryVectorProjection"]
+__all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryTextProjection", "MemoryVectorProjection"]
 
 _ANSWERS = "query"
 _COLLECTIONS = {
@@ -28,6 +30,7 @@ _COLLECTIONS = {
     OutboxKind.ENTITIES: Collection.ENTITIES,
     OutboxKind.RELATIONS: Collection.RELATIONS,
 }
+_SEARCHED = {OutboxKind.CHUNKS: Collection.CHUNKS, OutboxKind.ENTITIES: Collection.ENTITIES}
 
 
 class _MemoryProjection(Projection):
@@ -139,6 +142,26 @@ class MemoryVectorProjection(_MemoryProjection, VectorProjection):
 
     def _ids(self, kind: OutboxKind) -> Sequence[str]:
         return list(self._vectors[_COLLECTIONS[kind]])
+
+
+class MemoryTextProjection(_MemoryProjection, MemoryTextStore, TextProjection):
+    """Terms in dictionaries."""
+
+    def __init__(self, name: str = "text:memory") -> None:
+        _MemoryProjection.__init__(self, name)
+        MemoryTextStore.__init__(self)
+
+    def _take_in(self, change: ProjectionChange) -> None:
+        for kind, collection in _SEARCHED.items():
+            self.remove(collection, change.removed.get(kind, ()))
+            self.upsert(collection, change.texts.get(collection, ()))
+
+    def _empty(self) -> None:
+        for collection in _SEARCHED.values():
+            self.remove(collection, list(self.terms(collection)))
+
+    def _ids(self, kind: OutboxKind) -> Sequence[str]:
+        return list(self.terms(_SEARCHED[kind]))
 
 
 class MemoryCacheProjection(_MemoryProjection, CacheProjection):

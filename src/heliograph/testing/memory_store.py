@@ -9,7 +9,6 @@ Vectors are searched by brute force, full text by BM25 over postings in memory. 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -43,22 +42,20 @@ from heliograph.stores.base import (
     ReplyCache,
     Store,
     StoreView,
-    TextStore,
     VectorStore,
 )
-from heliograph.stores.changeset import Changeset, Collection, TextEntry
+from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.listing import is_wanted
 from heliograph.testing.memory_curations import MemoryCurationStore
 from heliograph.testing.memory_graph import MemoryGraphStore, MemoryNameIndex
 from heliograph.testing.memory_inspection import MemoryInspection
 from heliograph.testing.memory_reembedding import MemoryReembedding
+from heliograph.testing.memory_text import MemoryTextStore
 from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
 from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 
 __all__ = ["MemoryStore"]
-
-_K1, _B = 1.2, 0.75
 
 
 @dataclass
@@ -189,52 +186,6 @@ class _MemoryVectorStore(VectorStore):
         return self._matrices[collection]
 
 
-class _MemoryTextStore(TextStore):
-    def __init__(self) -> None:
-        self._entries: dict[Collection, dict[str, Counter[str]]] = {item: {} for item in Collection}
-        self._ordered: dict[Collection, dict[str, tuple[str, ...]]] = {item: {} for item in Collection}
-
-    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        entries = self._entries[collection]
-        mean = sum(entry.total() for entry in entries.values()) / len(entries) if entries else 0.0
-        scores: Counter[str] = Counter()
-        for term in dict.fromkeys(terms):
-            holders = {id_: entry[term] for id_, entry in entries.items() if entry[term]}
-            rarity = math.log1p((len(entries) - len(holders) + 0.5) / (len(holders) + 0.5))
-            for id_, count in holders.items():
-                norm = _K1 * (1 - _B + _B * entries[id_].total() / mean)
-                scores[id_] += rarity * count * (_K1 + 1) / (count + norm)  # pyright: ignore[reportArgumentType]
-        return [Hit(id_, float(score)) for id_, score in sorted(scores.items(), key=_best_first)[:limit]]
-
-    async def find_phrases(
-        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
-    ) -> list[list[str]]:
-        entries = self._ordered[collection]
-        found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
-        return [ids[: max(0, limit)] for ids in found]
-
-    def terms(self, collection: Collection) -> dict[str, list[str]]:
-        return {id_: list(held) for id_, held in self._ordered[collection].items()}
-
-    def remove(self, collection: Collection, ids: Sequence[str]) -> None:
-        for id_ in ids:
-            self._entries[collection].pop(id_, None)
-            self._ordered[collection].pop(id_, None)
-
-    def upsert(self, collection: Collection, entries: Sequence[TextEntry]) -> None:
-        self._entries[collection].update((entry.id, Counter(entry.terms)) for entry in entries)
-        self._ordered[collection].update((entry.id, tuple(entry.terms)) for entry in entries)
-
-
-def _holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
-    places = range(len(held) - len(phrase) + 1)
-    return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
-
-
-def _best_first(scored: tuple[str, float]) -> tuple[float, str]:
-    return -scored[1], scored[0]
-
-
 class _MemoryReplyCache(ReplyCache):
     def __init__(self) -> None:
         self.replies: dict[str, CachedReply] = {}
@@ -279,7 +230,7 @@ class MemoryStore(Store):
         self._lock = asyncio.Lock()
         self._graph = MemoryGraphStore()
         self._vectors = _MemoryVectorStore()
-        self._text = _MemoryTextStore()
+        self._text = MemoryTextStore()
         self._replies = _MemoryReplyCache()
         self.records = _MemoryRecordsStore(self._data)
         self.graph = self._graph

@@ -1,7 +1,7 @@
 """What every projection must do, one suite a role: the contract of third parties' back ends beside a store.
 
 A test class inherits from one of them and gives a fixture `projection`, opened and empty, for vectors of
-`heliograph.testing.examples.DIMENSION`. The suites for graph and vectors bring what an ingest would bring.
+`heliograph.testing.examples.DIMENSION`. The suites for graph, vectors and full text bring what an ingest would bring.
 """
 
 from __future__ import annotations
@@ -13,25 +13,32 @@ import numpy as np
 
 from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation, Usage, utc_now
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
     Projection,
     ProjectionChange,
+    TextProjection,
     VectorProjection,
 )
 from heliograph.stores.replies import CachedReply
 from heliograph.testing.examples import example_changeset, unit_vector
 
-__all__ = ["CacheProjectionContract", "GraphProjectionContract", "VectorProjectionContract", "example_change"]
+__all__ = [
+    "CacheProjectionContract",
+    "GraphProjectionContract",
+    "TextProjectionContract",
+    "VectorProjectionContract",
+    "example_change",
+]
 
 
 def example_change(
-    source: str, names: Sequence[str], relations: Sequence[tuple[str, str, float]] = ()
+    source: str, names: Sequence[str] = (), relations: Sequence[tuple[str, str, float]] = ()
 ) -> ProjectionChange:
-    """Return what a projection is told of one new document: its chunk, entities, relations and vectors."""
+    """Return what a projection is told of one new document: its chunk, entities, relations, vectors and terms."""
     made = example_changeset(source, names, relations)
     document, chunk = made.documents[0], made.chunks[0]
     return ProjectionChange(
@@ -40,6 +47,7 @@ def example_change(
         entities=made.entities,
         relations=made.relations,
         vectors=_vectors(made),
+        texts=made.texts,
         owners={document.id: document},
         owner_ids={chunk.id: document.id},
         names={chunk.id: tuple(names)},
@@ -188,6 +196,74 @@ class VectorProjectionContract(_ProjectionContract):
             assert await projection.search(collection, unit_vector("x"), 9, -1.0) == []
         await projection.apply(change)
         assert await projection.scan(OutboxKind.ENTITIES, "", 9) == [change.entities[0].id]
+
+
+class TextProjectionContract(_ProjectionContract):
+    """Full text that follows."""
+
+    async def test_change_taken_in_twice_is_there_once(self, projection: TextProjection) -> None:
+        change = example_change("a.md", ["Grey Owl", "River"])
+        other = _reworded(example_change("b.md"), "owl")
+        for one in (change, other, change):
+            await projection.apply(one)
+        ids = [change.chunks[0].id, other.chunks[0].id]
+        assert await projection.scan(OutboxKind.CHUNKS, "", 9) == sorted(ids)
+        assert await projection.scan(OutboxKind.CHUNKS, min(ids), 9) == [max(ids)]
+        assert await projection.scan(OutboxKind.ENTITIES, "", 9) == sorted(item.id for item in change.entities)
+        assert len(await projection.scan(OutboxKind.ENTITIES, "", 1)) == 1
+        (hit,) = await projection.search(Collection.ENTITIES, ["owl", "nothing"], 9)
+        assert hit.id == change.entities[0].id
+        # The one with fewer terms says more of it.
+        hits = await projection.search(Collection.CHUNKS, ["owl"], 9)
+        assert [hit.id for hit in hits] == [ids[1], ids[0]]
+        assert [hit.id for hit in await projection.search(Collection.CHUNKS, ["owl"], 1)] == [ids[1]]
+
+    async def test_rare_terms_count_more(self, projection: TextProjection) -> None:
+        changes = [_reworded(example_change(f"{number}.md"), "common", f"n{number}") for number in range(9)]
+        for change in changes:
+            await projection.apply(change)
+        hits = await projection.search(Collection.CHUNKS, ["common", "n4"], 9)
+        assert hits[0].id == changes[4].chunks[0].id
+        assert len(hits) == 9
+        assert hits[0].score > hits[1].score
+
+    async def test_phrases_are_terms_one_after_the_other(self, projection: TextProjection) -> None:
+        changes = [_reworded(example_change(f"{words}.md"), *words.split()) for words in ("a b c", "b a c", "d a b")]
+        for change in changes:
+            await projection.apply(change)
+        found = await projection.find_phrases(Collection.CHUNKS, [("a", "b"), ("c", "d"), ()], 9)
+        assert [sorted(ids) for ids in found] == [sorted([changes[0].chunks[0].id, changes[2].chunks[0].id]), [], []]
+        assert [len(ids) for ids in await projection.find_phrases(Collection.CHUNKS, [("a",)], 2)] == [2]
+
+    async def test_new_terms_take_the_place_of_the_old_and_what_is_gone_is_removed(
+        self, projection: TextProjection
+    ) -> None:
+        change = example_change("a.md", ["Grey Owl", "River"])
+        await projection.apply(change)
+        await projection.apply(_reworded(change, "changed"))
+        assert await projection.search(Collection.CHUNKS, ["owl"], 9) == []
+        assert [hit.id for hit in await projection.search(Collection.CHUNKS, ["changed"], 9)] == [change.chunks[0].id]
+        gone = {OutboxKind.CHUNKS: [change.chunks[0].id, "chunk-none"], OutboxKind.ENTITIES: [change.entities[0].id]}
+        for _ in range(2):
+            await projection.apply(ProjectionChange(removed=gone))
+        assert await projection.search(Collection.CHUNKS, ["changed"], 9) == []
+        assert await projection.search(Collection.ENTITIES, ["owl"], 9) == []
+        assert await projection.scan(OutboxKind.ENTITIES, "", 9) == [change.entities[1].id]
+
+    async def test_cleared_text_is_gone_and_counts_for_nothing(self, projection: TextProjection) -> None:
+        change = example_change("a.md", ["Grey Owl"])
+        await projection.apply(change)
+        before = await projection.search(Collection.CHUNKS, ["owl"], 9)
+        await projection.clear()
+        assert await projection.search(Collection.CHUNKS, ["owl"], 9) == []
+        assert await projection.scan(OutboxKind.CHUNKS, "", 9) == []
+        await projection.apply(change)
+        after = await projection.search(Collection.CHUNKS, ["owl"], 9)
+        assert [(hit.id, round(hit.score, 6)) for hit in after] == [(hit.id, round(hit.score, 6)) for hit in before]
+
+
+def _reworded(change: ProjectionChange, *terms: str) -> ProjectionChange:
+    return replace(change, texts={**change.texts, Collection.CHUNKS: (TextEntry(change.chunks[0].id, terms),)})
 
 
 class CacheProjectionContract(_ProjectionContract):

@@ -200,7 +200,7 @@ class ViewContract:
         assert await view.records.get_evidence([entity("Hub")], [relation("Hub", "A")], 5) == ([], [])
         for collection in Collection:
             assert await view.vectors.search(collection, vector, 10, -1.0) == []
-        assert await view.text.search(Collection.CHUNKS, ["this", "is"], 10) == []
+        assert await view.text.search(Collection.CHUNKS, ["hub", "first"], 10) == []
         assert await view.graph.find_shortest_paths(entity("Hub"), entity("Hub"), 3, 3) == []
 
     async def test_what_people_deleted_is_not_in_a_view(self, store: Store) -> None:

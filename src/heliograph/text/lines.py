@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from heliograph.text.language import HAN
+
 __all__ = ["is_own_line"]
 
 _LONGEST_TITLE = 60
+_HAN = re.compile(rf"[《“]?[{HAN}]")
 _ENDS = frozenset(".,;:!?。，；：！？、")
 
 
@@ -12,6 +17,7 @@ def is_own_line(text: str, line_end: int) -> bool:
     """Return whether the line that ends here was ended on purpose.
 
     It was when the first word after it would still have fitted: the next line is longer than this one with that word.
+    Chinese lines are filled to the last character.
 
     Args:
         text: The text.
@@ -22,4 +28,5 @@ def is_own_line(text: str, line_end: int) -> bool:
     after = text[line_end + 1 : line_end + 3 * _LONGEST_TITLE].partition("\n")[0].strip()
     if not line or len(line) > _LONGEST_TITLE or line[-1] in _ENDS or not after or after[0].islower():
         return False
-    return len(line) + 1 + len(after.split(maxsplit=1)[0]) < len(after)
+    first = after[0] if _HAN.match(after) else after.split(maxsplit=1)[0]
+    return len(line) + 1 + len(first) < len(after)

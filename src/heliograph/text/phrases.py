@@ -103,14 +103,16 @@ def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
 
 
 def _sentences(text: str) -> list[tuple[int, int]]:
-    """Return the sentences; a first line that ends early of its own will is one, since it is a title."""
-    spans = sentence_spans(text)
-    line_end = text.find("\n")
-    if not spans or not spans[0][0] < line_end < spans[0][1] or not is_own_line(text, line_end):
-        return spans
-    (start, end), rest = spans[0], spans[1:]
-    first, second = text[start:line_end].rstrip(), text[line_end:end].lstrip()
-    return [(start, start + len(first)), (end - len(second), end), *rest]
+    """Return the sentences; a paragraph's first line that ends early of its own will is one, since it is a title."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sentence_spans(text):
+        begins_paragraph = not spans or text.count("\n", spans[-1][1], start) > 1
+        line_end = text.find("\n", start, end) if begins_paragraph else -1
+        if line_end > start and is_own_line(text, line_end):
+            spans.append((start, start + len(text[start:line_end].rstrip())))
+            start = end - len(text[line_end:end].lstrip())
+        spans.append((start, end))
+    return spans
 
 
 def _read_text(

@@ -129,10 +129,13 @@ async def test_reply_of_an_odd_shape_is_a_bad_reply(
         await pieces_of(model, make_request())
 
 
-async def test_complete_refuses_a_web_page(model: OpenAIChatModel, server: Any, make_request: MakeRequest) -> None:
+async def test_web_page_is_no_model_and_may_pass(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest
+) -> None:
     server.will_send("<html>", content_type="text/html")
-    with pytest.raises(BadModelReply, match="base_url"):
+    with pytest.raises(ModelUnavailable, match="base_url") as raised:
         await model.complete(make_request())
+    assert raised.value.is_transient
 
 
 async def test_complete_refuses_broken_json(model: OpenAIChatModel, server: Any, make_request: MakeRequest) -> None:

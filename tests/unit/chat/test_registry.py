@@ -97,3 +97,8 @@ async def test_wrapped_stream_left_early_ends_the_call(replies: Any, make_reques
         assert await anext(pieces) == "said in "
         await pieces.aclose()  # type: ignore[attr-defined]
     assert (inner.cancelled, inner.under_way) == (3, 0)
+
+
+def test_registry_refuses_an_address_without_a_model(replies: Any) -> None:
+    with pytest.raises(SettingsError, match=r"chat\.base_url is set, but chat\.model is empty"):
+        build_chat_model(ChatSettings(base_url="http://localhost:11434/v1"), replies)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from heliograph.cli.app import app
 from heliograph.cli.edge import global_options_first, reported_errors
 from heliograph.cli.output import Output
 from heliograph.errors import NotFoundError
@@ -45,3 +47,25 @@ def test_reported_errors_takes_an_interrupt_for_130() -> None:
 def test_reported_errors_lets_defects_through() -> None:
     with pytest.raises(ZeroDivisionError), reported_errors(Output()):
         _ = 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["query", "why?", "--mode", "foo"], "for '--mode' / '-m': 'foo' is not one of"),
+        (["bogus"], "No such command 'bogus'; 'heliograph --help' shows how"),
+        (["--bogus"], "No such option: --bogus"),
+        (["index"], "Missing argument 'paths'; 'heliograph index --help' shows how"),
+    ],
+)
+def test_command_line_that_cannot_be_read_is_told_in_one_line(args: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, args, prog_name="heliograph")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    # As one line, whatever the width that it is wrapped at.
+    assert said in " ".join(result.stderr.split())
+    assert result.stderr.startswith("error: ")
+
+
+def test_no_command_at_all_prints_the_help() -> None:
+    assert "Usage:" in CliRunner().invoke(app, [], prog_name="heliograph").output

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.cli.settings_list import list_settings, list_values, settings_markdown
+from heliograph.errors import SettingsError
 from heliograph.settings import Settings
 
 from .conftest import World
@@ -51,3 +52,20 @@ def test_settings_page_escapes_table_separators() -> None:
     for line in settings_markdown().splitlines():
         if line.startswith("|"):
             assert line.replace("\\|", "").count("|") == 6
+
+
+def test_unknown_setting_is_told_with_the_one_that_may_be_meant() -> None:
+    with pytest.raises(SettingsError) as raised:
+        Settings.load(chat={"modell": "x"}, chatt={"model": "x"}, store={"nothing_like_it": 1})
+    lines = str(raised.value).splitlines()[1:]
+    assert sorted(line.strip() for line in lines) == [
+        "chat.modell: there is no such setting; did you mean 'model'?",
+        "chatt: there is no such setting; did you mean 'chat'?",
+        "store.nothing_like_it: there is no such setting",
+    ]
+
+
+def test_unknown_room_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_CHTA__MODEL", "x")
+    with pytest.raises(SettingsError, match="chta: there is no such setting; did you mean 'chat'"):
+        Settings.load()

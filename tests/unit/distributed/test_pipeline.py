@@ -11,6 +11,7 @@ import pytest
 
 from heliograph.chat.base import ChatRequest
 from heliograph.chat.meter import ChatMeter
+from heliograph.distributed import pool
 from heliograph.distributed.launching import WorkerLostError
 from heliograph.errors import (
     CancelledIngestError,
@@ -165,6 +166,19 @@ async def test_without_a_worker_documents_stay_pending_and_the_next_run_tries_an
     report = await pipeline.resume()
     assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
     assert launcher.opened == 2
+
+
+async def test_a_worker_that_found_no_place_is_tried_again_while_others_go_on(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_REST_SECONDS", 0.01)
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    launcher.failures = [WorkerLostError("its machine is gone")]
+    await pipeline.insert(documents(3))
+    await until(lambda: len(launcher.started) == 2)
+    report = await pipeline.insert([NewDocument("Nell Tarrant left Carrow Quay.", "late.md")])
+    assert report.results[0].outcome is Outcome.PROCESSED
+    assert launcher.opened == 1
 
 
 async def test_cancelling_leaves_documents_pending_and_workers_give_up(

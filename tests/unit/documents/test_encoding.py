@@ -28,6 +28,28 @@ def test_western_text_falls_back_to_its_code_page(encoding: str) -> None:
     assert decode_text(GERMAN.encode(encoding), "a.txt") == GERMAN
 
 
+@pytest.mark.parametrize(
+    ("encodings", "text"),
+    [
+        (("shift_jis", "euc_jp"), "田中太郎は東京大学で物理学を教えている。彼は2010年に京都で研究所を設立した。"),
+        (("euc_kr",), "김철수는 서울대학교에서 물리학을 가르친다. 그는 2010년에 부산에 연구소를 설립했다."),
+        (("big5",), "臺北市政府位於信義區，市長由市民選舉產生。張偉在上海擔任工程師，負責望江鐘的修復。"),
+        (("cp1251", "koi8_r", "cp866", "iso8859_5"), "Иван Петров построил мост через Волгу в САРАТОВЕ в 1965 году."),
+        (("cp1251",), "Іван Франко народився у селі Нагуєвичі і жив у Львові."),
+        (("cp1253",), "Ο Γιώργος Παπαδόπουλος ζει στην Αθήνα από το 2010."),
+        (("cp1255",), "דוד כהן מנהל את הספרייה הלאומית בירושלים מאז 2012."),
+        (("cp1256",), "أحمد زويل عالم مصري ولد في دمنهور وعمل في معهد كاليفورنيا."),
+    ],
+)
+def test_older_encodings_are_told_by_their_letters(encodings: tuple[str, ...], text: str) -> None:
+    assert [decode_text(text.encode(encoding), "a.txt") for encoding in encodings] == [text] * len(encodings)
+
+
+def test_older_encoding_with_one_damaged_byte_keeps_the_rest() -> None:
+    text = "Иван Петров построил мост через Волгу. " * 3_000
+    assert decode_text(text.encode("cp1251") + b"\x98", "a.txt") == text + "\ufffd"
+
+
 def test_windows_quotes_and_undefined_bytes_are_read() -> None:
     assert decode_text("“quoted” – déjà".encode("cp1252"), "a.txt") == "“quoted” – déjà"
     assert decode_text(b"plain words and one odd byte \x81 here", "a.txt") == "plain words and one odd byte \x81 here"

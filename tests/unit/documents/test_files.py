@@ -75,3 +75,9 @@ def test_odd_names_are_found(folder: Path) -> None:
 def test_path_that_cannot_be_one_is_refused() -> None:
     with pytest.raises(IngestError, match="no file or folder"):
         find_files(["nul\0byte"])
+
+
+def test_path_that_leads_nowhere_is_named_once(tmp_path: Path) -> None:
+    with pytest.raises(IngestError) as raised:
+        find_files([tmp_path / "gone.md"])
+    assert str(raised.value) == f"there is no file or folder {str(tmp_path / 'gone.md')!r}; check the path"

@@ -81,6 +81,16 @@ def test_close_fails_what_waits_and_refuses_more(queue: InferenceQueue, gate: Ca
         queue.submit([lambda: 1], "query")
 
 
+def test_jobs_run_side_by_side_on_as_many_threads_as_allowed() -> None:
+    queue = InferenceQueue("test", 2)
+    meeting = threading.Barrier(2, timeout=10)
+    first, second = queue.submit([meeting.wait, meeting.wait], "document")
+    assert {first.result(10), second.result(10)} == {0, 1}
+    more = queue.submit([threading.current_thread] * 20, "document")
+    assert len({future.result(10) for future in more}) <= 2
+    queue.close()
+
+
 def test_queue_that_was_never_used_can_be_closed_twice() -> None:
     queue = InferenceQueue("test")
     queue.close()

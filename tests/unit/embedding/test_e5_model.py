@@ -184,7 +184,7 @@ async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_runs_hold_every_window_once_within_the_bound(lengths: list[int]) -> None:
     runs = plan_runs(lengths)
     assert sorted(index for run in runs for index in run) == list(range(len(lengths)))
-    assert all(len(run) == 1 or max(lengths[index] for index in run) * len(run) <= 512 for run in runs)
+    assert all(len(run) == 1 or max(lengths[index] for index in run) * len(run) <= 256 for run in runs)
 
 
 @pytest.mark.shared

@@ -57,7 +57,7 @@ def test_graph_agrees_with_the_plain_model(weights: E5Weights, tokenizer: E5Toke
     cache = ArtefactCache(cache_folder)
     texts = ("Who keeps the lamp?", "灯塔看守人每个星期天给港务局写信。", "retry_after = 3  # seconds")
     windows = [tokenizer.windows(text, "document")[0] for text in texts]
-    found = E5Encoder(lambda: cache.get("graph", lambda: make_graph(weights)), weights, 1).encode(windows)
+    found = E5Encoder(cache.get("graph", lambda: make_graph(weights)), weights).encode(windows)
     expected = np.stack([_mean(weights, window) for window in windows])
     cosines = (found * expected).sum(1) / np.linalg.norm(found, axis=1) / np.linalg.norm(expected, axis=1)
     assert cosines.min() > 0.998

@@ -63,3 +63,9 @@ async def test_any_model_can_be_wrapped() -> None:
     assert (await model.embed(["a"], "query")).vectors.shape == (1, 64)
     await model.close()
     assert fake.is_closed
+
+
+@pytest.mark.parametrize("name", ["model", "base_url"])
+async def test_service_named_without_its_provider_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"embedding\.{name} is set, but embedding\.provider is 'e5'"):
+        await build_embedding_model(EmbeddingSettings.model_validate({name: "http://localhost:9/v1"}))

@@ -20,6 +20,7 @@ from heliograph.ids import document_id
 from heliograph.ingest.chunking import TokenChunker
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Chunk, DocumentStatus
+from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
@@ -74,7 +75,7 @@ async def test_crash_after_enqueueing_is_made_good_by_resume(extractor: SpelledE
     store = FlakyStore()
     store.error, store.commits_left = StoreUnavailable("the disk is full"), 2
     with pytest.raises(StoreUnavailable, match="disk is full"):
-        await make_pipeline(store).insert(DOCUMENTS)
+        await make_pipeline(store, settings=IngestSettings(max_parallel_documents=1)).insert(DOCUMENTS)
     store.error = None
     assert len(await statuses(store)) == 6
     assert (await statuses(store)).count(DocumentStatus.PROCESSED) == 2

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.query.auto import AutoSearch, adapt_plan
-from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
+from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.models import QueryParam
-from heliograph.query.modes import Channel
 from heliograph.query.retrieved import Keywords
 from heliograph.query.understanding.models import QuestionKind, Understanding
 from heliograph.testing.fakes import FakeChatModel, FakeReranker
@@ -28,17 +27,14 @@ VECTOR = np.ones(4, np.float32) / 2
 class Search:
     """Finds for each question the chunks that it was made with, named by letters, and remembers what was asked."""
 
-    def __init__(self, found: dict[str, str], bridges: dict[str, str] | None = None) -> None:
+    def __init__(self, found: dict[str, str]) -> None:
         self._found = found
-        self._bridges = bridges or {}
-        self.asked: list[tuple[str, frozenset[Channel]]] = []
+        self.asked: list[tuple[str, int]] = []
 
     async def search(self, question: str, vector: NDArray[np.float32], limits: SearchLimits) -> FusedHits:
-        self.asked.append((question, limits.channels))
+        self.asked.append((question, limits.rounds))
         ids = self._found.get(question, "")
-        hits = tuple(FusedHit(name, 1.0 - place / 100) for place, name in enumerate(ids))
-        names = self._bridges.get(question, "").split()
-        return FusedHits(hits, bridges=tuple(Bridge(ids[0], f"ent-{name}", name, (ids[0],)) for name in names))
+        return FusedHits(tuple(FusedHit(name, 1.0 - place / 100) for place, name in enumerate(ids)))
 
 
 async def auto(world: World, search: Search, question: str, **understood: Any) -> FusedHits:
@@ -76,22 +72,18 @@ async def test_parts_take_turns_behind_the_first_hits(world: World) -> None:
     assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
 
 
-async def test_reason_goes_on_over_new_entities_and_stops_when_there_are_none(world: World) -> None:
-    bridges = {"Why q?": "Q New Newer", "Why q? New": "Newest New", "Why q? Newer": ""}
-    search = Search({"Why q?": "abcdefg", "Why q? New": "xf", "Why q? Newer": "g", "Why q? Newest": "y"}, bridges)
-    found = await auto(world, search, "Why q?", kind=QuestionKind.REASON)
-    asked = [question for question, _ in search.asked]
-    assert asked == ["Why q?", "Why q? New", "Why q? Newer", "Why q? Newest"]
-    assert Channel.BRIDGE in search.asked[1][1]
-    assert Channel.BRIDGE not in search.asked[3][1]
+async def test_part_whose_evidence_is_among_the_first_hits_pushes_none_of_them_out(world: World) -> None:
+    search = Search({"q": "abcdef", "one?": "axyz", "two?": "xyzb"})
+    found = await auto(world, search, "q", parts=("one?", "two?"))
+    assert found.leaders == ("a", "b")
     assert names(found)[:5] == "abcde"
-    assert set(names(found)) == set("abcdefgxy")
 
 
-async def test_reason_without_bridges_is_the_fused_search(world: World) -> None:
+@pytest.mark.parametrize("kind", list(QuestionKind))
+async def test_only_reasoning_crosses_a_second_bridge(world: World, kind: QuestionKind) -> None:
     search = Search({"Why?": "abcdefg"})
-    assert names(await auto(world, search, "Why?", kind=QuestionKind.REASON)) == "abcdefg"
-    assert len(search.asked) == 1
+    await auto(world, search, "Why?", kind=kind)
+    assert [rounds for _, rounds in search.asked] == [2 if kind is QuestionKind.REASON else 1]
 
 
 async def test_global_takes_turns_among_documents(world: World) -> None:

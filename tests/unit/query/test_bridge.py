@@ -69,6 +69,16 @@ def test_entity_named_in_the_question_is_worth_less() -> None:
     assert named.order < other.order
 
 
+def test_entity_named_aside_leads_on_with_less_weight_and_later() -> None:
+    here = _mention("p", "Hank")
+    places = _places(here, _mention("t", "Hank", is_subject=True))
+    start = Start(("p",), 1.0, (here,), worth={name_to_entity_id("Hank"): 0.25})
+    (aside,) = follow_bridges([start], places, "Who sang it?", set(), PARAMETERS, 16)
+    (other,) = _follow(places, here)
+    assert aside.weight == pytest.approx(other.weight / 4)
+    assert aside.order == pytest.approx(other.order / 4)
+
+
 def test_text_that_holds_a_name_widens_its_bridge() -> None:
     lone = replace(BRIDGE, mention_count=1, about=(), mentioning=())
     assert widen([lone], [["p"]], PARAMETERS, 5) == []

@@ -15,7 +15,7 @@ from heliograph.query.linking import (
     is_one_word,
     link_entities,
     named_in_passage,
-    passage_spans,
+    passage_runs,
     question_spans,
 )
 from heliograph.stores.listing import EntityPlaces, places_of
@@ -52,23 +52,32 @@ def test_identifiers_are_found_whole() -> None:
 
 @given(st.text(max_size=60))
 def test_span_ids_are_those_of_their_texts(text: str) -> None:
-    for span in (*question_spans(text), *passage_spans(text)):
+    for span in question_spans(text):
         assert span.text == text[span.start : span.end]
         assert span.entity_id == name_to_entity_id(" ".join(span.text.split()))
+    for entity_id, (start, end) in passage_runs(text).items():
+        assert entity_id == name_to_entity_id(" ".join(text[start:end].split()))
+
+
+def test_of_runs_with_equal_names_the_longest_counts_and_of_these_the_first() -> None:
+    text = """Vienna, 'Vienna' and "Vienna Woods" near Vienna Woods"""
+    runs = {text[start:end]: start for start, end in passage_runs(text).values()}
+    assert runs["Vienna"] == 0
+    assert runs["Vienna Woods"] == text.index("Vienna Woods")
 
 
 def test_passage_names_what_other_passages_are_about() -> None:
     text = "The film was directed by Priyadarshan and written by Nobody Known."
     places = _places("Priyadarshan") | _places("Film", about="chunk-9")
-    found = named_in_passage("chunk-2", text, passage_spans(text), places)
+    found = named_in_passage("chunk-2", text, passage_runs(text), places)
     assert [mention.name for mention in found] == ["Priyadarshan"]
     assert "directed by Priyadarshan" in found[0].description
-    assert named_in_passage("chunk-1", text, passage_spans(text), places) == []
+    assert named_in_passage("chunk-1", text, passage_runs(text), places) == []
 
 
 def test_long_texts_give_a_bounded_number_of_runs() -> None:
     assert len(question_spans("word " * 5000)) <= 96 * 12
-    assert len(passage_spans("上海艺术家" * 5000)) <= 480
+    assert len(passage_runs("上海艺术家" * 5000)) <= 480
 
 
 def test_one_word_names() -> None:
@@ -79,7 +88,8 @@ def test_one_word_names() -> None:
 
 
 def test_parts_of_numbers_are_no_names() -> None:
-    texts = [span.text for span in passage_spans("at 192.168.0.1 since 2010")]
+    text = "at 192.168.0.1 since 2010"
+    texts = [text[start:end] for start, end in passage_runs(text).values()]
     assert "192.168.0.1" in texts
     assert "2010" in texts
     assert "168.0" not in texts

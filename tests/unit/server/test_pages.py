@@ -48,6 +48,7 @@ async def test_own_page_is_served_to_everybody_with_a_strict_policy(tmp_path: Pa
     async with served(tmp_path) as client:
         start = await client.get("/")
         assert (start.status_code, start.headers["Location"]) == (307, "/page/")
+        assert (await client.get("/webui/")).headers["Location"] == "/page/"
         page = await client.get("/page/")
         assert page.status_code == 200
         assert "unsafe-inline" not in page.headers["Content-Security-Policy"]

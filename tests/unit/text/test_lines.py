@@ -14,6 +14,8 @@ from heliograph.text.lines import is_own_line
         ("A line that is as full as it can be here\nWrapped words follow.", False),
         ("It ends.\nDemon Dice is a collectible dice game.", False),
         ("Demon Dice\nis a collectible dice game for all of us.", False),
+        ("寨蒿河\n寨蒿河发源于贵州省黎平县高洋乡。", True),
+        ("寨蒿河发源于贵州省黎平县高洋\n乡，流入柳江，是其主要支流。", False),
         ("Demon Dice\n\n", False),
         ("\nDemon Dice is a game", False),
     ],

@@ -2,14 +2,14 @@
 
 What comes in is one run: a few windows of similar length, few enough that a run takes a fraction of a second and its
 intermediate values stay in the processor's cache. What goes out is the mean vector of each. A window's vector does not
-depend on the others in its run. Runs should come one at a time: side by side, each would hold intermediate values of
-its own, some 40 MB for a long window.
+depend on the others in its run. A run takes one thread, and several may go side by side: that keeps all cores busy,
+where threads that share a run wait for each other (two of them cost a seventh more CPU time than one). Each holds
+intermediate values of its own, 60 to 80 MB for the longest window.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -23,10 +23,8 @@ from heliograph.errors import ModelUnavailable
 
 __all__ = ["E5Encoder", "plan_runs"]
 
-# Smaller runs have threads wait for each other more often, larger ones leave the processor's cache.
-_MAX_RUN_TOKENS = 512
-# A run of so few tokens is as soon done by one thread, and costs a sixth less than by two that wait for each other.
-_MAX_LONE_TOKENS = 256
+# From about 100 tokens on a run costs the same a token; longer ones only make questions wait and keep more in memory.
+_MAX_RUN_TOKENS = 256
 _ERRORS_ONLY = 3
 _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
     getattr(ort_errors, name)
@@ -43,23 +41,19 @@ _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 class E5Encoder:
-    """A loaded graph: one session for short runs, on one thread, and from the first longer run on another for those.
+    """A loaded graph. Safe to use from several threads at once.
 
     Args:
-        graph: Gives what `make_graph` returned.
+        graph: What `make_graph` returned.
         weights: Gives the word vectors.
-        threads: Threads of a longer run; 0 means one a core.
 
     Raises:
         ModelUnavailable: The graph cannot be loaded.
     """
 
-    def __init__(self, graph: Callable[[], bytes], weights: E5Weights, threads: int) -> None:
-        self._graph = graph
+    def __init__(self, graph: bytes, weights: E5Weights) -> None:
         self._weights = weights
-        self._threads = threads or _cores()
-        self._short = _load(graph(), 1)
-        self._long = self._short if self._threads == 1 else None
+        self._session = _load(graph)
 
     def encode(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
         """Return the mean vectors of one run's windows, `(windows, hidden)`, not normalised.
@@ -69,21 +63,14 @@ class E5Encoder:
         """
         lengths = np.array([len(window) for window in windows], np.int64)
         words = self._weights.word_vectors(np.concatenate(windows))
-        vectors = _run(self._session(len(words)), {WORDS_INPUT: words, **_layout(lengths)})
+        vectors = _run(self._session, {WORDS_INPUT: words, **_layout(lengths)})
         starts = np.cumsum(lengths) - lengths
         sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
         return sums / lengths.astype(np.float32)[:, None]
 
-    def _session(self, tokens: int) -> onnxruntime.InferenceSession:
-        if tokens <= _MAX_LONE_TOKENS:
-            return self._short
-        if self._long is None:
-            self._long = _load(self._graph(), self._threads)
-        return self._long
-
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Share windows out to runs: similar lengths together, and no run above 512 tokens unless one window has more.
+    """Share windows out to runs: similar lengths together, and no run above 256 tokens unless one window has more.
 
     Args:
         lengths: Tokens of each window.
@@ -101,9 +88,9 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _load(graph: bytes, threads: int) -> onnxruntime.InferenceSession:
+def _load(graph: bytes) -> onnxruntime.InferenceSession:
     try:
-        return onnxruntime.InferenceSession(graph, _options(threads), ["CPUExecutionProvider"])
+        return onnxruntime.InferenceSession(graph, _options(), ["CPUExecutionProvider"])
     except _ONNXRUNTIME_ERRORS as error:
         raise ModelUnavailable(
             f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
@@ -132,18 +119,12 @@ def _layout(lengths: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
     }
 
 
-def _options(threads: int) -> Any:
+def _options() -> Any:
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
     options.enable_cpu_mem_arena = False
     options.enable_mem_pattern = False
     options.log_severity_level = _ERRORS_ONLY
-    # Idle threads sleep instead of burning a core that the rest of the process could use.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""One thread that runs short jobs in a fair order.
+"""A few threads that run short jobs in a fair order.
 
 Queries go before documents. Among equals, batches take turns job by job, so a short batch does not wait for a long one
 that came first; a batch that joins starts at the present turn and cannot overtake what has waited. A job whose future
@@ -47,16 +47,20 @@ class InferenceQueue:
     """Jobs in, futures out; use from any thread.
 
     Args:
-        name: What the thread is called. It is started by the first job, and does not keep the process alive.
+        name: What the threads are called. They are started by jobs that find none free, and do not keep the process
+            alive.
+        threads: How many jobs run at once at the most.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, threads: int = 1) -> None:
         self._name = name
+        self._max_threads = threads
         self._changed = threading.Condition()
         self._jobs: list[_Job] = []
         self._turns = dict.fromkeys(_PRIORITIES.values(), 0)
         self._arrivals = count()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
         self._is_closed = False
 
     def submit(self, runs: Sequence[Callable[[], T]], kind: EmbeddingKind) -> list[Future[T]]:
@@ -73,23 +77,28 @@ class InferenceQueue:
             jobs = [_Job(priority, turn, next(self._arrivals), run, Future()) for turn, run in enumerate(runs, first)]
             for job in jobs:
                 heapq.heappush(self._jobs, job)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-                self._thread.start()
-            self._changed.notify()
+            self._start_threads()
+            self._changed.notify(len(jobs))
         return [job.future for job in jobs]
 
     def close(self) -> None:
-        """Let the job under way finish, fail all others with `ModelUnavailable`, and end the thread."""
+        """Let the jobs under way finish, fail all others with `ModelUnavailable`, and end the threads."""
         with self._changed:
             self._is_closed = True
             jobs, self._jobs = self._jobs, []
-            self._changed.notify()
+            self._changed.notify_all()
         for job in jobs:
             if job.future.set_running_or_notify_cancel():
                 job.future.set_exception(_closed())
-        if self._thread is not None:
-            self._thread.join()
+        for thread in self._threads:
+            thread.join()
+
+    def _start_threads(self) -> None:
+        missing = min(len(self._jobs) - self._idle, self._max_threads - len(self._threads))
+        for _ in range(missing):
+            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
@@ -99,7 +108,9 @@ class InferenceQueue:
 
     def _next(self) -> _Job | None:
         with self._changed:
+            self._idle += 1
             self._changed.wait_for(lambda: self._jobs or self._is_closed)
+            self._idle -= 1
             if not self._jobs:
                 return None
             job = heapq.heappop(self._jobs)

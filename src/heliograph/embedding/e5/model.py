@@ -1,13 +1,14 @@
 """The offline embedding behind the contract.
 
 Loading (half a second; a second more when the cache is empty) waits for the first text, so opening a store or asking
-for its statistics costs nothing. From then on one thread runs the model, the event loop never does. What is done
+for its statistics costs nothing. From then on threads run the model, the event loop never does. What is done
 before and after takes a thread for many texts, but for a question or two less than the way to a thread and back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -39,6 +40,8 @@ _MIN_SCORE = 0.15
 _INFO = EmbeddingInfo("multilingual-e5-small/int8/centred-1", 384, MAX_TEXT_TOKENS, _MIN_SCORE)
 # Some 200 us of tokenizing.
 _MAX_INLINE_CHARACTERS = 2000
+# Each more takes 60 to 80 MB, and Python around the model seldom keeps more of them busy.
+_MOST_THREADS_UNASKED = 4
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -71,7 +74,7 @@ class E5EmbeddingModel(EmbeddingModel):
 
     Args:
         cache_folder: Where what is made from the weights is kept; None makes it anew at every start.
-        threads: Threads of the model, for all but short texts; 0 means one a core.
+        threads: How many runs of the model go side by side, each on a thread; 0 means one a core, four at the most.
         is_centred: Whether vectors are centred, as stores expect; raw vectors are for measuring.
     """
 
@@ -81,8 +84,7 @@ class E5EmbeddingModel(EmbeddingModel):
         self._loading = threading.Lock()
         self._loaded: _Loaded | None = None
         self._is_closed = False
-        self._threads = threads
-        self._queue = InferenceQueue("heliograph-embedding")
+        self._queue = InferenceQueue("heliograph-embedding", threads or min(_cores(), _MOST_THREADS_UNASKED))
 
     @property
     def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
@@ -128,8 +130,8 @@ class E5EmbeddingModel(EmbeddingModel):
                 verify_weights(path, self._cache)
                 weights = E5Weights(path)
                 tokenizer = E5Tokenizer(self._cache.get("tokenizer", partial(make_tokenizer_model, weights)))
-                graph = partial(self._cache.get, "graph", partial(_make_graph, weights))
-                self._loaded = _Loaded(tokenizer, E5Encoder(graph, weights, self._threads))
+                graph = self._cache.get("graph", partial(_make_graph, weights))
+                self._loaded = _Loaded(tokenizer, E5Encoder(graph, weights))
             return self._loaded
 
     def _assemble(
@@ -146,6 +148,10 @@ class E5EmbeddingModel(EmbeddingModel):
 def _make_graph(weights: E5Weights) -> bytes:
     # Imported on use: only the first start on a machine needs `onnx`, and importing it takes as long as all the rest.
     return import_module("heliograph.embedding.e5.graph").make_graph(weights)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 async def _call_here(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,7 +1,7 @@
 """What a chunk is about, given the names that a reader found in it.
 
 It is about what the document's title or its nearest heading names, with or without what stands in brackets there, and
-about what its text opens with.
+about what its paragraphs open with.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from heliograph.ingest.extraction.local_subjects import subjects_of
 from heliograph.models import Chunk
 from heliograph.text.names import entity_key
+from heliograph.text.paragraphs import paragraph_starts
 
 __all__ = ["subject_keys"]
 
@@ -27,12 +28,13 @@ def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
     Args:
         title: Title of its document; may be empty.
         chunk: The chunk.
-        names: Names that were found in it; one that its text opens with is a subject.
+        names: Names that were found in it; one that a paragraph opens with is a subject.
     """
     given = (title, *chunk.headings[-1:])
     titles = {entity_key(text) for text in given}
     titles |= {entity_key(name) for text in given for name, _ in subjects_of(text)}
-    starts = {_first_words(chunk.text, 0), _first_words(chunk.text, _heading_end(chunk.text))}
+    places = [place for start in paragraph_starts(chunk.text) for place in (start, _heading_end(chunk.text, start))]
+    starts = {_first_words(chunk.text, place) for place in places}
     opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
     return (titles | opening) - {""}
 
@@ -43,9 +45,9 @@ def _first_words(text: str, start: int) -> str:
     return text[start : start + _OPENING_LENGTH].casefold()
 
 
-def _heading_end(text: str) -> int:
-    match = _HEADING.match(text)
-    return match.end() if match else 0
+def _heading_end(text: str, start: int) -> int:
+    match = _HEADING.match(text, start)
+    return match.end() if match else start
 
 
 def _opens(text: str, name: str) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from heliograph.models import Chunk
 from heliograph.text.phrases import SentenceReading
 
-__all__ = ["Definition", "Occurrence", "ReadChunk"]
+__all__ = ["Definition", "Occurrence", "ReadChunk", "Topic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,21 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Topic:
+    """What a part of a chunk is about.
+
+    Attributes:
+        key: Key of the entity; empty when it is not known.
+        name: Its name.
+        nouns: What it is said to be, in lower case: "the film" stands for it.
+    """
+
+    key: str = ""
+    name: str = ""
+    nouns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadChunk:
     """A chunk, read.
 
@@ -51,7 +66,8 @@ class ReadChunk:
         occurrences: All occurrences in order.
         references: Places that mean an entity without naming it, in order.
         definitions: The abbreviations that it introduces.
-        subjects: Keys and names of what the chunk is about, the main one first; they need not occur in its text.
+        subjects: Keys and names of what the chunk is about, in order; they need not occur in its text.
+        topics: Per sentence what its part of the chunk is about.
         type_of: Gives the type of an entity by its key.
     """
 
@@ -61,4 +77,5 @@ class ReadChunk:
     references: Sequence[Occurrence]
     definitions: Sequence[Definition]
     subjects: dict[str, str]
+    topics: Sequence[Topic]
     type_of: Callable[[str], str]

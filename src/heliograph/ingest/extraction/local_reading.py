@@ -11,13 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 from heliograph.ingest.extraction.local_aliases import other_names
 from heliograph.ingest.extraction.local_context import ChunkContext
 from heliograph.ingest.extraction.local_dialogue import speakers
 from heliograph.ingest.extraction.local_names import NameBook
-from heliograph.ingest.extraction.local_occurrences import Definition, Occurrence, ReadChunk
-from heliograph.ingest.extraction.local_openers import Opening, read_opening, title_line
+from heliograph.ingest.extraction.local_occurrences import Definition, Occurrence, ReadChunk, Topic
+from heliograph.ingest.extraction.local_openers import Opening, title_line
+from heliograph.ingest.extraction.local_parts import Part, read_parts
 from heliograph.ingest.extraction.local_references import references
 from heliograph.ingest.extraction.local_subjects import subjects_of
 from heliograph.ingest.extraction.local_terms import Term, kept_terms, repeated_terms, sentence_terms, stated_values
@@ -51,36 +53,68 @@ def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) ->
 
 
 def _read_chunk(title: str, chunk: Chunk, context: ChunkContext, sentences: list[SentenceReading]) -> ReadChunk:
-    subjects = _subjects(title, chunk, title_line(chunk.text, sentences), opens_document=context.opens_document)
-    opening = read_opening(chunk.text, sentences, opens_document=context.opens_document and not subjects)
-    abbreviations = find_abbreviations(chunk.text, sentences)
-    inside = _known_spans(chunk.text, sentences, abbreviations, subjects, opening)
+    text, opens_document = chunk.text, context.opens_document
+    subjects = _subjects(title, chunk, title_line(text, sentences), opens_document=opens_document)
+    parts = read_parts(text, sentences, may_define_term=opens_document and not subjects)
+    titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
+    abbreviations = find_abbreviations(text, sentences)
+    inside = _known_spans(text, sentences, abbreviations, titles, [part.opening for part in parts if part.opening])
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
     settled = [_without_named(sentence, known) for sentence, known in zip(sentences, inside, strict=True)]
-    book = NameBook(subjects, context.full_names)
+    book = NameBook(titles, context.full_names)
     book.learn(span for spans in named for span in spans)
     terms = [sentence_terms(sentence) for sentence in settled]
     repeated = repeated_terms(terms)
     occurrences = [
         occurrence
         for index, spans in enumerate(named)
-        for occurrence in _in_sentence(chunk.text, index, spans, book, kept_terms(chunk.text, terms[index], repeated))
+        for occurrence in _in_sentence(text, index, spans, book, kept_terms(text, terms[index], repeated))
     ]
-    opener = _opener(chunk.text, settled, occurrences)
-    keys = {entity_key(name): name for name, _ in subjects} | opener
-    main = next(iter(keys.items()), ("", ""))
-    if main[0] in opener:
-        keys |= _also_called(chunk.text, main, occurrences, book)
-    nouns = opening.nouns if opening and entity_key(opening.name) == main[0] else frozenset[str]()
+    about = [_about(text, settled, occurrences, part, part.titles if part.first else subjects, book) for part in parts]
+    topics = list(_topics(parts, about))
     return ReadChunk(
         chunk=chunk,
         sentences=settled,
         occurrences=occurrences,
-        references=tuple(references(chunk.text, settled, occurrences, main, nouns, book.type_of)),
+        references=tuple(references(text, settled, occurrences, topics, book.type_of)),
         definitions=tuple(_definitions(abbreviations, occurrences)),
-        subjects=keys,
+        subjects={key: name for keys in about for key, name in keys.items()},
+        topics=topics,
         type_of=book.type_of,
     )
+
+
+def _about(
+    text: str,
+    sentences: Sequence[SentenceReading],
+    occurrences: Sequence[Occurrence],
+    part: Part,
+    titles: Iterable[tuple[str, str]],
+    book: NameBook,
+) -> dict[str, str]:
+    """Return keys and names of what a part is about, the main one first.
+
+    The first part is about whatever it opens with, another only about what it defines or has as a title: most
+    paragraphs open with some name.
+    """
+    inside = [occurrence for occurrence in occurrences if part.first <= occurrence.sentence < part.last]
+    opener = _opener(text, sentences, inside, part.first) if part.opening or not part.first else {}
+    keys = {entity_key(name): name for name, _ in titles} | opener
+    main = next(iter(keys.items()), ("", ""))
+    if main[0] in opener:
+        keys |= _also_called(text, main, inside, book)
+    return keys
+
+
+def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]]) -> Iterator[Topic]:
+    """Yield the topic of each sentence; a part that is about nothing of its own goes on with that of the one before."""
+    topic = Topic()
+    for part, keys in zip(parts, about, strict=True):
+        if keys:
+            key, name = next(iter(keys.items()))
+            is_defined = part.opening and entity_key(part.opening.name) == key
+            topic = Topic(key, name, part.opening.nouns if part.opening and is_defined else frozenset())
+        yield from repeat(topic, part.last - part.first)
 
 
 def _also_called(
@@ -106,11 +140,11 @@ def _known_spans(
     sentences: Sequence[SentenceReading],
     abbreviations: Sequence[Abbreviation],
     subjects: Sequence[tuple[str, str]],
-    opening: Opening | None,
+    openings: Iterable[Opening],
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
     known = [*speakers(text), *_defined_spans(text, abbreviations), *_find_again(text, subjects)]
-    if opening:
+    for opening in openings:
         known.extend(_find_opening(text, opening))
     known.extend(value for sentence in sentences for value in stated_values(text, sentence))
     return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
@@ -179,14 +213,16 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def _opener(text: str, sentences: Sequence[SentenceReading], occurrences: Sequence[Occurrence]) -> dict[str, str]:
-    """Return the entity with which the chunk opens, if it opens with one."""
+def _opener(
+    text: str, sentences: Sequence[SentenceReading], occurrences: Sequence[Occurrence], first: int
+) -> dict[str, str]:
+    """Return the entity with which the part from sentence `first` on opens, if it opens with one."""
     for occurrence in occurrences:
         sentence = sentences[occurrence.sentence]
         if text[sentence.start] == "#":
             continue
         start = _OPENING.match(text, sentence.start)
-        is_first = occurrence.sentence == 0 or text[sentences[occurrence.sentence - 1].start] == "#"
+        is_first = occurrence.sentence == first or text[sentences[occurrence.sentence - 1].start] == "#"
         is_opener = is_first and start is not None and occurrence.start <= start.end()
         return {occurrence.key: occurrence.name} if is_opener else {}
     return {}

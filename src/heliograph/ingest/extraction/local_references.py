@@ -1,4 +1,4 @@
-"""What "he", "it", "the film", "他" and "该公司" stand for: the chunk's subject, or the person named last.
+"""What "he", "it", "the film", "他" and "该公司" stand for: what is spoken of, or the person named last.
 
 The sentences of a chunk with the entities in them in, references out: places that mean an entity without naming it.
 The rules are those of the commonest case (a section speaks of its subject; a person is spoken of until another is
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from heliograph.ingest.extraction.local_occurrences import Occurrence
+from heliograph.ingest.extraction.local_occurrences import Occurrence, Topic
 from heliograph.text.language import HAN
 from heliograph.text.phrases import SentenceReading
 
@@ -30,8 +30,7 @@ def references(
     text: str,
     sentences: Sequence[SentenceReading],
     occurrences: Sequence[Occurrence],
-    subject: tuple[str, str],
-    nouns: frozenset[str],
+    topics: Sequence[Topic],
     type_of: Callable[[str], str],
 ) -> Iterator[Occurrence]:
     """Yield the references of a chunk, at most one per sentence.
@@ -40,18 +39,19 @@ def references(
         text: The chunk's text.
         sentences: Its sentences.
         occurrences: The entities in them, in order.
-        subject: Key and name of what the chunk is about; empty when that is not known.
-        nouns: What the subject is said to be, in lower case: "the film" stands for it.
+        topics: Per sentence what is spoken of.
         type_of: Gives the type of an entity by its key.
     """
     named: dict[int, list[Occurrence]] = {}
     for occurrence in occurrences:
         named.setdefault(occurrence.sentence, []).append(occurrence)
     person = ("", "")
-    for index, sentence in enumerate(sentences):
+    before = Topic()
+    for index, (sentence, topic) in enumerate(zip(sentences, topics, strict=True)):
+        person, before = person if topic == before else ("", ""), topic
         here = named.get(index, ())
         found = _find(text, sentence)
-        meant = _meant(found, subject, person, nouns, type_of) if found else ("", "")
+        meant = _meant(found, topic, person, type_of) if found else ("", "")
         if found and meant[0] and all(occurrence.key != meant[0] for occurrence in here):
             yield Occurrence(*meant, index, found.start(), found.end())
         # Who opens a sentence is who the next one speaks of.
@@ -68,15 +68,15 @@ def _find(text: str, sentence: SentenceReading) -> re.Match[str] | None:
 
 def _meant(
     found: re.Match[str],
-    subject: tuple[str, str],
+    topic: Topic,
     person: tuple[str, str],
-    nouns: frozenset[str],
     type_of: Callable[[str], str],
 ) -> tuple[str, str]:
     parts: Mapping[str, str | None] = found.groupdict()
-    kind = type_of(subject[0]) if subject[0] else ""
+    subject = (topic.key, topic.name)
+    kind = type_of(topic.key) if topic.key else ""
     if parts.get("noun"):
-        return subject if parts["noun"] in nouns else ("", "")
+        return subject if parts["noun"] in topic.nouns else ("", "")
     if parts["person"]:
         return subject if kind == "person" else person if person[0] else subject if kind == "unknown" else ("", "")
     return subject if kind and kind != "person" else ("", "")

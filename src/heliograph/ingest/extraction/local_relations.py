@@ -67,10 +67,10 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for definition in read.definitions:
         if definition.short in entities and definition.long in entities:
             yield _definition(read, definition.short, definition.long, definition.sentence)
-    subject = next((key for key in read.subjects if key in entities), "")
     for index, places in _places_by_sentence(read, entities).items():
         yield from _meetings(read, entities, index, places[:_MOST_IN_SENTENCE])
-        if subject and all(place.key != subject for place in places):
+        subject = read.topics[index].key
+        if subject in entities and all(place.key != subject for place in places):
             yield _about(read, entities, subject, places[0])
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.ingest.index_texts import entity_terms
 from heliograph.maintenance.migration.digests import Tally, digest_item, digest_vector
 from heliograph.maintenance.migration.records import batch_vectors
 from heliograph.maintenance.migration.section import Section, scan_pages
 from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.full_text import entity_terms
 from heliograph.stores.inspection import ScanKind
 
 __all__ = ["EntityEvidenceSection", "EntitySection", "RelationEvidenceSection", "RelationSection"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.ingest.index_texts import chunk_index_text
 from heliograph.maintenance.migration.digests import Tally, digest_item, digest_text, digest_vector
 from heliograph.maintenance.migration.section import PAGE, Section, scan_pages
 from heliograph.models import Chunk, Curation, Document, Extraction, NameRules
@@ -16,6 +15,7 @@ from heliograph.stores.base import CurationQuery, Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
 from heliograph.stores.inspection import ScanKind
 from heliograph.text.analysis import terms
+from heliograph.text.passages import chunk_index_text
 
 __all__ = ["ChunkSection", "CurationSection", "DocumentSection", "RuleSection", "batch_vectors"]
 

@@ -1,9 +1,8 @@
 """Moving a workspace from one store to another: opens both, copies, compares, and has projections follow.
 
 Stores that hold the truth are read and written through their contracts, so any pair will do. What stands beside the
-target (graph, vectors, cache in other engines) is made from it afterwards. Replies kept in a cache beside the source
-go into the target itself, where they are found as well: a cache that both share belongs to the target from then on,
-and begins empty.
+target (other engines) is made from it afterwards. Replies kept in a cache beside the source go into the target itself,
+where they are found as well: a cache that both share belongs to the target from then on, and begins empty.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ def _place(settings: StoreSettings) -> tuple[object, ...]:
 
 
 def _alone(settings: StoreSettings) -> StoreSettings:
-    return settings.model_copy(update={"graph_url": "", "vectors_url": "", "cache_url": ""})
+    return settings.model_copy(update={"graph_url": "", "vectors_url": "", "text_url": "", "cache_url": ""})
 
 
 async def _open_replies(

@@ -39,6 +39,8 @@ class FusionParameters:
         most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
         common_mentions: Mentions from which on a name says nothing at all.
         known: What a bridge over an entity that the question names is worth: it leads back, not on.
+        aside: What a bridge is worth from a paragraph without any word of the question, beside one from that paragraph
+            of the chunk that holds most of them.
         second_hops: Chunks found over a bridge from which a second one is tried.
         second_bridges: Pairs followed from these.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
@@ -65,6 +67,7 @@ class FusionParameters:
     most_mentions: int = 30
     common_mentions: int = 1000
     known: float = 0.5
+    aside: float = 0.25
     second_hops: int = 5
     second_bridges: int = 8
     walk: float = 0.1

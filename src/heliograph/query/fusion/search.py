@@ -18,6 +18,7 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.alias_linking import alias_spans, find_aliases, find_similar
+from heliograph.query.asides import worth_of_mentions
 from heliograph.query.bridge import (
     FollowedBridge,
     Gain,
@@ -39,7 +40,7 @@ from heliograph.query.linking import (
     is_one_word,
     link_entities,
     named_in_passage,
-    passage_spans,
+    passage_runs,
     question_spans,
 )
 from heliograph.query.modes import Channel
@@ -77,6 +78,7 @@ class _State:
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
     cosines: Scores = field(default_factory=dict[str, float])
     mentions: dict[str, Sequence[EntityMention]] = field(default_factory=dict[str, Sequence[EntityMention]])
+    worth: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     places: dict[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     named: Named = field(default_factory=Named)
     similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
@@ -204,13 +206,14 @@ class FusedSearch:
             read, chunks = await run_together(
                 self._store.records.get_entity_mentions(missing), self._store.records.get_chunks(missing)
             )
-            spans = {chunk.id: passage_spans(chunk.text) for chunk in chunks}
+            runs = {chunk.id: passage_runs(chunk.text) for chunk in chunks}
             mentioned = [mention_entity_id(mention) for mentions in read.values() for mention in mentions]
-            named = [span.entity_id for found in spans.values() for span in found]
-            await self._read_places(state, [*mentioned, *named])
+            await self._read_places(state, [*mentioned, *(id_ for found in runs.values() for id_ in found)])
+            wanted = frozenset(terms(state.question))
             for chunk in chunks:
-                found = named_in_passage(chunk.id, chunk.text, spans[chunk.id], state.places)
-                state.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)
+                found = named_in_passage(chunk.id, chunk.text, runs[chunk.id], state.places)
+                mentions = state.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)
+                state.worth[chunk.id] = worth_of_mentions(chunk.text, mentions, wanted, self._parameters.aside)
 
     async def _cross_bridges(self, state: _State) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""
@@ -219,7 +222,13 @@ class FusedSearch:
         first = best(totals, parameters.first_hops)
         top = max(totals[first[0]], 1e-9)
         starts = [
-            Start((chunk_id,), max(0.0, totals[chunk_id]) / top, state.mentions.get(chunk_id, ())) for chunk_id in first
+            Start(
+                (chunk_id,),
+                max(0.0, totals[chunk_id]) / top,
+                state.mentions.get(chunk_id, ()),
+                worth=state.worth.get(chunk_id, {}),
+            )
+            for chunk_id in first
         ]
         lead = 1.0 - max(0.0, totals[first[1]]) / top if len(first) > 1 else 0.0
         starts[0] = replace(starts[0], weight=(1.0 + lead) * starts[0].weight)
@@ -240,6 +249,7 @@ class FusedSearch:
                 max(0.0, totals[chunk_id]) / top,
                 state.mentions.get(chunk_id, ()),
                 frozenset({gained[chunk_id].bridge.entity_id}),
+                state.worth.get(chunk_id, {}),
             )
             for chunk_id in reached
         ]

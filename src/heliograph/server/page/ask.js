@@ -1,9 +1,12 @@
 // Questions: the answer as it is written, and what each of its numbers stands for.
 import { stream } from "./api.js";
 import { attempt, button, el, field, marked, notify, open } from "./dom.js";
+import { render } from "./markdown.js";
 import { t } from "./words.js";
 
 const MODES = ["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"];
+// Turns of the conversation that a question is read with, and how much of each.
+const MOST_TURNS = 3, MOST_CHARACTERS = 8000;
 
 export function makeAsk(section) {
   const question = el("textarea", { rows: 3, required: true, maxlength: 65536, id: "question" });
@@ -12,7 +15,8 @@ export function makeAsk(section) {
   const submit = el("button", { class: "main" }, t("ask"));
   const stop = button(t("stop"), () => running?.abort(), { hidden: true });
   const result = el("div", { id: "result" });
-  let running = null;
+  const anew = button(t("newTalk"), () => { [turns, anew.hidden] = [[], true]; result.replaceChildren(); }, { hidden: true });
+  let running = null, turns = [];
 
   question.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
@@ -21,19 +25,20 @@ export function makeAsk(section) {
     field(t("question"), question),
     el("details", null, el("summary", null, t("more")),
       el("label", null, el("span", { class: "quiet" }, t("filterHelp"), " ", el("code", null, '{"team": "red"}')), filter)),
-    el("div", { class: "row" }, field(t("mode"), mode), submit, stop));
+    el("div", { class: "row" }, field(t("mode"), mode), submit, stop, anew));
   section.append(form, result);
 
   async function ask() {
     const body = { query: question.value, mode: mode.value, include_chunk_content: true };
     if (filter.value.trim()) body.filter = parse(filter.value);
+    if (turns.length) body.conversation_history = turns.slice(-MOST_TURNS).flat();
     running = new AbortController();
     submit.disabled = true;
     stop.hidden = false;
     const text = el("div", { class: "answer", "aria-live": "polite", "aria-busy": "true" });
     const beside = el("div");
-    result.replaceChildren(el("article", { class: "panel" }, el("h2", null, t("answer")), text, beside));
-    const answer = { text: "", references: [], details: null };
+    result.prepend(el("article", { class: "panel", "aria-label": t("answer") }, el("h2", null, body.query), text, beside));
+    const answer = { text: "", references: [], details: null, frame: null };
     notify(t("thinking"));
     try {
       await stream("query/stream", body, (line) => take(line, answer, text), running.signal);
@@ -47,6 +52,9 @@ export function makeAsk(section) {
       stop.hidden = true;
       text.removeAttribute("aria-busy");
       finish(answer, text, beside);
+      anew.hidden = false;
+      if (answer.details?.kind === "generated") turns.push([["user", body.query], ["assistant", answer.text]]
+        .map(([role, content]) => ({ role, content: content.slice(0, MOST_CHARACTERS) })));
     }
   }
 
@@ -54,10 +62,13 @@ export function makeAsk(section) {
     if (line.error) throw new Error(line.error);
     if (line.references) answer.references = line.references;
     if (line.details) answer.details = line.details;
-    if (line.response) {
-      answer.text += line.response;
-      text.append(line.response);
-    }
+    if (!line.response) return;
+    answer.text += line.response;
+    // At most once a frame, since it is all rendered anew.
+    answer.frame ??= requestAnimationFrame(() => {
+      answer.frame = null;
+      text.replaceChildren(...withMarks(answer));
+    });
   }
 }
 
@@ -70,8 +81,8 @@ function parse(text) {
 }
 
 function finish(answer, text, beside) {
+  cancelAnimationFrame(answer.frame);
   text.replaceChildren(...withMarks(answer));
-  if (answer.details?.kind === "extractive") beside.append(el("p", { class: "quiet" }, t("quoted")));
   for (const warning of answer.details?.warnings ?? []) beside.append(el("p", { class: "bad" }, warning));
   if (!answer.references.length) return;
   beside.append(el("h3", null, t("references")), el("ol", null, answer.references.map((reference) =>
@@ -79,23 +90,14 @@ function finish(answer, text, beside) {
       { class: "plain" })))));
 }
 
-// The answer's text with a button in place of every [1] that stands for a reference; its own list of them is left out,
-// as they are listed below it.
+// The answer with a button in place of every [1] that stands for a reference; its own list of them is left out, as they
+// are listed below it.
 function withMarks(answer) {
   const end = answer.references.length ? answer.text.lastIndexOf("\n### References") : -1;
   const text = end < 0 ? answer.text : answer.text.slice(0, end).trimEnd();
   const known = new Set(answer.references.map((reference) => String(reference.reference_id)));
-  const parts = [];
-  let last = 0;
-  for (const match of text.matchAll(/\[(\d+)\]/g)) {
-    if (!known.has(match[1])) continue;
-    const at = match.index;
-    parts.push(text.slice(last, at),
-      button(match[1], () => show(answer, match[1], at), { class: "cite", "aria-label": `${t("source")} ${match[1]}` }));
-    last = at + match[0].length;
-  }
-  parts.push(text.slice(last));
-  return parts;
+  return render(text, (id, at) => known.has(id) ? button(id, () => show(answer, id, at),
+    { class: "cite", "aria-label": `${t("source")} ${id}` }) : null);
 }
 
 // Opens what a mark at a place in the answer stands for: the quotes it rests on, each in its chunk.

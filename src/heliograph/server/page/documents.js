@@ -83,12 +83,21 @@ export function makeDocuments(section) {
   function row(item) {
     const error = item.error_msg && el("div", { class: "bad" }, item.error_msg);
     return el("tr", null,
-      el("td", { class: "name" }, item.file_path, el("div", { class: "quiet" }, item.content_summary ?? "")),
+      el("td", { class: "name" }, button(item.file_path, () => attempt(() => read(item)), { class: "plain" }), el("div", { class: "quiet" }, item.content_summary ?? "")),
       el("td", null, item.status, error),
       el("td", null, String(item.chunks_count ?? "")),
       el("td", null, new Date(item.updated_at).toLocaleString(language)),
       el("td", { class: "act" }, button(t("delete"), () => attempt(() => remove(item)),
         { "aria-label": `${t("delete")} ${item.file_path}` })));
+  }
+
+  async function read(item) {
+    const found = await get(`documents/${encodeURIComponent(item.id)}`);
+    const about = Object.entries(found.metadata).map(([name, value]) =>
+      `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`);
+    await open(found.title || found.source, [el("p", { class: "quiet" }, about.join(" · ")),
+      ...found.chunks.map((chunk) => el("p", { class: "source", tabindex: 0 }, chunk.text)),
+      found.chunks.length < found.chunk_count && el("p", { class: "quiet" }, t("truncated"))].filter(Boolean));
   }
 
   async function remove(item) {

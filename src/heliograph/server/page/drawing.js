@@ -3,7 +3,7 @@ import { svg } from "./dom.js";
 import { place, step } from "./layout.js";
 import { t } from "./words.js";
 
-const STEPS = 220;
+const STEPS = 220, MOST_LABELS = 50;
 
 export function makeDrawing({ onNode, onEdge }) {
   const lines = svg("g"), dots = svg("g");
@@ -17,6 +17,8 @@ export function makeDrawing({ onNode, onEdge }) {
     const byId = new Map(nodes.map((node) => [node.id, node]));
     edges = graph.edges.map((edge) => ({ ...edge, source: byId.get(edge.source), target: byId.get(edge.target) }));
     place(nodes, byId.get(around));
+    const labelled = nodes.map((node) => node.degree).sort((one, other) => other - one)[MOST_LABELS] ?? -1;
+    for (const node of nodes) node.minor = node.degree <= labelled;
     lines.replaceChildren(...edges.flatMap(drawEdge));
     dots.replaceChildren(...nodes.map(drawNode));
     settle();
@@ -34,7 +36,7 @@ export function makeDrawing({ onNode, onEdge }) {
     const label = node.id.length > 28 ? `${node.id.slice(0, 27)}…` : node.id;
     const choose = () => { if (!moved) onNode(node.id); };
     node.group = svg("g", {
-      class: `node${node.open ? " open" : ""}${node.chosen ? " chosen" : ""}`, tabindex: 0, role: "button",
+      class: `node k${node.colour}${node.open ? " open" : ""}${node.chosen ? " chosen" : ""}${node.minor ? " minor" : ""}`, tabindex: 0, role: "button",
       "aria-label": node.id, "aria-pressed": Boolean(node.chosen), "data-name": node.id, onclick: choose,
       onkeydown: (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;

@@ -4,13 +4,15 @@ import { attempt, button, el, field, notify, open } from "./dom.js";
 import { makeDrawing } from "./drawing.js";
 import { t } from "./words.js";
 
-const MOST = 60, MOST_SHOWN = 400;
+const MOST = 60, MOST_AT_FIRST = 100, MOST_SHOWN = 400, COLOURS = 7;
+const pair = (item) => JSON.stringify([item.source, item.target].sort());
 
 export function makeGraph(section) {
   let entities = new Map(), relations = new Map(), opened = new Set(), chosen = null, last = [];
   const names = el("datalist", { id: "names" });
   const search = el("input", { type: "search", list: "names", id: "search", autocomplete: "off", oninput: suggest });
   const panel = el("aside", { class: "panel", "aria-live": "polite" }, el("p", { class: "quiet" }, t("hint")));
+  const legend = el("p", { class: "legend quiet" });
   const undo = button(t("undo"), () => attempt(takeBack), { disabled: true });
   const drawing = makeDrawing({
     onNode: (name) => attempt(() => walk(name)),
@@ -23,7 +25,7 @@ export function makeGraph(section) {
       button("+", () => drawing.zoom(1 / 1.3), { "aria-label": t("zoomIn") }),
       button("−", () => drawing.zoom(1.3), { "aria-label": t("zoomOut") }),
       button(t("fit"), drawing.fit)),
-    el("div", { class: "canvas" }, drawing.root, panel));
+    el("div", { class: "canvas" }, el("div", null, drawing.root, legend), panel));
 
   let waiting = 0;
   function suggest() {
@@ -35,9 +37,19 @@ export function makeGraph(section) {
   }
 
   async function begin() {
-    const [name] = await get("graph/label/popular", { limit: 1 });
-    if (name === undefined) return notify(t("empty"));
-    return start(name);
+    const found = await get("graphs", { label: "*", max_nodes: MOST_AT_FIRST });
+    if (!found.nodes.length) return notify(t("empty"));
+    [entities, relations, opened] = [new Map(), new Map(), new Set()];
+    for (const { id, properties } of found.nodes) entities.set(id, { name: id, type: properties.entity_type, degree: 0 });
+    for (const { source, target, properties } of found.edges) {
+      for (const name of [source, target]) if (entities.has(name)) entities.get(name).degree += 1;
+      const keywords = properties.keywords ? properties.keywords.split(",") : [];
+      relations.set(pair({ source, target }), { source, target, weight: properties.weight, keywords });
+    }
+    notify(found.is_truncated ? t("truncated") : "");
+    chosen = found.nodes[0].id;
+    redraw(chosen);
+    return showEntity(chosen);
   }
 
   async function start(text) {
@@ -51,7 +63,7 @@ export function makeGraph(section) {
     if (!opened.has(name)) {
       const found = await get("graph/neighbours", { name, limit: MOST });
       for (const item of found.entities) if (entities.size < MOST_SHOWN || entities.has(item.name)) entities.set(item.name, item);
-      for (const item of found.relations) relations.set(item.id, item);
+      for (const item of found.relations) relations.set(pair(item), item);
       opened.add(name);
       notify(found.is_truncated ? t("truncated") : "");
     }
@@ -61,13 +73,25 @@ export function makeGraph(section) {
   }
 
   function redraw(around) {
+    const colours = colourTypes();
     const nodes = [...entities.values()].map((item) => ({
-      id: item.name, degree: item.degree, open: opened.has(item.name), chosen: item.name === chosen,
+      id: item.name, degree: item.degree, open: opened.has(item.name), chosen: item.name === chosen, colour: colours.get(item.type),
     }));
     const edges = [...relations.values()].filter((item) => entities.has(item.source) && entities.has(item.target))
       .map((item) => ({ source: item.source, target: item.target, weight: item.weight, label: label(item) }));
     drawing.draw({ nodes, edges }, around);
     drawing.root.querySelector(`[data-name="${CSS.escape(around)}"]`)?.focus({ preventScroll: true });
+  }
+
+  // The types that are shown most often have colours of their own.
+  function colourTypes() {
+    const counts = new Map();
+    for (const { type } of entities.values()) counts.set(type, (counts.get(type) ?? 0) + 1);
+    const types = [...counts.keys()].sort((one, other) => counts.get(other) - counts.get(one));
+    const named = types.filter((type) => type !== "unknown").slice(0, COLOURS);
+    legend.replaceChildren(...named.map((type, n) => el("span", { class: `k${n}` }, type)),
+      named.length < types.length ? el("span", { class: `k${COLOURS}` }, t("other")) : "");
+    return new Map(types.map((type) => [type, named.includes(type) ? named.indexOf(type) : COLOURS]));
   }
 
   const label = (item) => `${item.source} – ${item.target}: ${item.keywords.join(", ")}`;

@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from heliograph.query.data import query_data, reference_data
+from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, QueryParam
 from heliograph.server.asking import FAILURES, Asker, CurrentAsker
 from heliograph.server.errors import failure_body
@@ -79,8 +79,7 @@ async def query_stream(body: QueryRequest, asker: CurrentAsker, request: Request
 )
 async def query_for_data(body: QueryRequest, asker: CurrentAsker) -> Response:
     """Return entities, relations, chunks and references; no chat model writes an answer."""
-    retrieval = await asker.retrieve(body.query, body.to_param())
-    return JsonBody(query_data(retrieval, include_chunk_content=body.include_chunk_content))
+    return JsonBody(await asker.query_data(body.query, body.to_param()))
 
 
 @router.post(

@@ -234,6 +234,6 @@ def _only(data: Mapping[str, Any], fields: tuple[str, ...], kind: str) -> Mappin
     unknown = sorted(data.keys() - set(fields))
     if unknown:
         raise InvalidRequestError(
-            f"{unknown[0]!r:.80} is no property of a {kind} that can be changed; those are {', '.join(fields)}"
+            f"{unknown[0]!r:.80} is no property of this {kind} that can be changed; those are {', '.join(fields)}"
         )
     return {key: value for key, value in data.items() if key not in _KEPT}

@@ -83,6 +83,13 @@ class JobFile:
         with self._lock:
             self._disconnect()
 
+    def remove(self) -> None:
+        """Remove the file; who has it open gives it up."""
+        with self._lock:
+            self._disconnect()
+            for path in self.path.parent.glob(f"{_NAME}*"):
+                path.unlink(missing_ok=True)
+
     @contextmanager
     def _translated(self) -> Generator[None]:
         try:

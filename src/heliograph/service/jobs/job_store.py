@@ -60,6 +60,10 @@ class JobStore:
         """Close the file; the next use opens it again."""
         self._file.close()
 
+    def remove(self) -> None:
+        """Forget all jobs, with the file."""
+        self._file.remove()
+
     def add(self, request: JobRequest, max_waiting: int | None = None) -> Job:
         """Accept a job; what waits to do the same for the whole workspace already is returned in its place.
 

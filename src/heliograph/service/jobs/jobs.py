@@ -30,6 +30,7 @@ from heliograph.service.jobs.runner import WorkspaceRunner
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
+from heliograph.stores.registry import is_kept_in_folder
 
 __all__ = ["Jobs"]
 
@@ -51,6 +52,8 @@ class Jobs:
     def __init__(self, settings: Settings, workspaces: Workspaces) -> None:
         self._settings = settings
         self._workspaces = workspaces
+        # Elsewhere nobody else makes the folder for jobs, nor removes what is in it.
+        self._is_kept_in_folder = is_kept_in_folder(settings.store)
         self._stores: dict[str, JobStore] = {}
         self._runners: dict[str, WorkspaceRunner] = {}
         self._looking: asyncio.Task[None] | None = None
@@ -196,6 +199,8 @@ class Jobs:
         if (store := self._stores.pop(workspace, None)) is not None:
             store.close()
         await asyncio.to_thread(self.input_folder(workspace).clear)
+        if not self._is_kept_in_folder:
+            await asyncio.to_thread(JobStore(self._place(workspace)).remove)
 
     def _place(self, workspace: str) -> Path:
         # Refuses what is no name, such as one that would lead out of the folder.
@@ -211,7 +216,10 @@ class Jobs:
     def _store(self, workspace: str) -> JobStore:
         if (known := self._stores.get(workspace)) is not None:
             return known
-        self._stores[workspace] = kept = JobStore(self._place(workspace))
+        place = self._place(workspace)
+        if not self._is_kept_in_folder:
+            place.mkdir(parents=True, exist_ok=True)
+        self._stores[workspace] = kept = JobStore(place)
         idle = [name for name in self._stores if name != workspace and self._is_idle(name)]
         for name in idle[: max(0, len(self._stores) - _MOST_OPEN)]:
             self._stores.pop(name).close()

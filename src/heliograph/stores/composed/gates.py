@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
-from heliograph.stores.base import GraphStore, Hit, IncidentRelation, VectorStore
+from heliograph.stores.base import GraphStore, Hit, IncidentRelation, TextStore, VectorStore
 from heliograph.stores.changeset import Collection
 from heliograph.stores.composed.following import Following
-from heliograph.stores.projection import CacheProjection, GraphProjection, VectorProjection
+from heliograph.stores.projection import CacheProjection, GraphProjection, TextProjection, VectorProjection
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["GatedGraphStore", "GatedReplyCache", "GatedVectorStore"]
+__all__ = ["GatedGraphStore", "GatedReplyCache", "GatedTextStore", "GatedVectorStore"]
 
 _Found = TypeVar("_Found")
 
@@ -108,6 +108,24 @@ class GatedVectorStore(_Gate, VectorStore):
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""
         return await self._through(lambda: self._vectors.get_vectors(collection, ids))
+
+
+class GatedTextStore(_Gate, TextStore):
+    """Full text beside the store with the truth."""
+
+    def __init__(self, following: Following, text: TextProjection) -> None:
+        super().__init__(following)
+        self._text = text
+
+    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+        """See `TextStore`."""
+        return await self._through(lambda: self._text.search(collection, terms, limit))
+
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        """See `TextStore`."""
+        return await self._through(lambda: self._text.find_phrases(collection, phrases, limit))
 
 
 class GatedReplyCache(_Gate, ReplyCache):

@@ -6,6 +6,7 @@ looked up again, so that what a projection ends with is of one moment.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from heliograph.models import Chunk, Document, Entity
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Collection
+from heliograph.stores.changeset import Collection, TextEntry
+from heliograph.stores.full_text import chunk_terms, entity_terms
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.outbox import OutboxEntry, OutboxKind
 from heliograph.stores.projection import Projection, ProjectionChange
@@ -86,6 +88,7 @@ class Lookup:
             entities=tuple(entities),
             relations=tuple(relations),
             vectors=await self._vectors(wanted) if self._projection.needs_vectors else {},
+            texts=await self._texts(chunks, entities) if self._projection.needs_texts else {},
             owners=origins.owners,
             owner_ids=origins.owner_ids,
             names=origins.names,
@@ -102,6 +105,17 @@ class Lookup:
             for kind, named in wanted.items()
             if kind in _COLLECTIONS
         }
+
+    async def _texts(
+        self, chunks: Sequence[Chunk], entities: Sequence[Entity]
+    ) -> dict[Collection, tuple[TextEntry, ...]]:
+        documents = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
+        titles = {item.id: item.title for item in documents}
+        # A page is a tenth of a second of work and more; other tasks go on meanwhile.
+        of_chunks = await asyncio.to_thread(
+            lambda: tuple(chunk_terms(titles.get(chunk.document_id, ""), chunk) for chunk in chunks)
+        )
+        return {Collection.CHUNKS: of_chunks, Collection.ENTITIES: tuple(map(entity_terms, entities))}
 
     async def _chunk_ids(self, documents: Sequence[Document]) -> dict[str, tuple[str, ...]]:
         read = self._home.records.get_document_chunks

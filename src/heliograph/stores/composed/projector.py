@@ -17,7 +17,7 @@ from heliograph.stores.base import Follower, FollowerDifference, Store
 from heliograph.stores.composed.comparison import compare_ids
 from heliograph.stores.composed.lookup import Lookup
 from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind
-from heliograph.stores.projection import CacheProjection, GraphProjection, Projection
+from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection
 
 __all__ = ["Projector"]
 
@@ -192,6 +192,12 @@ class Projector(Follower):
 
 
 def _role(projection: Projection) -> str:
-    if isinstance(projection, GraphProjection):
-        return "graph"
-    return "cache" if isinstance(projection, CacheProjection) else "vectors"
+    match projection:
+        case GraphProjection():
+            return "graph"
+        case TextProjection():
+            return "text"
+        case CacheProjection():
+            return "cache"
+        case _:
+            return "vectors"

@@ -20,10 +20,10 @@ from heliograph.models import Stats
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.composed.following import Following
-from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedVectorStore
+from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedTextStore, GatedVectorStore
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.composed.replies import TwofoldReplyCache
-from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, VectorProjection
+from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection, VectorProjection
 
 __all__ = ["ComposedStore"]
 
@@ -50,10 +50,9 @@ class ComposedStore(Store):
         self._followings = [Following(Projector(home, home.outbox, projection)) for projection in projections]
         self._max_lag = max_lag
         self.records = home.records
-        self.graph, self.vectors, self.replies = home.graph, home.vectors, home.replies
+        self.graph, self.vectors, self.text, self.replies = home.graph, home.vectors, home.text, home.replies
         for following, projection in zip(self._followings, projections, strict=True):
             self._serve(following, projection)
-        self.text = home.text
         self.curations = home.curations
         self.names = home.names
         self.inspection = home.inspection
@@ -71,7 +70,7 @@ class ComposedStore(Store):
     def truth(self) -> Store:
         """See `Store`; commits through it are followed by the other engines, too."""
         seen = copy(self)
-        seen.graph, seen.vectors = self._home.graph, self._home.vectors
+        seen.graph, seen.vectors, seen.text = self._home.graph, self._home.vectors, self._home.text
         return seen
 
     async def open(self) -> ComposedStore:
@@ -149,10 +148,12 @@ class ComposedStore(Store):
                 self.graph = GatedGraphStore(following, projection)
             case VectorProjection():
                 self.vectors = GatedVectorStore(following, projection)
+            case TextProjection():
+                self.text = GatedTextStore(following, projection)
             case CacheProjection():
                 self.replies = TwofoldReplyCache(GatedReplyCache(following, projection), self._home.replies)
             case _:
-                raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor replies")
+                raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor text nor replies")
 
     async def _check_lag(self) -> None:
         for following in self._followings:

@@ -41,22 +41,23 @@ _SCANS = {
       RETURN k.id ORDER BY k.workspace, k.id LIMIT $limit""",
 }
 _FROM = "UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})"
-_ENTITIES = f"{_FROM} WHERE e.displayName IS NOT NULL RETURN {ENTITY}"
+# What may be many rows comes as one: drivers take longer over a row than over what is in it.
+_ENTITIES = f"{_FROM} WHERE e.displayName IS NOT NULL RETURN collect([{ENTITY}])"
 _RELATIONS = f"""
 UNWIND $ids AS id MATCH (k:RelationEnds {{workspace: $workspace, id: id}})
 WITH k MATCH (a:Entity {{workspace: $workspace, id: k.source_id}})
 WITH k, a MATCH (b:Entity {{workspace: $workspace, id: k.target_id}})
-WITH k, a, b MATCH (a)-[r]->(b) WHERE r.id = k.id RETURN {RELATION}
+WITH k, a, b MATCH (a)-[r]->(b) WHERE r.id = k.id RETURN collect([{RELATION}])
 """
 _INCIDENT = f"""
 {_FROM} WITH e MATCH (e)-[r]-(o) WITH DISTINCT r.id AS id, e.degree + o.degree AS degree, r.weight AS weight
-RETURN id, degree, weight ORDER BY degree DESC, weight DESC, id
+RETURN collect([id, degree, weight])
 """
 _LIST = f"""
 MATCH (e:Entity) WHERE e.workspace = $workspace AND e.degree >= 0 AND e.displayName IS NOT NULL
 RETURN {ENTITY} ORDER BY e.workspace DESC, e.degree DESC, e.displayName, e.id SKIP $offset LIMIT $limit
 """
-_AMONG = f"{_FROM} WITH e MATCH (e)-[r]->(o) WHERE o.id IN $ids RETURN {RELATION} ORDER BY r.weight DESC, r.id"
+_AMONG = f"{_FROM} WITH e MATCH (e)-[r]->(o) WHERE o.id IN $ids RETURN collect([{RELATION}])"
 _STEPS = f"{_FROM} WITH e MATCH (e)-[r]-(o) RETURN e.id, o.id, r.weight"
 _LEVEL = f"""
 {_FROM} WITH e MATCH (e)--(o) WITH DISTINCT o WHERE o.displayName IS NOT NULL AND NOT o.id IN $behind
@@ -103,20 +104,21 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """See `GraphStore`."""
-        rows = await self._read(_ENTITIES, ids=_distinct(ids)) if ids else []
+        rows = await self._read_list(_ENTITIES, ids)
         found = {row[0]: to_entity(row) for row in rows}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         """See `GraphStore`."""
-        rows = await self._read(_RELATIONS, ids=_distinct(ids)) if ids else []
+        rows = await self._read_list(_RELATIONS, ids)
         found = {row[0]: to_relation(row) for row in rows}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         """See `GraphStore`."""
-        rows = await self._read(_INCIDENT, ids=_distinct(entity_ids)) if entity_ids else []
-        return [IncidentRelation(id_, degree, float(weight)) for id_, degree, weight in rows]
+        rows = await self._read_list(_INCIDENT, entity_ids)
+        ranked = [IncidentRelation(id_, degree, float(weight)) for id_, degree, weight in rows]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         """See `GraphStore`."""
@@ -125,8 +127,8 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
         """See `GraphStore`."""
-        rows = await self._read(_AMONG, ids=_distinct(entity_ids)) if entity_ids else []
-        return [to_relation(row) for row in rows]
+        found = map(to_relation, await self._read_list(_AMONG, entity_ids))
+        return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
     async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
         """See `SteppingGraphStore`."""
@@ -197,6 +199,10 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
 
     async def _read(self, text: str, **parameters: Any) -> list[list[Any]]:
         return await self._database.read(Statement(text, {"workspace": self._workspace, **parameters}))
+
+    async def _read_list(self, text: str, ids: Sequence[str]) -> list[list[Any]]:
+        """Return the rows that a statement collects of these."""
+        return (await self._read(text, ids=_distinct(ids)))[0][0] if ids else []
 
     async def _glance(self, text: str, **parameters: Any) -> list[list[Any]]:
         """Read without patience: every commit does, and one that fails is taken in with the next."""

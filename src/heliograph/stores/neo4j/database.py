@@ -6,10 +6,20 @@ What was written is seen by all that this process reads later, from whichever se
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, LiteralString, cast
 
-from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, NotificationMinimumSeverity
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncGraphDatabase,
+    AsyncManagedTransaction,
+    AsyncSession,
+    NotificationMinimumSeverity,
+)
+from neo4j.exceptions import DriverError, Neo4jError
 
 from heliograph.errors import StoreError
 from heliograph.stores.cypher.database import CypherDatabase, DynamicDialect, Statement
@@ -20,6 +30,7 @@ __all__ = ["Neo4jDatabase"]
 
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 3.0
+_PAUSE_SECONDS = 0.3
 # The driver itself waits for ever for a server that takes a request and says nothing.
 _READ_SECONDS = 20.0
 _WRITE_SECONDS = 90.0
@@ -78,17 +89,19 @@ class Neo4jDatabase(CypherDatabase):
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
         """See `CypherDatabase`."""
         with translate_errors(self.where):
-            async with asyncio.timeout(_READ_SECONDS), self._session() as session:
+            async with asyncio.timeout(_READ_SECONDS):
                 if is_patient:
-                    return await session.execute_read(_run, [statement])
-                result = await session.run(_text(statement), dict(statement.parameters))
-                return [record.values() async for record in result]
+                    return await self._insist(statement, READ_ACCESS)
+                return await self._run_alone(statement, WRITE_ACCESS)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
-        """See `CypherDatabase`."""
+        """See `CypherDatabase`; one statement alone must be such as can be run again."""
         with translate_errors(self.where):
-            async with asyncio.timeout(_WRITE_SECONDS), self._session() as session:
-                return await session.execute_write(_run, statements)
+            async with asyncio.timeout(_WRITE_SECONDS):
+                if len(statements) == 1:
+                    return await self._insist(statements[0], WRITE_ACCESS)
+                async with self._session(WRITE_ACCESS) as session:
+                    return await session.execute_write(_run, statements)
 
     async def prepare(self) -> Mapping[str, str]:
         """See `CypherDatabase`.
@@ -107,8 +120,27 @@ class Neo4jDatabase(CypherDatabase):
         """See `CypherDatabase`."""
         await self._driver.close()
 
-    def _session(self) -> AsyncSession:
-        return self._driver.session(database=self._database, bookmark_manager=self._bookmarks)
+    async def _insist(self, statement: Statement, access: str) -> list[list[Any]]:
+        """Run a statement, again for some seconds where that helps, as the driver does with whole transactions."""
+        deadline = time.monotonic() + _RETRY_SECONDS
+        while True:
+            try:
+                return await self._run_alone(statement, access)
+            except (DriverError, Neo4jError) as error:
+                if not error.is_retryable() or time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _run_alone(self, statement: Statement, access: str) -> list[list[Any]]:
+        """Run a statement in one round trip; as a transaction that is begun and committed it would take three."""
+        async with self._session(access) as session:
+            result = await session.run(_text(statement), dict(statement.parameters))
+            return [record.values() async for record in result]
+
+    def _session(self, access: str) -> AsyncSession:
+        return self._driver.session(
+            database=self._database, bookmark_manager=self._bookmarks, default_access_mode=access
+        )
 
 
 async def _run(transaction: AsyncManagedTransaction, statements: Sequence[Statement]) -> list[list[Any]]:

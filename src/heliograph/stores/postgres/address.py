@@ -26,12 +26,13 @@ class Address:
     label: str
 
 
-def parse_address(url: str) -> Address:
+def parse_address(url: str, setting: str = "store.url") -> Address:
     """Read the address of a server.
 
     Args:
         url: `postgresql://user:password@host:port/database?option=value`; `postgres://` means the same. What it leaves
             out comes from libpq's own environment variables and files.
+        setting: Which setting it is, for errors.
 
     Raises:
         SettingsError: It is none. What is wrong is not quoted, since a password may stand in it.
@@ -41,7 +42,7 @@ def parse_address(url: str) -> Address:
         conninfo = make_conninfo("", **(_KEEPALIVES | parts))
     except psycopg.Error:
         raise SettingsError(
-            "store.url is no address of PostgreSQL; write postgresql://user:password@host:port/database, with "
+            f"{setting} is no address of PostgreSQL; write postgresql://user:password@host:port/database, with "
             "characters such as @ / : # % in the password as %40 %2F %3A %23 %25"
         ) from None
     user = f"{parts['user']}@" if parts.get("user") else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from heliograph.errors import SchemaMismatch, StaleChangesetError
+from heliograph.errors import SchemaMismatch, StaleChangesetError, StoreUnavailable
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.curations import curation_statements
@@ -61,6 +61,7 @@ async def commit(
     Raises:
         StaleChangesetError: Something that it was computed from has changed; nothing was applied.
         SchemaMismatch: The workspace is of another embedding than it was opened with.
+        StoreUnavailable: It was removed since then.
         psycopg.Error: The server failed, or somebody else has held the workspace for too long.
     """
     check_dimensions(changeset, embedding[1])
@@ -98,6 +99,8 @@ def _checks(workspace: str, changeset: Changeset) -> Iterator[tuple[str, Stateme
 
 
 def _locked_version(locked: Sequence[Row], embedding: tuple[str, int]) -> int:
+    if not locked:
+        raise StoreUnavailable("the workspace was removed since it was opened; open it again")
     ((version, *stored),) = locked
     if tuple(stored) != embedding:
         raise SchemaMismatch(

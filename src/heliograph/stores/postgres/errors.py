@@ -6,10 +6,11 @@ itself is not, since it may quote the address.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from heliograph.errors import SchemaMismatch, StoreError, StoreUnavailable
+from heliograph.errors import SchemaMismatch, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.stores.postgres.driver import PoolClosed, PoolTimeout, psycopg
 
 __all__ = ["is_lost_connection", "translate_errors"]
@@ -20,9 +21,7 @@ _ERRORS = psycopg.errors
 _UNAVAILABLE: tuple[tuple[type[Exception], str], ...] = (
     (PoolClosed, "it is closed; open it again"),
     (PoolTimeout, "no connection was to be had in time; check that the server runs and takes more connections"),
-    (_ERRORS.InvalidPassword, "the server refuses the password; check store.url"),
-    (_ERRORS.InvalidAuthorizationSpecification, "the server refuses the user; check store.url"),
-    (_ERRORS.InvalidCatalogName, "there is no such database; make it (createdb), or check store.url"),
+    (_ERRORS.InvalidCatalogName, "there is no such database; make it (createdb), or check the URL in the settings"),
     (_ERRORS.LockNotAvailable, "another process has been writing for too long; raise store.write_timeout_seconds"),
     (_ERRORS.DeadlockDetected, "two processes waited for each other; try again, nothing was changed"),
     (_ERRORS.SerializationFailure, "other processes changed the same rows; try again, nothing was changed"),
@@ -34,9 +33,12 @@ _UNAVAILABLE: tuple[tuple[type[Exception], str], ...] = (
     (_ERRORS.DataCorrupted, "its files are damaged; restore them from a backup"),
     (_ERRORS.IndexCorrupted, "an index is damaged; run 'heliograph check --repair', or REINDEX"),
     (_ERRORS.OperatorIntervention, "the server is shutting down or starting up; try again"),
-    (psycopg.OperationalError, "it is out of reach; check that the server runs and that store.url leads to it"),
+    (psycopg.OperationalError, "it is out of reach; check that the server runs and that the URL leads to it"),
     (psycopg.InterfaceError, "the connection is closed; open the store again"),
 )
+_DENIED = (_ERRORS.InvalidPassword, _ERRORS.InvalidAuthorizationSpecification)
+# While a connection is made the driver knows no codes of errors, only what the server says, if it says it in English.
+_REFUSALS = re.compile(r'authentication failed|role ".*" does not exist|no pg_hba\.conf entry|no password supplied')
 _MISMATCH: tuple[tuple[type[Exception], str], ...] = (
     (_ERRORS.UndefinedTable, "a table is missing; it belongs to another program, or was changed by hand"),
     (_ERRORS.UndefinedColumn, "a column is missing; it belongs to another program, or was changed by hand"),
@@ -52,6 +54,10 @@ def translate_errors(label: str) -> Generator[None]:
         yield
     except (psycopg.Error, PoolClosed, PoolTimeout) as error:
         said = " ".join(str(error).split())
+        if _is_refused(error):
+            raise StoreAccessDenied(
+                f"the store {label!r} refuses the user or the password; check the URL in the settings ({said:.500})"
+            ) from error
         for kind, meaning in _UNAVAILABLE:
             if isinstance(error, kind):
                 raise StoreUnavailable(f"the store {label!r} failed: {meaning} ({said:.500})") from error
@@ -59,6 +65,13 @@ def translate_errors(label: str) -> Generator[None]:
             if isinstance(error, kind):
                 raise SchemaMismatch(f"the store {label!r} cannot be used: {meaning} ({said:.500})") from error
         raise StoreError(f"the store {label!r} failed unexpectedly, please report this: {said:.500}") from error
+
+
+def _is_refused(error: Exception) -> bool:
+    if isinstance(error, _DENIED):
+        return True
+    is_coded = isinstance(error, psycopg.Error) and error.sqlstate is not None
+    return isinstance(error, psycopg.OperationalError) and not is_coded and bool(_REFUSALS.search(str(error)))
 
 
 def is_lost_connection(error: Exception) -> bool:

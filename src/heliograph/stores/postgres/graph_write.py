@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from heliograph.models import Entity, Relation
@@ -11,7 +11,7 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.codec import join_lines, to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["graph_statements"]
+__all__ = ["followed_graph_statements", "graph_statements"]
 
 # `degree` grows by what each end gains or loses; an entity that has no row has no degree.
 _CHANGE = """changed AS (
@@ -41,7 +41,7 @@ INSERT INTO heliograph_entity (workspace, created_at, id, name, type, descriptio
 SELECT %s, * FROM new
 ON CONFLICT (workspace, id) DO UPDATE SET name = excluded.name, type = excluded.type,
   description = excluded.description, aliases = excluded.aliases, chunk_ids = excluded.chunk_ids,
-  token_count = excluded.token_count"""
+  token_count = excluded.token_count{dated}"""
 # A row that no transaction has locked or replaced is new.
 _RELATIONS = f"""
 WITH put AS (
@@ -53,9 +53,23 @@ WITH put AS (
   ON CONFLICT (workspace, id) DO UPDATE SET source_id = excluded.source_id, target_id = excluded.target_id,
     source = excluded.source, target = excluded.target, keywords = excluded.keywords,
     description = excluded.description, weight = excluded.weight, chunk_ids = excluded.chunk_ids,
-    token_count = excluded.token_count
+    token_count = excluded.token_count{{dated}}
   RETURNING source_id, target_id, xmax = 0 AS is_new
 ), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
+
+
+# What something beside the store with the truth says of when things first appeared is what that store says.
+_DATED = ", created_at = excluded.created_at"
+# There, relations may come before their ends, and go after them: a degree stands as long as either does.
+_ENDS = """
+INSERT INTO heliograph_degree (workspace, id, degree)
+SELECT DISTINCT %s, id, 0 FROM json_array_elements_text(%s) AS ends (id) ON CONFLICT DO NOTHING"""
+_REMOVE_FOLLOWED_ENTITIES = """
+WITH gone AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
+bare AS (
+  DELETE FROM heliograph_degree AS degree WHERE workspace = %s AND id IN (SELECT id FROM gone) AND degree = 0
+)
+DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gone)"""
 
 
 def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
@@ -69,10 +83,40 @@ def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
         yield Statement(_REMOVE_ENTITIES, (workspace, ids, workspace, ids))
     if changeset.entities:
         rows = to_json(_entity(item, changeset.moments.get(item.id, now)) for item in changeset.entities)
-        yield Statement(_ENTITIES, (rows, workspace, workspace))
+        yield Statement(_ENTITIES.format(dated=""), (rows, workspace, workspace))
     if changeset.relations:
         rows = to_json(_relation(item, changeset.moments.get(item.id, now)) for item in changeset.relations)
-        yield Statement(_RELATIONS, (workspace, rows, workspace))
+        yield Statement(_RELATIONS.format(dated=""), (workspace, rows, workspace))
+
+
+def followed_graph_statements(
+    workspace: str,
+    removed: tuple[Sequence[str], Sequence[str]],
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+) -> Iterator[Statement]:
+    """Yield what a graph beside the store with the truth takes in.
+
+    Args:
+        workspace: Whose graph.
+        removed: Ids of entities and of relations that are gone.
+        entities: Those that are there now.
+        relations: Likewise.
+    """
+    gone_entities, gone_relations = removed
+    if gone_relations:
+        yield Statement(_REMOVE_RELATIONS, (workspace, to_json(gone_relations), workspace))
+    if gone_entities:
+        yield Statement(_REMOVE_FOLLOWED_ENTITIES, (to_json(gone_entities), workspace, workspace))
+    if entities:
+        rows = to_json(_entity(item, item.created_at) for item in entities)
+        yield Statement(_ENTITIES.format(dated=_DATED), (rows, workspace, workspace))
+    if relations:
+        yield Statement(
+            _ENDS, (workspace, to_json(id_ for item in relations for id_ in (item.source_id, item.target_id)))
+        )
+        rows = to_json(_relation(item, item.created_at) for item in relations)
+        yield Statement(_RELATIONS.format(dated=_DATED), (workspace, rows, workspace))
 
 
 def _entity(item: Entity, created_at: int) -> dict[str, Any]:

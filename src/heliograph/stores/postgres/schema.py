@@ -181,7 +181,19 @@ CREATE INDEX heliograph_reply_by_type ON heliograph_reply (workspace, cache_type
 CREATE INDEX heliograph_reply_by_subject ON heliograph_reply (workspace, subject_id) WHERE subject_id <> '';
 """
 
-_MIGRATIONS = (_CREATE,)
+# Roles of workspaces whose truth is in another store: how far they are, and what their vectors were made by. Nothing of
+# such a workspace is in `heliograph_workspace`.
+_PROJECTIONS = """
+CREATE TABLE heliograph_projection (
+  workspace text COLLATE "C", role text COLLATE "C", version bigint NOT NULL,
+  embedding_name text NOT NULL, embedding_dimension integer NOT NULL, PRIMARY KEY (workspace, role)
+);
+"""
+
+# Tells a workspace from one that is later made under its name.
+_MADE = "ALTER TABLE heliograph_workspace ADD COLUMN IF NOT EXISTS made bigint GENERATED ALWAYS AS IDENTITY"
+
+_MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE)
 
 LATEST_VERSION = len(_MIGRATIONS)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import InvalidRequestError, SchemaMismatch, StoreUnavailable
+from heliograph.errors import InvalidRequestError, SchemaMismatch, SettingsError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
@@ -26,7 +27,7 @@ from heliograph.stores.postgres.outbox import PostgresOutbox
 from heliograph.stores.postgres.records import PostgresRecordsStore
 from heliograph.stores.postgres.reembedding import PostgresReembedding
 from heliograph.stores.postgres.replies import PostgresReplyCache
-from heliograph.stores.postgres.schema import migrate
+from heliograph.stores.postgres.schema import TABLES, migrate
 from heliograph.stores.postgres.scoped import PostgresReader
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.text import PostgresTextStore
@@ -34,12 +35,17 @@ from heliograph.stores.postgres.upkeep import clear, vacuum
 from heliograph.stores.postgres.vector_index import VectorIndexer
 from heliograph.stores.postgres.vectors import PostgresVectorStore
 from heliograph.stores.postgres.view import PostgresView
+from heliograph.stores.roles import projection_urls
 from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
 __all__ = ["PostgresStore"]
 
-_NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension) VALUES (%s, %s, %s)
+_NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
+  SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))
+    AS new (name, embedding_name, embedding_dimension)
+  WHERE NOT EXISTS (SELECT 1 FROM heliograph_projection AS projection WHERE projection.workspace = new.name)
   ON CONFLICT DO NOTHING"""
+_ROLES = "SELECT role FROM heliograph_projection WHERE workspace = %s ORDER BY role"
 _STORED = """SELECT embedding_name, embedding_dimension, 'vector'::regtype::oid::bigint, version()
   FROM heliograph_workspace WHERE name = %s"""
 _STATS = """SELECT (SELECT json_object_agg(status, count) FROM (
@@ -47,8 +53,12 @@ _STATS = """SELECT (SELECT json_object_agg(status, count) FROM (
   (SELECT count(*) FROM lightrag_chunks WHERE workspace = space.name),
   (SELECT count(*) FROM heliograph_entity WHERE workspace = space.name),
   (SELECT count(*) FROM heliograph_relation WHERE workspace = space.name),
-  (SELECT count(*) FROM heliograph_reply WHERE workspace = space.name), space.data_version
+  (SELECT count(*) FROM heliograph_reply WHERE workspace = space.name), space.data_version,
+  (SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest(string_to_array(%s, ' ')) AS name),
+  (SELECT sum(pg_stat_get_live_tuples(name::regclass))::bigint FROM unnest(string_to_array(%s, ' ')) AS name)
   FROM heliograph_workspace AS space WHERE space.name = %s"""
+# Of whose rows a workspace's share is taken to be its share of all.
+_COUNTED = ("heliograph_document", "lightrag_chunks", "heliograph_entity", "heliograph_relation")
 
 
 class PostgresStore(Store):
@@ -83,7 +93,7 @@ class PostgresStore(Store):
             embedding: What fills it; None opens one that is there as it is, to be read as a whole.
 
         Raises:
-            SettingsError: `store.url` is no address of PostgreSQL.
+            SettingsError: `store.url` is no address of PostgreSQL, or leads to what stands beside another store.
             StoreUnavailable: The server cannot be used.
             SchemaMismatch: It was made by a newer version, or with another embedding.
         """
@@ -96,7 +106,9 @@ class PostgresStore(Store):
                 found, vector_type, server = await _settle_embedding(session, address, embedding)
             finally:
                 await connection.close()
-        database = Database(address, settings.workspace, vector_type, settings.pool_size)
+        # What follows holds a connection of its own, under a lock, for as long as it takes changes in.
+        pool_size = settings.pool_size + len(projection_urls(settings))
+        database = Database(address, settings.workspace, vector_type, pool_size)
         await database.open()
         return cls(database, found, settings, server)
 
@@ -116,14 +128,15 @@ class PostgresStore(Store):
 
     async def get_data_version(self) -> int:
         """See `Store`."""
-        query = "SELECT data_version FROM heliograph_workspace WHERE name = %s"
-        return int((await self._database.fetch(query, (self._database.workspace,)))[0][0])
+        (version,) = await self._fetch_one("SELECT data_version FROM heliograph_workspace WHERE name = %s")
+        return int(version)
 
     async def get_stats(self) -> Stats:
-        """See `Store`; how much of the server's disk one workspace takes is not known."""
-        ((statuses, *counts),) = await self._database.fetch(_STATS, (self._database.workspace,))
+        """See `Store`; the size is that of all tables by the share of rows, as the server counts those roughly."""
+        statuses, *counts, total, rows = await self._fetch_one(_STATS, " ".join(TABLES), " ".join(_COUNTED))
         documents = {DocumentStatus(status): count for status, count in (statuses or {}).items()}
-        return Stats(documents, *counts, bytes_on_disk=0)
+        own = sum(documents.values()) + sum(counts[:3])
+        return Stats(documents, *counts, bytes_on_disk=total * own // max(rows, own, 1))
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
         """See `Store`."""
@@ -154,6 +167,15 @@ class PostgresStore(Store):
         address = self._database.address.label
         return {"back end": "postgresql", "server": self._server, "database": address}
 
+    async def _fetch_one(self, query: str, *values: str) -> tuple[Any, ...]:
+        """Return the row that a query gives of the workspace, whose name comes last."""
+        rows = await self._database.fetch(query, (*values, self._database.workspace))
+        if not rows:
+            raise StoreUnavailable(
+                f"the workspace {self._database.workspace!r} was removed since it was opened; open it again"
+            )
+        return rows[0]
+
 
 async def _settle_embedding(
     session: Session, address: Address, embedding: EmbeddingInfo | None
@@ -165,6 +187,11 @@ async def _settle_embedding(
     if embedding is not None:
         await session.run(Statement(_NEW, (session.workspace, embedding.name, embedding.dimension)))
     rows = await session.fetch(_STORED, (session.workspace,))
+    if not rows and (roles := await session.fetch(_ROLES, (session.workspace,))):
+        raise SettingsError(
+            f"{address.label!r} holds {' and '.join(role for (role,) in roles)} of the workspace {session.workspace!r} "
+            "beside another store; name another workspace or database in store.url"
+        )
     if not rows:
         raise StoreUnavailable(
             f"there is no workspace {session.workspace!r} in {address.label!r} yet; index something into it first"

@@ -9,6 +9,7 @@ to 4,000 as halves of that precision; longer ones are compared one by one always
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from heliograph.errors import StoreError
@@ -48,7 +49,15 @@ class VectorIndexer:
     async def note(self, changeset: Changeset) -> None:
         """After a commit, see whether an index is due, and build it; a failure is logged, not raised."""
         for collection, batch in changeset.vectors.items():
-            self._unseen[collection] += len(batch.ids)
+            self.count(collection, len(batch.ids))
+        await self.look()
+
+    def count(self, collection: Collection, put: int) -> None:
+        """Note how many vectors were put, for `look`."""
+        self._unseen[collection] += put
+
+    async def look(self) -> None:
+        """See whether an index is due, and build it; a failure is logged, not raised."""
         for collection in [item for item, count in self._unseen.items() if count >= _LOOK_EVERY]:
             self._unseen[collection] = 0
             await self._try_to_build(collection)
@@ -88,12 +97,20 @@ class VectorIndexer:
 
     async def drop_stale(self) -> None:
         """Drop indexes of this workspace for vectors of another length than its own."""
-        kept = [index_name(self._database.workspace, item, self._dimension) for item in Collection]
+        await self._drop([index_name(self._database.workspace, item, self._dimension) for item in Collection])
+
+    async def drop_all(self) -> None:
+        """Drop all indexes of this workspace, as filling it anew without them takes a fraction of the time."""
+        await self._drop([])
+
+    async def _drop(self, kept: Sequence[str]) -> None:
         rows = await self._database.fetch(INDEXES, (index_patterns(self._database.workspace),))
-        stale = [name for (name,) in rows if name not in kept]
+        dropped = [name for (name,) in rows if name not in kept]
+        if not dropped:
+            return
         async with self._database.own_connection() as connection:
             with translate_errors(self._database.address.label):
-                for name in stale:
+                for name in dropped:
                     await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
 
     async def _has_index(self, collection: Collection) -> bool:

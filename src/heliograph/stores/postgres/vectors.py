@@ -27,28 +27,38 @@ __all__ = ["PostgresVectorStore", "nearest_statement", "stored_statement", "to_h
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
 _EMBEDDING = "SELECT space.embedding_name, space.embedding_dimension"
+# Which embedding fills the vectors of a workspace that is at home here, or elsewhere.
+_AT_HOME = "(SELECT * FROM heliograph_workspace WHERE name = {workspace})"
+_ELSEWHERE = "(SELECT * FROM heliograph_projection WHERE workspace = {workspace} AND role = 'vectors')"
 # The workspace stands in the statement itself: only so does the server see that its index holds all rows wanted.
-_NEAREST = """{embedding}, hit.id, hit.score FROM heliograph_workspace AS space
+_NEAREST = """{embedding}, hit.id, hit.score FROM {space} AS space
 LEFT JOIN LATERAL (
   SELECT id, -(embedding <#> %s::vector) AS score FROM (
     SELECT id, embedding FROM {table} WHERE workspace = {workspace} AND vector_dims(embedding) = {dimension} {allowed}
     ORDER BY (embedding::{type}) <#> %s::vector::{type} LIMIT %s
   ) AS candidate
 ) AS hit ON hit.score >= %s
-WHERE space.name = {workspace} ORDER BY hit.score DESC, hit.id LIMIT %s"""
+ORDER BY hit.score DESC, hit.id LIMIT %s"""
 _ALLOWED = "AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
-_STORED = f"""{_EMBEDDING}, stored.id, stored.embedding FROM heliograph_workspace AS space
+_STORED = f"""{_EMBEDDING}, stored.id, stored.embedding FROM {{space}} AS space
 LEFT JOIN (SELECT wanted.id, wanted.place, vector_send(vector.embedding) AS embedding FROM {WANTED}
   JOIN {{table}} AS vector ON vector.workspace = %s AND vector.id = wanted.id WHERE vector.embedding IS NOT NULL
-) AS stored ON true WHERE space.name = %s ORDER BY stored.place"""
+) AS stored ON true ORDER BY stored.place"""
 
 
 class PostgresVectorStore(VectorStore):
-    """One column of vectors per collection."""
+    """One column of vectors per collection.
 
-    def __init__(self, database: Database, embedding: tuple[str, int]) -> None:
+    Args:
+        database: Where they are.
+        embedding: Name and dimension of what they must have been made by.
+        is_home: Whether the workspace is at home here; else its vectors alone are here.
+    """
+
+    def __init__(self, database: Database, embedding: tuple[str, int], *, is_home: bool = True) -> None:
         self._database = database
         self._embedding = embedding
+        self._is_home = is_home
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
@@ -56,7 +66,8 @@ class PostgresVectorStore(VectorStore):
         """See `VectorStore`."""
         if limit < 1:
             return []
-        statement = nearest_statement(self._database.workspace, collection, vector, limit, min_score)
+        asked = vector, limit, min_score
+        statement = nearest_statement(self._database.workspace, collection, *asked, is_home=self._is_home)
         rows = await self._database.fetch(statement.query, statement.values, is_planned_anew=True)
         return to_hits(rows, self._embedding)
 
@@ -64,7 +75,7 @@ class PostgresVectorStore(VectorStore):
         """See `VectorStore`."""
         if not ids:
             return {}
-        statement = stored_statement(self._database.workspace, collection, ids)
+        statement = stored_statement(self._database.workspace, collection, ids, is_home=self._is_home)
         return to_vectors(await self._database.fetch(statement.query, statement.values), self._embedding)
 
 
@@ -75,13 +86,17 @@ def nearest_statement(
     limit: int,
     min_score: float,
     allowed: Sequence[str] | None = None,
+    *,
+    is_home: bool = True,
 ) -> Statement:
     """Return the statement that finds the nearest ids, of all or of those allowed; for `to_hits`."""
+    name = _literal(workspace)
     value = Vector(np.ascontiguousarray(vector, np.float32))
     query = _NEAREST.format(
         embedding=_EMBEDDING,
+        space=(_AT_HOME if is_home else _ELSEWHERE).format(workspace=name),
         table=VECTOR_TABLES[collection],
-        workspace=sql.Literal(workspace).as_string().replace("%", "%%"),
+        workspace=name,
         dimension=len(vector),
         type=indexed_type(len(vector)),
         allowed="" if allowed is None else _ALLOWED,
@@ -91,10 +106,10 @@ def nearest_statement(
     return Statement(query, (value, *among, value, wanted, min_score, limit), is_planned_anew=True)
 
 
-def stored_statement(workspace: str, collection: Collection, ids: Sequence[str]) -> Statement:
+def stored_statement(workspace: str, collection: Collection, ids: Sequence[str], *, is_home: bool = True) -> Statement:
     """Return the statement that reads stored vectors; for `to_vectors`."""
-    query = _STORED.format(table=VECTOR_TABLES[collection])
-    return Statement(query, (to_json(ids), workspace, workspace))
+    space = (_AT_HOME if is_home else _ELSEWHERE).format(workspace=_literal(workspace))
+    return Statement(_STORED.format(space=space, table=VECTOR_TABLES[collection]), (to_json(ids), workspace))
 
 
 def to_hits(rows: Sequence[Row], embedding: tuple[str, int]) -> list[Hit]:
@@ -119,6 +134,10 @@ def to_vectors(rows: Sequence[Row], embedding: tuple[str, int]) -> dict[str, NDA
         return {}
     matrix = read_vectors([vector for _, vector in stored])
     return dict(zip([id_ for id_, _ in stored], matrix, strict=True))
+
+
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string().replace("%", "%%")
 
 
 def _check_embedding(rows: Sequence[Row], expected: tuple[str, int]) -> None:

@@ -9,8 +9,10 @@ from heliograph.stores.postgres.errors import translate_errors
 from heliograph.stores.postgres.schema import TABLES
 from heliograph.stores.postgres.vector_index import INDEXES, index_patterns
 
-__all__ = ["drop_workspace", "find_workspaces"]
+__all__ = ["IDENTITY_SECONDS", "drop_workspace", "find_workspaces", "workspace_identity"]
 
+# For how long an identity may be taken to hold: asking for it takes a connection.
+IDENTITY_SECONDS = 2.0
 _CONNECT_SECONDS = 10
 _OF_WORKSPACES = (*TABLES, "heliograph_outbox_reader")
 
@@ -31,6 +33,24 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
         return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
 
 
+def workspace_identity(settings: StoreSettings) -> int | None:
+    """Return a number of the workspace: another one if it was removed and made again, None if it is not there. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        if not _has_tables(connection):
+            return None
+        query = "SELECT made FROM heliograph_workspace WHERE name = %s"
+        row = connection.execute(query, (settings.workspace,)).fetchone()
+        return row[0] if row else None
+
+
 def drop_workspace(settings: StoreSettings) -> None:
     """Remove the workspace that the settings name with everything in it; nothing may have it open. Blocks.
 
@@ -44,8 +64,10 @@ def drop_workspace(settings: StoreSettings) -> None:
     ):
         if not _has_tables(connection):
             return
-        # Commits begin by the lock of this row.
-        connection.execute("DELETE FROM heliograph_workspace WHERE name = %s", (settings.workspace,))
+        # Commits begin by the lock of this row. Where there is none, the rest may stand beside another store.
+        row = "DELETE FROM heliograph_workspace WHERE name = %s"
+        if not connection.execute(row, (settings.workspace,)).rowcount:
+            return
         for table in _OF_WORKSPACES:
             connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
         for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SchemaMismatch
@@ -27,7 +28,7 @@ def connect(address: QdrantAddress) -> AsyncQdrantClient:
 
 
 async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: EmbeddingInfo) -> None:
-    """Make what is missing of the collections and indexes.
+    """Make what is missing of the collections and indexes; any number of processes may do so at once.
 
     Raises:
         SchemaMismatch: A collection is there with vectors of another length.
@@ -38,31 +39,38 @@ async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: 
         on_disk=address.on_disk or None,
         quantization_config=_quantization(address),
     )
-    for collection, name in COLLECTIONS.items():
-        indexes = {"workspace": _tenant(), **INDEXES[collection]}
-        await _make(client, address.prefix + name, params, indexes, has_server=bool(address.url))
     cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
-    await _make(client, address.prefix + CURSORS, cursor, {}, has_server=bool(address.url))
+    await _make(client, address.prefix + CURSORS, cursor)
+    for collection, name in COLLECTIONS.items():
+        place = address.prefix + name
+        if not await client.collection_exists(place):
+            # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none behind.
+            await client.delete(address.prefix + CURSORS, models.Filter())
+            await _make(client, place, params)
+        await _check(client, place, embedding.dimension)
+        # Local mode searches without indexes, and warns of every one that is asked for.
+        if address.url:
+            await _index(client, place, {"workspace": _tenant(), **INDEXES[collection]})
 
 
-async def _make(
-    client: AsyncQdrantClient,
-    name: str,
-    params: models.VectorParams,
-    indexes: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams],
-    *,
-    has_server: bool,
-) -> None:
+async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:
     if await client.collection_exists(name):
-        await _check(client, name, params.size)
-    else:
+        return
+    try:
         await client.create_collection(name, vectors_config=params)
-    # Local mode searches without indexes, and warns of every one that is asked for.
-    if has_server:
-        known = (await client.get_collection(name)).payload_schema
-        for field, schema in indexes.items():
-            if field not in known:
-                await client.create_payload_index(name, field, schema)
+    except UnexpectedResponse:
+        # Another process may have been faster.
+        if not await client.collection_exists(name):
+            raise
+
+
+async def _index(
+    client: AsyncQdrantClient, name: str, indexes: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams]
+) -> None:
+    known = (await client.get_collection(name)).payload_schema
+    for field, schema in indexes.items():
+        if field not in known:
+            await client.create_payload_index(name, field, schema)
 
 
 async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:

@@ -91,12 +91,12 @@ class Committer:
     async def _try(self, draft: Draft, watched: Sequence[str], token: str) -> int | None:
         """Return the new version; None if something else was committed meanwhile."""
         keys, lease = Keys(self.connection.prefix), self._lock.lease
-        held = [lease.key] if lease else []
+        held = [lease.taken_key] if lease else []
         async with watching(self.connection, keys.version, keys.outbox_readers, keys.home, *held, *watched) as session:
             head = await self._read_head(session, lease)
             commands = [*_version_commands(keys, head.version + 1, token), *await draft(session, head)]
             if lease:
-                commands.append(lease.hold_command())
+                commands.append(lease.take_command())
             try:
                 done = await session.commit(commands)
             except StoreError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import secrets
 from collections.abc import Mapping
 
 from redis.exceptions import NoPermissionError, ResponseError
@@ -23,15 +24,16 @@ _FORMAT = 1
 _LEAST_VERSION = 6
 _LOST = "what was stored is lost then, so set appendonly to yes"
 # ARGV: prefix, cursor of a graph that stands beside another store, name of the workspace, key of all workspaces,
-# format, name and dimension of an embedding or two empty texts. Answers 0 where there is such a graph, else what fills
-# the workspace, which is made first if an embedding is given.
+# format, name and dimension of an embedding or two empty texts, and a token of what is made now. Answers 0 where there
+# is such a graph, else what fills the workspace, which is made first if an embedding is given.
 _SETTLE = """
 local p = ARGV[1]
 local home = p .. 'home'
 if redis.call('EXISTS', home) == 0 then
   if redis.call('EXISTS', ARGV[2]) == 1 then return 0 end
   if ARGV[6] == '' then return {} end
-  redis.call('HSET', home, 'format', ARGV[5], 'embedding_name', ARGV[6], 'embedding_dimension', ARGV[7])
+  redis.call('HSET', home, 'format', ARGV[5], 'embedding_name', ARGV[6], 'embedding_dimension', ARGV[7],
+    'made', ARGV[8])
   if redis.call('EXISTS', p .. 'version') == 0 then redis.call('SET', p .. 'version', 0) end
 end
 redis.call('SADD', ARGV[4], ARGV[3])
@@ -52,7 +54,7 @@ async def settle(
     described = await _describe(connection, is_durable=settings.durability == "full")
     name, dimension = (embedding.name, embedding.dimension) if embedding else ("", 0)
     cursor = connection.key(*CURSOR)
-    values = connection.prefix, cursor, settings.workspace, WORKSPACES, _FORMAT, name, dimension
+    values = connection.prefix, cursor, settings.workspace, WORKSPACES, _FORMAT, name, dimension, secrets.token_hex(8)
     found = await Session(connection).read_one("EVAL", _SETTLE, 0, *values)
     place = f"the workspace {settings.workspace!r} in the Redis at {connection.where!r}"
     if found == 0:

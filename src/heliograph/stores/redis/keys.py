@@ -4,11 +4,12 @@ They begin with `heliograph:{<workspace>}:`. Where the score is not said, member
 they stand in the order of their bytes. `<sort>` is a field by which documents are sorted.
 
 Of the whole workspace:
-    home                          hash: format, embedding_name, embedding_dimension; it is there where the truth
-                                  is kept
+    home                          hash: format, embedding_name, embedding_dimension, and made, a token of its own; it
+                                  is there where the truth is kept
     version                       data version, a number; whoever watches it sees every commit
     commits                       list: tokens of the last commits, latest first
     lock:<purpose>                token of who holds it
+    lock:<purpose>:taken          token of who took it last; watched by commits
 
 Documents and chunks:
     doc:<id>                      hash

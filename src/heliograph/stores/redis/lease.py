@@ -1,7 +1,8 @@
 """Locks between processes: a key with the token of its holder, which lapses unless the holder renews it.
 
 A holder that dies lets go when its lease ends. One that was held up for longer than that may have lost the lock without
-knowing, so a commit under a lock looks at the key in its own transaction.
+knowing, so a commit under a lock watches who took it last. That is a key of its own, which a renewal leaves alone: a
+commit that takes longer than the time between two renewals would never be made.
 """
 
 from __future__ import annotations
@@ -25,13 +26,14 @@ _LOGGER = logging.getLogger(__name__)
 _LEASE_SECONDS = 10.0
 _RENEWAL_SECONDS = 2.5
 _POLL_SECONDS = 0.1
-# KEYS: the lock; ARGV: token, milliseconds. Taken again if it had lapsed and nobody else has it; tells whether it is
-# held.
-_RENEW = """
+# KEYS: the lock, who took it last; ARGV: token, milliseconds. Takes it if it is free, as it is once it has lapsed, and
+# holds it if it is taken by this token; answers who holds it.
+_TAKE = """
 local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then return 0 end
+if holder and holder ~= ARGV[1] then return holder end
+if not holder then redis.call('SET', KEYS[2], ARGV[1]) end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1
+return ARGV[1]
 """
 _RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
@@ -41,16 +43,18 @@ class Lease:
 
     Attributes:
         key: Where it stands.
+        taken_key: Where it stands who took it last.
         token: Says that it is this holder's.
     """
 
     def __init__(self, key: str, token: str) -> None:
         self.key = key
+        self.taken_key = f"{key}:taken"
         self.token = token
 
-    def hold_command(self) -> Command:
-        """Return what holds it for a whole lease from now on, whoever held it."""
-        return "SET", self.key, self.token, "PX", int(_LEASE_SECONDS * 1000)
+    def take_command(self) -> Command:
+        """Return what takes it if it is free, holds it for a whole lease if it is held, and answers who holds it."""
+        return "EVAL", _TAKE, 2, self.key, self.taken_key, self.token, int(_LEASE_SECONDS * 1000)
 
     def check(self, holder: str | None) -> None:
         """Look whether it is still held, given what stands under its key; one that lapsed may be taken again.
@@ -115,8 +119,8 @@ class LeaseLock:
 
     async def _take(self, lease: Lease) -> str | None:
         """Take it if it is free; return who holds it otherwise."""
-        taken, holder = await self._session.write([(*lease.hold_command(), "NX"), ("GET", self._key)])
-        return None if taken or holder == lease.token else str(holder)
+        holder = await self._session.read_one(*lease.take_command())
+        return None if holder == lease.token else str(holder)
 
     @asynccontextmanager
     async def _kept(self, lease: Lease) -> AsyncGenerator[None]:
@@ -137,13 +141,12 @@ class LeaseLock:
         while True:
             await asyncio.sleep(_RENEWAL_SECONDS)
             try:
-                milliseconds = int(_LEASE_SECONDS * 1000)
-                is_held = await self._session.read_one("EVAL", _RENEW, 1, lease.key, lease.token, milliseconds)
+                holder = await self._take(lease)
             except StoreError as error:
                 _LOGGER.warning("the lock %r cannot be renewed: %s", lease.key, error)
                 continue
-            if not is_held:
-                _LOGGER.warning("the lock %r was lost to another process", lease.key)
+            if holder is not None:
+                _LOGGER.warning("the lock %r was lost to %s", lease.key, _name(holder))
 
 
 def _name(holder: str | None) -> str:

@@ -18,6 +18,7 @@ from heliograph.stores.redis.codec import load_chunk, load_entity_mention, load_
 from heliograph.stores.redis.documents import find_documents
 from heliograph.stores.redis.documents_write import read_documents
 from heliograph.stores.redis.evidence import read_evidence, read_places
+from heliograph.stores.redis.packed import ask_packed
 from heliograph.stores.redis.session import Session
 
 __all__ = ["RedisRecordsStore"]
@@ -25,17 +26,29 @@ __all__ = ["RedisRecordsStore"]
 _SHOWN = {DocumentStatus.PROCESSED.value, DocumentStatus.PARTIAL.value}
 # Bytes of a character at the most; as much is read for an opening.
 _MOST_BYTES = 4
-# ARGV: prefix, ids of chunks. The source of the document of each, which may be empty.
+# ARGV: prefix, ids of chunks. The source of the document of each, which may be empty; false if there is none.
 _SOURCES = """
 local p, found = ARGV[1], {}
 for i = 2, #ARGV do
   local owner = redis.call('HGET', p .. 'owners', ARGV[i])
-  found[i - 1] = owner and redis.call('HGET', p .. 'doc:' .. owner, 'source') or 0
+  found[#found + 1] = owner and redis.call('HGET', p .. 'doc:' .. owner, 'source')
 end
-return found
+return cjson.encode(found)
 """
-# What a script answers for what is not there; texts are texts.
-_ABSENT = 0
+# ARGV: prefix, ids of chunks. The twins of the document of each: id, source and status, one twin after the other; false
+# if there are none.
+_TWINS = """
+local p, found = ARGV[1], {}
+for i = 2, #ARGV do
+  local owner, row = redis.call('HGET', p .. 'owners', ARGV[i]), {}
+  for _, twin in ipairs(owner and redis.call('SMEMBERS', p .. 'twins:' .. owner) or {}) do
+    local said = redis.call('HMGET', p .. 'doc:' .. twin, 'source', 'status')
+    row[#row + 1] = {twin, said[1], said[2]}
+  end
+  found[#found + 1] = #row > 0 and row
+end
+return cjson.encode(found)
+"""
 
 
 class RedisRecordsStore(RecordsStore):
@@ -90,20 +103,18 @@ class RedisRecordsStore(RecordsStore):
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """See `RecordsStore`."""
-        if not chunk_ids:
-            return {}
-        found = await self._session.read_one("EVAL", _SOURCES, 0, self._keys.prefix, *chunk_ids)
-        return {id_: source for id_, source in zip(chunk_ids, found, strict=True) if source != _ABSENT}
+        found = await ask_packed(self._session, _SOURCES, chunk_ids)
+        return {id_: source for id_, source in zip(chunk_ids, found, strict=True) if source is not False}
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """See `RecordsStore`."""
-        owners = await self._owners(chunk_ids)
-        documents = list(dict.fromkeys(owners.values()))
-        found = await self._session.read([("SMEMBERS", self._keys.twins(id_)) for id_ in documents])
-        twins = {id_: sorted(ids) for id_, ids in zip(documents, found, strict=True) if ids}
-        sources = await self._shown_sources(list(dict.fromkeys(twin for ids in twins.values() for twin in ids)))
-        named = {id_: tuple(sources[twin] for twin in ids if twin in sources) for id_, ids in twins.items()}
-        return {id_: named[owner] for id_, owner in owners.items() if named.get(owner)}
+        found = await ask_packed(self._session, _TWINS, chunk_ids)
+        named = {
+            id_: tuple(source for _, source, status in sorted(twins) if status in _SHOWN)
+            for id_, twins in zip(chunk_ids, found, strict=True)
+            if twins
+        }
+        return {id_: sources for id_, sources in named.items() if sources}
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         """See `RecordsStore`."""
@@ -134,14 +145,6 @@ class RedisRecordsStore(RecordsStore):
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """See `RecordsStore`."""
         return await read_places(self._session, entity_ids, most)
-
-    async def _owners(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        found = await self._session.read_one("HMGET", self._keys.owners, *chunk_ids) if chunk_ids else []
-        return {id_: owner for id_, owner in zip(chunk_ids, found, strict=True) if owner}
-
-    async def _shown_sources(self, ids: Sequence[str]) -> dict[str, str]:
-        rows = await self._session.read([("HMGET", self._keys.document(id_), "source", "status") for id_ in ids])
-        return {id_: source for id_, (source, status) in zip(ids, rows, strict=True) if status in _SHOWN}
 
 
 def _whole(part: bytes) -> str:

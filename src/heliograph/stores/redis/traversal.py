@@ -9,6 +9,7 @@ from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
 from heliograph.stores.redis.hashes import ENTITY_FIELDS, RELATION_FIELDS, to_entity, to_relation
+from heliograph.stores.redis.packed import ask_packed, read_hashes
 from heliograph.stores.redis.session import Session
 from heliograph.stores.stepping import SteppingGraphStore
 
@@ -40,6 +41,23 @@ for i = 2, #ARGV do
 end
 return found
 """
+# ARGV: prefix, what is wanted, entity ids. Of each its degree, then per neighbour id and weight, and if they are wanted
+# the neighbour's degree.
+_STEPS = """
+local p, found = ARGV[1], {}
+local function degree(id) return redis.call('HGET', p .. 'degrees', id) or '0' end
+for i = 3, #ARGV do
+  local row, weights = {degree(ARGV[i])}, redis.call('HGETALL', p .. 'weights:' .. ARGV[i])
+  for at = 1, #weights, 2 do
+    row[#row + 1] = weights[at]
+    row[#row + 1] = weights[at + 1]
+    if ARGV[2] == 'degrees' then row[#row + 1] = degree(weights[at]) end
+  end
+  found[#found + 1] = row
+end
+return cjson.encode(found)
+"""
+_WITH_DEGREES = "degrees"
 
 
 class RedisGraphStore(SteppingGraphStore):
@@ -54,31 +72,24 @@ class RedisGraphStore(SteppingGraphStore):
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """See `GraphStore`."""
-        if not ids:
-            return []
-        keys = self._graph.keys
-        hashes = [("HMGET", keys.entity(id_), *ENTITY_FIELDS) for id_ in ids]
-        *rows, degrees = await self._graph.read([*hashes, ("HMGET", keys.degrees, *ids)])
-        return [
-            to_entity(id_, fields, int(degree or 0))
-            for id_, fields, degree in zip(ids, rows, degrees, strict=True)
-            if fields[0] is not None
-        ]
+        rows = await read_hashes(self._graph, "entity", ids, ENTITY_FIELDS)
+        return [to_entity(id_, row[:-1], int(row[-1])) for id_, row in zip(ids, rows, strict=True) if row]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         """See `GraphStore`."""
-        rows = await self._graph.read([("HMGET", self._graph.keys.relation(id_), *RELATION_FIELDS) for id_ in ids])
-        return [to_relation(id_, fields) for id_, fields in zip(ids, rows, strict=True) if fields[0] is not None]
+        rows = await read_hashes(self._graph, "relation", ids, RELATION_FIELDS)
+        return [to_relation(id_, row) for id_, row in zip(ids, rows, strict=True) if row]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         """See `GraphStore`."""
-        steps = await self.find_steps(list(dict.fromkeys(entity_ids)), None)
-        pairs = {(min(near, far), max(near, far)): weight for near, far, weight in steps}
-        degrees = await self._degrees({id_ for pair in pairs for id_ in pair})
-        ranked = [
-            IncidentRelation(relation_id(near, far), degrees[near] + degrees[far], weight)
-            for (near, far), weight in pairs.items()
-        ]
+        ids = list(dict.fromkeys(entity_ids))
+        rows = await ask_packed(self._graph, _STEPS, ids, _WITH_DEGREES)
+        steps = {
+            (min(near, far), max(near, far)): (int(degree) + int(far_degree), float(weight))
+            for near, (degree, *row) in zip(ids, rows, strict=True)
+            for far, weight, far_degree in zip(row[::3], row[1::3], row[2::3], strict=True)
+        }
+        ranked = [IncidentRelation(relation_id(*ends), *step) for ends, step in steps.items()]
         return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
@@ -100,31 +111,20 @@ class RedisGraphStore(SteppingGraphStore):
     async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
         """See `SteppingGraphStore`."""
         ordered = sorted(entity_ids)
-        rows = await self._graph.read([("HGETALL", self._graph.keys.weights(id_)) for id_ in ordered])
+        rows = await ask_packed(self._graph, _STEPS, ordered, "")
         steps = [
             (near, far, float(weight))
-            for near, weights in zip(ordered, rows, strict=True)
-            for far, weight in sorted(weights.items())
+            for near, (_, *row) in zip(ordered, rows, strict=True)
+            for far, weight in sorted(zip(row[::2], row[1::2], strict=True))
         ]
         return steps[:limit]
 
     async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
         """See `SteppingGraphStore`."""
         ids = list(entity_ids)
-        if not ids:
-            return []
-        keys = self._graph.keys
-        names = [("HGET", keys.entity(id_), "name") for id_ in ids]
-        *rows, degrees = await self._graph.read([*names, ("HMGET", keys.degrees, *ids)])
-        found = sorted(
-            (-int(degree or 0), name, id_) for id_, name, degree in zip(ids, rows, degrees, strict=True) if name
-        )
+        rows = await read_hashes(self._graph, "entity", ids, ["name"])
+        found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
         return [id_ for *_, id_ in found[:limit]]
-
-    async def _degrees(self, ids: Collection[str]) -> dict[str, int]:
-        wanted = list(ids)
-        found = await self._graph.read_one("HMGET", self._graph.keys.degrees, *wanted) if wanted else []
-        return {id_: int(degree or 0) for id_, degree in zip(wanted, found, strict=True)}
 
 
 def member_id(member: Any) -> str:

@@ -1,15 +1,17 @@
 """The vectors of one collection as one process sees them: candidates in memory, exact ones in Redis.
 
-Before a search the index is brought up to the data version that Redis then has, by the changes since the one it stands
-at; where these are too many, or not known any more, all vectors are read anew, some at a time. What takes longer than
-an instant runs in a thread.
+A search takes candidates and asks Redis for their vectors and whether anything changed. If so, the index is brought up
+to the data version that Redis then has, by the changes since the one it stands at, and searched again; where these are
+too many, or not known any more, all vectors are read anew, some at a time. What takes longer than an instant runs in a
+thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from heliograph.stores.key_sets import KeySet
 from heliograph.stores.redis.session import Session
 from heliograph.stores.redis.vector_scripts import CHANGED, EXACT, PAGE
 
-__all__ = ["VECTOR_SCANS", "KnownVectors", "VectorIndex"]
+__all__ = ["VECTOR_SCANS", "KnownVectors", "Nearest", "VectorIndex"]
 
 VECTOR_SCANS = {
     Collection.CHUNKS: ScanKind.CHUNK_VECTORS,
@@ -86,6 +88,23 @@ class KnownVectors:
         return np.array([key for key in map(self._keys.get, ids) if key is not None], np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """What a search in memory found.
+
+    Attributes:
+        known: Where it was found.
+        candidates: All.
+        keys: Those of the first of them that have a vector.
+        vectors: These, exact: `(n, dimension)`.
+    """
+
+    known: KnownVectors
+    candidates: Candidates
+    keys: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+
+
 class VectorIndex:
     """The vectors of one collection.
 
@@ -102,12 +121,39 @@ class VectorIndex:
         self._known = KnownVectors(embedding[1])
         self._lock = asyncio.Lock()
 
-    async def catch_up(self) -> KnownVectors:
-        """Return what is known of the latest commit, or of a later one.
+    async def search(self, find: Callable[[KnownVectors], Candidates], first: int, *, is_eager: bool) -> Nearest:
+        """Return what is found in the latest commit, or in a later one.
+
+        Args:
+            find: Takes candidates from what is known; runs in a thread.
+            first: How many of them to read.
+            is_eager: Whether to look before it is known that nothing changed, and again if something did.
 
         Raises:
             SchemaMismatch: The workspace has been embedded anew since it was opened.
         """
+        known = self._known
+        if is_eager and known.version >= 0:
+            version, token = known.version, known.token
+            candidates = await asyncio.to_thread(find, known)
+            ids = known.ids_of(candidates.keys[:first].tolist())
+            (latest, *_), commit, has_changed, _, there, rows = await self._ask(CHANGED, version, token, 0, *ids)
+            if not has_changed:
+                if known.version == version:
+                    known.version, known.token = latest, commit
+                return self._nearest(known, candidates, *self._vectors(there, rows))
+        known = await self._catch_up()
+        candidates = await asyncio.to_thread(find, known)
+        ids = known.ids_of(candidates.keys[:first].tolist())
+        return self._nearest(known, candidates, *await self.read(ids))
+
+    def _nearest(
+        self, known: KnownVectors, candidates: Candidates, ids: Sequence[bytes], vectors: NDArray[np.float32]
+    ) -> Nearest:
+        return Nearest(known, candidates, known.keys_of(ids), vectors)
+
+    async def _catch_up(self) -> KnownVectors:
+        """Return what is known of the latest commit, or of a later one."""
         async with self._lock:
             known = self._known
             while not await self._replay(known):

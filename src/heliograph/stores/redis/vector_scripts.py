@@ -29,14 +29,18 @@ local function found(ids)
   return table.concat(there, '\\0'), table.concat(rows)
 end
 """
-# Further ARGV: data version known (or -1) and the token of its commit, how many changes are too many. Answers head,
-# token of the last commit, 1 if all is to be read anew, ids that changed, those that have a vector, and these.
+# Further ARGV: data version known (or -1) and the token of its commit, how many changes are too many, ids. Answers
+# head, token of the last commit, 1 if too many changed, ids that changed, and, of these or, if there are none, of the
+# ids given, those that have a vector, and these.
 CHANGED = f"""{_HEAD}{CHANGED_IDS}
 local known, token, latest = tonumber(ARGV[3]), ARGV[4], redis.call('LINDEX', p .. 'commits', 0) or ''
-if version == known and latest == token then return {{head, latest, 0, '', '', ''}} end
-local ids = changed_ids(p, vectors .. ':changed', version, known, token, tonumber(ARGV[5]))
-if not ids then return {{head, latest, 1, '', '', ''}} end
-local there, rows = found(ids)
+local ids, given = {{}}, {{}}
+for i = 6, #ARGV do given[#given + 1] = ARGV[i] end
+if version ~= known or latest ~= token then
+  ids = changed_ids(p, vectors .. ':changed', version, known, token, tonumber(ARGV[5]))
+  if not ids then return {{head, latest, 1, '', '', ''}} end
+end
+local there, rows = found(#ids > 0 and ids or given)
 return {{head, latest, 0, table.concat(ids, '\\0'), there, rows}}
 """
 # Further ARGV: ids. Answers head, those of them that have a vector, and these.

@@ -1,12 +1,11 @@
 """Vectors in Redis: exact float32 by id, and in which commit each id last changed.
 
-A search takes candidates from the index in memory (`vector_index`) and ranks them by their exact vectors, in two or
-three round trips.
+A search takes candidates from the index in memory (`vector_index`) and ranks them by their exact vectors, in one or
+two round trips.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -60,14 +59,14 @@ class RedisVectorStore(VectorStore):
             return []
         vector = np.ascontiguousarray(vector, np.float32)
         index = self._indexes[collection]
-        known = await index.catch_up()
 
-        def find() -> Candidates:
+        def find(known: KnownVectors) -> Candidates:
             return known.find(vector, count_candidates(limit), allowed(known) if allowed else None)
 
-        candidates = await asyncio.to_thread(find)
-        keys, scores = await _score(index, known, candidates.keys[: count_first(limit)], vector)
-        late = await _score(index, known, late_candidates(candidates, keys, scores, limit), vector)
+        # What is allowed is remembered for all that is known, so nothing may be missing then.
+        found = await index.search(find, count_first(limit), is_eager=allowed is None)
+        known, keys, scores = found.known, found.keys, found.vectors @ vector
+        late = await _score(index, known, late_candidates(found.candidates, keys, scores, limit), vector)
         hits = _hits(known, *late, min_score) + _hits(known, keys, scores, min_score)
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 

@@ -9,7 +9,10 @@ from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.keys import WORKSPACES, Keys
 from heliograph.stores.redis.session import Session
 
-__all__ = ["drop_workspace", "find_workspaces"]
+__all__ = ["IDENTITY_SECONDS", "drop_workspace", "find_workspaces", "workspace_identity"]
+
+# For how long an identity may be taken to hold: asking for it takes a connection.
+IDENTITY_SECONDS = 2.0
 
 
 def find_workspaces(settings: StoreSettings) -> list[str]:
@@ -19,6 +22,17 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
         StoreUnavailable: Redis cannot be reached.
     """
     return asyncio.run(_find(settings))
+
+
+def workspace_identity(settings: StoreSettings) -> str | None:
+    """Return a token of the workspace: another one if it was removed and made again, None if it is not there. Blocks.
+
+    One that was made before there were tokens has an empty one.
+
+    Raises:
+        StoreUnavailable: Redis cannot be reached.
+    """
+    return asyncio.run(_identify(settings))
 
 
 def drop_workspace(settings: StoreSettings) -> None:
@@ -38,6 +52,16 @@ async def _find(settings: StoreSettings) -> list[str]:
     connection = _connect(settings)
     try:
         return sorted(await Session(connection).read_one("SMEMBERS", WORKSPACES))
+    finally:
+        await connection.close()
+
+
+async def _identify(settings: StoreSettings) -> str | None:
+    connection = _connect(settings)
+    try:
+        keys = Keys(connection.prefix)
+        name, made = await Session(connection).read_one("HMGET", keys.home, "embedding_name", "made")
+        return None if name is None else made or ""
     finally:
         await connection.close()
 

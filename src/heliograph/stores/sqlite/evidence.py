@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, starmap
 from typing import TypeVar
@@ -22,6 +22,7 @@ from heliograph.models import EntityEvidence, EntityMention, RelationEvidence, R
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.listing import EntityPlaces
 from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
 
 __all__ = ["EvidenceMemory", "read_mention_places", "read_relation_mention", "to_places"]
@@ -32,11 +33,11 @@ _MENTION = "identity.id, name, type, description, rank"
 _LEADING_MENTIONS = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
                         FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
                         WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-_PLACE = "entity_key, identity.id, rank"
+_PLACE = "entity_key, chunk_key, rank"
 # Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
-_ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted CROSS JOIN entity_mention ON entity_key = wanted.value
-                  CROSS JOIN identity ON identity.key = chunk_key"""
-_SUBJECT_PLACES = f"""SELECT {_PLACE} FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+_ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
+                  CROSS JOIN entity_mention ON entity_key = wanted.value"""
+_SUBJECT_PLACES = f"""SELECT {_PLACE} FROM entity_mention
                       WHERE entity_key = ? AND rank < ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
 # What has fewer mentions is read about as fast as it is remembered.
 _LEAST_MENTIONS = 4
@@ -102,7 +103,9 @@ class EvidenceMemory:
                 self._mentions -= len(oldest.leading)
 
 
-def read_mention_places(connection: apsw.Connection, ids: Sequence[str], most: int) -> list[EntityPlaces]:
+def read_mention_places(
+    connection: apsw.Connection, known: KnownIds, ids: Sequence[str], most: int
+) -> list[EntityPlaces]:
     """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
     stored = _mention_counts(connection, ids)
     mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
@@ -112,13 +115,14 @@ def read_mention_places(connection: apsw.Connection, ids: Sequence[str], most: i
     for _, key, count in stored:
         if count > most:
             mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
-    return [to_places(id_, count, mentions[key][:most]) for id_, key, count in stored]
+    chunk_ids = known.find_ids(connection, {chunk for rows in mentions.values() for _, chunk, _ in rows})
+    return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count in stored]
 
 
-def to_places(id_: str, mention_count: int, rows: Sequence[Row]) -> EntityPlaces:
-    """Return where an entity is mentioned, given its key, a chunk's id and a rank for each place, in order."""
+def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapping[int, str]) -> EntityPlaces:
+    """Return where an entity is mentioned, given its key, a chunk's key and a rank for each place, in order."""
     subjects = sum([rank < SUBJECT_RANKS for _, _, rank in rows])
-    return EntityPlaces(id_, mention_count, tuple([chunk_id for _, chunk_id, _ in rows]), subjects)
+    return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
 
 
 def read_relation_mention(

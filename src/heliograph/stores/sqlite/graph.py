@@ -14,29 +14,32 @@ from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.identity import find_keys
+from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
 from heliograph.stores.sqlite.traversal import find_paths, walk
 
 __all__ = ["SqliteGraphStore", "write_graph"]
 
-_ENTITY = "identity.id, name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
-_ENTITY_TABLES = "CROSS JOIN entity USING (key) CROSS JOIN entity_degree USING (key)"
-_RELATION = """identity.id, source, target, source_identity.id, target_identity.id, keywords, description, weight,
-               chunk_ids, token_count, relation.created_at"""
-_RELATION_ENDS = """JOIN identity AS source_identity ON source_identity.key = relation.source_key
-                    JOIN identity AS target_identity ON target_identity.key = relation.target_key"""
+_ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
+_ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted
+                       CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
+_RELATION = """relation.key, source_key, target_key, source, target, keywords, description, weight, chunk_ids,
+               token_count, relation.created_at"""
+_RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
+                        CROSS JOIN relation ON relation.key = wanted.value"""
+_RELATIONS_AMONG = f"""SELECT {_RELATION} FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
+                       WHERE target_key IN (SELECT value FROM carray(?1))"""
 # As in the index `entity_by_degree`.
 _WELL_CONNECTED = 16
 _INCIDENT = """
 WITH start (key) AS MATERIALIZED (
-  SELECT identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+  SELECT DISTINCT value FROM carray(?)
 ), incident (key, source_key, target_key, weight) AS (
   SELECT relation.key, source_key, target_key, weight FROM start CROSS JOIN relation ON source_key = start.key
   UNION
   SELECT relation.key, source_key, target_key, weight FROM start CROSS JOIN relation ON target_key = start.key
 )
-SELECT identity.id, source.degree + target.degree AS degree, weight FROM incident
+SELECT incident.key, identity.id, source.degree + target.degree AS degree, weight FROM incident
 CROSS JOIN entity_degree AS source ON source.key = source_key
 CROSS JOIN entity_degree AS target ON target.key = target_key
 CROSS JOIN identity ON identity.key = incident.key
@@ -47,39 +50,57 @@ ORDER BY degree DESC, weight DESC, identity.id
 class SqliteGraphStore(GraphStore):
     """The graph in tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, ids: IdMemory) -> None:
         self._database = database
+        self._ids = ids
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         """See `GraphStore`."""
         if not ids:
             return []
-        query = f"""SELECT {_ENTITY} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
-                    {_ENTITY_TABLES}"""
-        rows = await self._database.fetch(query, (array(ids),))
-        return [_entity(row) for row in rows]
+
+        def read(connection: apsw.Connection) -> list[Entity]:
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, ids)
+            entities = _entities_by_key(connection, known, list(keys.values()))
+            return [entities[keys[id_]] for id_ in ids if keys.get(id_) in entities]
+
+        return await self._database.read(read)
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         """See `GraphStore`."""
         if not ids:
             return []
-        query = f"""SELECT {_RELATION} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
-                    CROSS JOIN relation USING (key) {_RELATION_ENDS}"""
-        rows = await self._database.fetch(query, (array(ids),))
-        return [_relation(row) for row in rows]
+
+        def read(connection: apsw.Connection) -> list[Relation]:
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, ids)
+            wanted = [keys[id_] for id_ in ids if id_ in keys]
+            return (
+                _relations(connection, known, fetch(connection, _RELATIONS_BY_KEY, (array(wanted),))) if wanted else []
+            )
+
+        return await self._database.read(read)
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         """See `GraphStore`."""
         if not entity_ids:
             return []
-        values = (array(entity_ids),)
-        rows = await self._database.fetch(_INCIDENT, values)
-        return [IncidentRelation(*row) for row in rows]
+
+        def read(connection: apsw.Connection) -> list[IncidentRelation]:
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, entity_ids)
+            rows = fetch(connection, _INCIDENT, (array(list(keys.values())),)) if keys else []
+            known.note({key: id_ for key, id_, *_ in rows})
+            return [IncidentRelation(*ranked) for _, *ranked in rows]
+
+        return await self._database.read(read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         """See `GraphStore`."""
         order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
-        query = f"SELECT {_ENTITY} FROM entity_degree CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"
+        query = f"""SELECT identity.id, {_ENTITY} FROM entity_degree
+                    CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"""
 
         def read(connection: apsw.Connection) -> list[Row]:
             # The index holds the well-connected only; most lists end within it.
@@ -92,7 +113,10 @@ class SqliteGraphStore(GraphStore):
         """See `GraphStore`."""
 
         def read(connection: apsw.Connection) -> list[Relation]:
-            return _relations_among(connection, list(find_keys(connection, dict.fromkeys(entity_ids)).values()))
+            known = self._ids.at(connection)
+            return _relations_among(
+                connection, known, list(known.find_keys(connection, dict.fromkeys(entity_ids)).values())
+            )
 
         return await self._database.read(read)
 
@@ -101,8 +125,9 @@ class SqliteGraphStore(GraphStore):
 
         def read(connection: apsw.Connection) -> Subgraph:
             keys, is_truncated = walk(connection, entity_id, depth, max_entities)
-            entities = _entities_by_key(connection, keys)
-            relations = _relations_among(connection, keys)
+            known = self._ids.at(connection)
+            entities = _entities_by_key(connection, known, keys)
+            relations = _relations_among(connection, known, keys)
             return Subgraph(tuple(entities[key] for key in keys), tuple(relations), is_truncated)
 
         return await self._database.read(read)
@@ -114,10 +139,11 @@ class SqliteGraphStore(GraphStore):
 
         def read(connection: apsw.Connection) -> list[GraphPath]:
             paths = find_paths(connection, source_id, target_id, max_length, limit, most_visited)
-            entities = _entities_by_key(connection, list({key for path in paths for key in path}))
+            known = self._ids.at(connection)
+            entities = _entities_by_key(connection, known, list({key for path in paths for key in path}))
             relations = {
                 frozenset((relation.source_id, relation.target_id)): relation
-                for relation in _relations_among(connection, list(entities))
+                for relation in _relations_among(connection, known, list(entities))
             }
             return [_path([entities[key] for key in path], relations) for path in paths]
 
@@ -129,22 +155,15 @@ def _path(entities: list[Entity], relations: Mapping[frozenset[str], Relation]) 
     return GraphPath(tuple(entities), tuple(relations[frozenset((left.id, right.id))] for left, right in steps))
 
 
-def _entities_by_key(connection: apsw.Connection, keys: Sequence[int]) -> dict[int, Entity]:
-    if not keys:
-        return {}
-    query = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
-                {_ENTITY_TABLES}"""
-    return {row[0]: _entity(row[1:]) for row in fetch(connection, query, (array(keys),))}
+def _entities_by_key(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> dict[int, Entity]:
+    rows = fetch(connection, _ENTITIES_BY_KEY, (array(keys),)) if keys else []
+    ids = known.find_ids(connection, {row[0] for row in rows})
+    return {key: _entity((ids[key], *row)) for key, *row in rows}
 
 
-def _relations_among(connection: apsw.Connection, keys: Sequence[int]) -> list[Relation]:
-    if not keys:
-        return []
-    query = f"""SELECT {_RELATION} FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
-                JOIN identity USING (key) {_RELATION_ENDS}
-                WHERE target_key IN (SELECT value FROM carray(?1))
-                ORDER BY weight DESC, identity.id"""
-    return [_relation(row) for row in fetch(connection, query, (array(keys),))]
+def _relations_among(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> list[Relation]:
+    rows = fetch(connection, _RELATIONS_AMONG, (array(keys),)) if keys else []
+    return sorted(_relations(connection, known, rows), key=lambda relation: (-relation.weight, relation.id))
 
 
 def _entity(row: Sequence[Any]) -> Entity:
@@ -152,10 +171,15 @@ def _entity(row: Sequence[Any]) -> Entity:
     return Entity(id_, name, kind, description, _split(aliases), _split(chunk_ids), token_count, degree, created_at)
 
 
-def _relation(row: Sequence[Any]) -> Relation:
-    id_, source, target, source_id, target_id, keywords, description, weight, chunk_ids, token_count, created_at = row
-    ends = source, target, source_id, target_id
-    return Relation(id_, *ends, _split(keywords), description, weight, _split(chunk_ids), token_count, created_at)
+def _relations(connection: apsw.Connection, known: KnownIds, rows: Sequence[Row]) -> list[Relation]:
+    ids = known.find_ids(connection, {key for row in rows for key in row[:3]})
+    return [_relation(ids, row) for row in rows]
+
+
+def _relation(ids: Mapping[int, str], row: Row) -> Relation:
+    key, source_key, target_key, source, target, keywords, description, weight, chunk_ids, token_count, created_at = row
+    ends = source, target, ids[source_key], ids[target_key]
+    return Relation(ids[key], *ends, _split(keywords), description, weight, _split(chunk_ids), token_count, created_at)
 
 
 # Names and ids never hold a line break, and splitting is several times cheaper than parsing JSON.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,13 +26,13 @@ from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.evidence import EvidenceMemory, read_mention_places, read_relation_mention
 from heliograph.stores.sqlite.filters import compile_filter
 from heliograph.stores.sqlite.identity import find_keys
+from heliograph.stores.sqlite.known_ids import IdMemory
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
 __all__ = [
     "CHUNKS_BY_DOCUMENT",
     "CHUNKS_BY_ID",
     "DOCUMENTS_BY_ID",
-    "SOURCES_BY_CHUNK",
     "TEXT_BY_DOCUMENT",
     "TWIN_SOURCES_BY_CHUNK",
     "SqliteRecordsStore",
@@ -40,6 +40,7 @@ __all__ = [
     "grouped",
     "read_entity_mentions",
     "read_extractions",
+    "read_sources",
     "to_chunk",
     "to_document",
 ]
@@ -59,8 +60,8 @@ CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity 
                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
 CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
                          WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
-SOURCES_BY_CHUNK = """SELECT identity.id, document.source FROM carray(?) AS wanted
-                      CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
+_SOURCES_BY_CHUNK = """SELECT chunk.key, document.source FROM carray(?) AS wanted
+                      CROSS JOIN chunk ON chunk.key = wanted.value
                       CROSS JOIN document ON document.key = chunk.document_key"""
 TWIN_SOURCES_BY_CHUNK = """SELECT identity.id, twin.source FROM carray(?) AS wanted
                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
@@ -77,9 +78,10 @@ _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "sou
 class SqliteRecordsStore(RecordsStore):
     """Truth in normalised tables."""
 
-    def __init__(self, database: Database, evidence: EvidenceMemory) -> None:
+    def __init__(self, database: Database, evidence: EvidenceMemory, ids: IdMemory) -> None:
         self._database = database
         self._evidence = evidence
+        self._ids = ids
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """See `RecordsStore`."""
@@ -121,8 +123,10 @@ class SqliteRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         if not chunk_ids:
             return {}
-        rows = await self._database.fetch(SOURCES_BY_CHUNK, (array(chunk_ids),))
-        return dict(rows)
+
+        return await self._database.read(
+            lambda connection: read_sources(connection, self._ids.at(connection).find_keys(connection, chunk_ids))
+        )
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """See `RecordsStore`."""
@@ -153,7 +157,9 @@ class SqliteRecordsStore(RecordsStore):
 
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """See `RecordsStore`."""
-        return await self._database.read(lambda connection: read_mention_places(connection, entity_ids, most))
+        return await self._database.read(
+            lambda connection: read_mention_places(connection, self._ids.at(connection), entity_ids, most)
+        )
 
 
 def _openings(connection: apsw.Connection, document_ids: Sequence[str], length: int) -> dict[str, str]:
@@ -183,6 +189,14 @@ def read_extractions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> l
     keys = find_keys(connection, chunk_ids)
     found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
     return [extraction for extraction in found if extraction is not None]
+
+
+def read_sources(connection: apsw.Connection, chunk_keys: Mapping[str, int]) -> dict[str, str]:
+    """Return the sources of the documents that chunks are of, by the chunks' ids, given their keys."""
+    if not chunk_keys:
+        return {}
+    sources = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(list(chunk_keys.values())),)))
+    return {id_: sources[key] for id_, key in chunk_keys.items() if key in sources}
 
 
 def _conditions(query: DocumentQuery) -> tuple[str, Callable[[], tuple[Any, ...]]]:

@@ -85,10 +85,7 @@ def read_places_within(connection: apsw.Connection, scope: Scope, ids: Sequence[
         for key, group in mentions.items()
     }
     chunk_ids = find_ids(connection, {chunk for group in kept.values() for _, chunk, _ in group})
-    return [
-        to_places(id_, len(mentions[key]), [(key, chunk_ids[chunk], rank) for _, chunk, rank in kept[key]])
-        for id_, key in keys.items()
-    ]
+    return [to_places(id_, len(mentions[key]), kept[key], chunk_ids) for id_, key in keys.items()]
 
 
 def read_relation_evidence(

@@ -26,6 +26,7 @@ from heliograph.stores.sqlite.evidence import EvidenceMemory
 from heliograph.stores.sqlite.graph import SqliteGraphStore, write_graph
 from heliograph.stores.sqlite.identity import find_keys, forget_keys, intern_ids
 from heliograph.stores.sqlite.inspection import SqliteInspection
+from heliograph.stores.sqlite.known_ids import IdMemory
 from heliograph.stores.sqlite.lock import file_lock, try_file_lock
 from heliograph.stores.sqlite.names import SqliteNameIndex, write_names
 from heliograph.stores.sqlite.outbox import SqliteOutbox, write_outbox
@@ -59,10 +60,11 @@ class SqliteStore(Store):
         self.embedding = embedding
         self._accelerators = {item: Accelerator(folder, item, embedding) for item in Collection}
         self._evidence = EvidenceMemory()
-        self.records = SqliteRecordsStore(database, self._evidence)
-        self.graph = SqliteGraphStore(database)
-        self.vectors = SqliteVectorStore(database, self._accelerators)
-        self.text = SqliteTextStore(database)
+        ids = IdMemory()
+        self.records = SqliteRecordsStore(database, self._evidence, ids)
+        self.graph = SqliteGraphStore(database, ids)
+        self.vectors = SqliteVectorStore(database, self._accelerators, ids)
+        self.text = SqliteTextStore(database, ids)
         self.names = SqliteNameIndex(database)
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)

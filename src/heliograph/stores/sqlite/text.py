@@ -13,9 +13,9 @@ import apsw
 from heliograph.stores.base import Hit, TextStore
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.known_ids import IdMemory
 from heliograph.stores.sqlite.sql import fetch
-from heliograph.stores.sqlite.text_frequencies import Frequencies, FrequencyMemory
+from heliograph.stores.sqlite.text_frequencies import FrequencyMemory
 from heliograph.stores.sqlite.text_search import search_terms
 
 __all__ = ["SqliteTextStore", "match_any", "phrase_keys", "write_texts"]
@@ -27,8 +27,9 @@ _MAX_TERMS = 256
 class SqliteTextStore(TextStore):
     """Two FTS5 tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, ids: IdMemory) -> None:
         self._database = database
+        self._ids = ids
         self._frequencies = FrequencyMemory()
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
@@ -37,9 +38,13 @@ class SqliteTextStore(TextStore):
         if not wanted or limit < 1 or collection not in _SEARCHED:
             return []
         table = f"{collection.value}_terms"
-        return await self._database.read(
-            lambda reader: _search(reader, table, wanted, limit, self._frequencies.at(reader))
-        )
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            scores = dict(search_terms(connection, table, wanted, limit, self._frequencies.at(connection)))
+            ids = self._ids.at(connection).find_ids(connection, scores)
+            return sorted((Hit(ids[key], score) for key, score in scores.items()), key=lambda hit: (-hit.score, hit.id))
+
+        return await self._database.read(find)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -50,7 +55,7 @@ class SqliteTextStore(TextStore):
 
         def find(connection: apsw.Connection) -> list[list[str]]:
             found = [phrase_keys(connection, collection, phrase, limit) for phrase in phrases]
-            ids = find_ids(connection, {key for keys in found for key in keys})
+            ids = self._ids.at(connection).find_ids(connection, {key for keys in found for key in keys})
             return [[ids[key] for key in keys] for keys in found]
 
         return await self._database.read(find)
@@ -64,12 +69,6 @@ def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Seq
     match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
     query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
     return [key for (key,) in fetch(connection, query, (match, limit))]
-
-
-def _search(connection: apsw.Connection, table: str, terms: Sequence[str], limit: int, known: Frequencies) -> list[Hit]:
-    scores = dict(search_terms(connection, table, terms, limit, known))
-    ids = find_ids(connection, scores)
-    return sorted((Hit(ids[key], score) for key, score in scores.items()), key=lambda hit: (-hit.score, hit.id))
 
 
 def match_any(collection: Collection, terms: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.sql import array, fetch
+from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
+from heliograph.stores.sqlite.sql import Row, array, fetch
 
 __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 
@@ -28,8 +28,9 @@ __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
 
-    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator]) -> None:
+    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator], ids: IdMemory) -> None:
         self._database = database
+        self._ids = ids
         self._accelerators = accelerators
 
     async def search(
@@ -38,18 +39,24 @@ class SqliteVectorStore(VectorStore):
         """See `VectorStore`."""
         vector = np.ascontiguousarray(vector, np.float32)
         accelerator = self._accelerators[collection]
-        return await self._database.read(
-            lambda connection: find_nearest(connection, accelerator, collection, vector, limit, min_score)
-        )
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            known = self._ids.at(connection)
+            return find_nearest(connection, known, accelerator, collection, vector, limit, min_score)
+
+        return await self._database.read(find)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""
         accelerator = self._accelerators[collection]
-        return await self._database.read(lambda connection: read_vectors(connection, accelerator, collection, ids))
+        return await self._database.read(
+            lambda connection: read_vectors(connection, self._ids.at(connection), accelerator, collection, ids)
+        )
 
 
 def find_nearest(
     connection: apsw.Connection,
+    known: KnownIds,
     accelerator: Accelerator,
     collection: Collection,
     vector: NDArray[np.float32],
@@ -63,13 +70,13 @@ def find_nearest(
     keep = np.flatnonzero(scores >= min_score)
     best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
     found: list[int] = keys[best].tolist()
-    ids = find_ids(connection, found)
+    ids = known.find_ids(connection, found)
     hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
 def read_vectors(
-    connection: apsw.Connection, accelerator: Accelerator, collection: Collection, ids: Sequence[str]
+    connection: apsw.Connection, known: KnownIds, accelerator: Accelerator, collection: Collection, ids: Sequence[str]
 ) -> dict[str, NDArray[np.float32]]:
     """Return the stored vectors, exact, per id.
 
@@ -80,14 +87,20 @@ def read_vectors(
         return {}
     # A question that began before the switch to another embedding must not be compared with vectors made after it.
     accelerator.check_embedding(connection)
-    query = f"""SELECT identity.id, stored.vector FROM carray(?) AS wanted
-                CROSS JOIN identity ON identity.id = wanted.value
-                CROSS JOIN {collection.value}_vector AS stored ON stored.key = identity.key"""
-    rows = fetch(connection, query, (array(ids),))
+    keys = known.find_keys(connection, ids)
+    by_key = {keys[id_]: id_ for id_ in ids if id_ in keys}
+    rows = _stored(connection, collection, list(by_key)) if by_key else []
     if not rows:
         return {}
     matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
-    return dict(zip([id_ for id_, _ in rows], matrix, strict=True))
+    return dict(zip([by_key[key] for key, _ in rows], matrix, strict=True))
+
+
+def _stored(connection: apsw.Connection, collection: Collection, keys: Sequence[int] | NDArray[np.int64]) -> list[Row]:
+    """Return keys and vectors of those of the keys, at least one, that are stored, in order."""
+    query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
+                CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
+    return fetch(connection, query, (array(keys),))
 
 
 def _score(
@@ -106,9 +119,7 @@ def _exact_scores(
     """Return those of the keys that are stored, ascending, and their scores."""
     if not len(keys):
         return keys, np.empty(0, np.float32)
-    query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
-                CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
-    rows = fetch(connection, query, (array(np.sort(keys)),))
+    rows = _stored(connection, collection, np.sort(keys))
     matrix = np.frombuffer(b"".join([stored for _, stored in rows]), np.float32).reshape(len(rows), len(vector))
     return np.array([key for key, _ in rows], np.int64), matrix @ vector
 

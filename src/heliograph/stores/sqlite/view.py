@@ -28,16 +28,17 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.identity import find_ids
+from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.records import (
     CHUNKS_BY_DOCUMENT,
     CHUNKS_BY_ID,
     DOCUMENTS_BY_ID,
-    SOURCES_BY_CHUNK,
     TEXT_BY_DOCUMENT,
     find_documents,
     grouped,
     read_entity_mentions,
     read_extractions,
+    read_sources,
     to_chunk,
     to_document,
 )
@@ -141,12 +142,10 @@ class ScopedRecordsStore(RecordsStore):
         """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
-            allowed = _allowed_chunks(connection, scope, chunk_ids)
-            if not allowed:
-                return {}
             if not scope.owners:
-                return dict(fetch(connection, SOURCES_BY_CHUNK, (array(allowed),)))
-            return _sources(connection, scope, allowed)
+                return read_sources(connection, keys_within(connection, chunk_ids, scope.chunks))
+            allowed = _allowed_chunks(connection, scope, chunk_ids)
+            return _sources(connection, scope, allowed) if allowed else {}
 
         return await self._reader.read(read)
 
@@ -218,7 +217,7 @@ class ScopedVectorStore(VectorStore):
 
         def find(connection: apsw.Connection, scope: Scope) -> list[Hit]:
             allowed = scope.keys_of(collection)
-            return find_nearest(connection, accelerator, collection, vector, limit, min_score, allowed)
+            return find_nearest(connection, KnownIds(), accelerator, collection, vector, limit, min_score, allowed)
 
         return await self._reader.read(find)
 
@@ -228,7 +227,8 @@ class ScopedVectorStore(VectorStore):
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, NDArray[np.float32]]:
             keys = keys_within(connection, ids, scope.keys_of(collection))
-            return read_vectors(connection, accelerator, collection, [id_ for id_ in ids if id_ in keys])
+            allowed = [id_ for id_ in ids if id_ in keys]
+            return read_vectors(connection, KnownIds(), accelerator, collection, allowed)
 
         return await self._reader.read(read)
 

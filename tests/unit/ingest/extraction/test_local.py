@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.errors import SettingsError
-from heliograph.ids import mention_rank
+from heliograph.ids import is_subject_rank, mention_rank
 from heliograph.ingest.extraction.local import LocalExtractor
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.text.names import clean_name, entity_key
@@ -92,6 +92,45 @@ def test_chunk_is_about_its_title_heading_and_opening() -> None:
     opening = entities(extract(["Mosquitto is a broker. It runs in Kiel."])[0])
     assert opening["Mosquitto"].rank == mention_rank("doc-1", 0, is_subject=True)
     assert opening["Kiel"].rank == mention_rank("doc-1", 0, is_subject=False)
+
+
+PARAGRAPHS = """Ada Kern
+Ada Kern (born 1920) was a chemist. She worked in Kiel with Otto Blum.
+
+Mosquitto
+Mosquitto is a broker which runs on small devices. It speaks MQTT.
+
+In Oslo a second office opened. It is led by Eva Holm.
+
+Otto Blum joined later."""
+
+
+def test_each_paragraph_is_about_what_its_title_or_first_sentence_names() -> None:
+    found = entities(extract([PARAGRAPHS])[0])
+    subjects = {name for name, mention in found.items() if is_subject_rank(mention.rank)}
+    assert {"Ada Kern", "Mosquitto"} <= subjects
+    assert subjects.isdisjoint({"Kiel", "Oslo", "Eva Holm", "Otto Blum", "MQTT"})
+
+
+def test_section_inside_a_chunk_is_about_its_heading() -> None:
+    text = "## Nordlicht Gateway\n\nIt is in Kiel.\n\n## Tidal Broker\n\nIt is in Oslo."
+    found = entities(extract([text], headings=("Nordlicht Gateway",))[0])
+    subjects = {name for name, mention in found.items() if is_subject_rank(mention.rank)}
+    assert subjects == {"Nordlicht Gateway", "Tidal Broker"}
+
+
+def test_pronoun_means_what_its_own_paragraph_is_about() -> None:
+    extraction = extract([PARAGRAPHS])[0]
+    assert relation(extraction, "Ada Kern", "Kiel").description.startswith("She worked")
+    assert relation(extraction, "Mosquitto", "MQTT").description == "It speaks MQTT."
+    assert not [item for item in extraction.relations if {item.source, item.target} == {"Ada Kern", "MQTT"}]
+
+
+def test_title_of_a_chinese_paragraph_is_what_it_is_about() -> None:
+    found = entities(extract(["柳江\n柳江的主要支流是寨蒿河。\n\n寨蒿河\n寨蒿河发源于贵州省黎平县。"])[0])
+    subjects = {name for name, mention in found.items() if is_subject_rank(mention.rank)}
+    assert {"柳江", "寨蒿河"} <= subjects
+    assert "贵州省" not in subjects
 
 
 def test_sentence_with_one_entity_relates_it_to_the_subject() -> None:

@@ -24,6 +24,7 @@ from heliograph.stores.registry import drop_workspace, find_workspaces
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity
 
+from ....servers.postgres import PostgresServer
 from .conftest import OpenStore
 
 
@@ -36,13 +37,14 @@ async def test_workspaces_do_not_see_one_another(open_store: OpenStore, postgres
         assert await other.inspection.scan(kind, "", 9) == []
     vector = unit_vector(entity("X"))
     assert await other.vectors.search(Collection.ENTITIES, vector, 9, -1.0) == []
-    assert await other.text.search(Collection.CHUNKS, ["this"], 9) == []
+    assert len(await one.text.search(Collection.CHUNKS, ["x"], 9)) == 1
+    assert await other.text.search(Collection.CHUNKS, ["x"], 9) == []
     assert await other.names.find_names("x", 9) == []
     assert (await other.get_stats()).documents == {}
     await other.apply(example_changeset("a.md", ["X"], text="another text"))
-    before = await one.get_stats()
+    before = replace(await one.get_stats(), bytes_on_disk=0)
     await other.clear()
-    assert await one.get_stats() == before
+    assert replace(await one.get_stats(), bytes_on_disk=0) == before
     assert await one.records.get_document_text(changeset.documents[0].id) == "This is a.md: X, Y."
     settings = StoreSettings(url=postgres_database, workspace="other-side")
     assert "other-side" in await find_workspaces(settings)
@@ -50,7 +52,22 @@ async def test_workspaces_do_not_see_one_another(open_store: OpenStore, postgres
     await drop_workspace(settings)
     await drop_workspace(settings)
     assert "other-side" not in await find_workspaces(settings)
-    assert await one.get_stats() == before
+    assert replace(await one.get_stats(), bytes_on_disk=0) == before
+
+
+async def test_size_is_shared_out_by_rows(open_store: OpenStore, postgres_server: PostgresServer) -> None:
+    database = postgres_server.make_database()
+    one, other = [await open_store(url=database, workspace=name) for name in ("one", "other")]
+    for number in range(40):
+        store = one if number % 4 == 0 else other
+        await store.apply(example_changeset(f"{number}.md", [f"E{number}"], text=f"text {number}"))
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("ANALYZE")
+        row = connection.execute("SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r'").fetchone()
+    small, large = (await one.get_stats()).bytes_on_disk, (await other.get_stats()).bytes_on_disk
+    assert row is not None
+    assert 0 < small + large <= row[0]
+    assert 2.5 < large / small < 3.5
 
 
 @pytest.mark.parametrize("info", [EmbeddingInfo("example", DIMENSION + 1, 512), EmbeddingInfo("x", DIMENSION, 512)])
@@ -244,7 +261,7 @@ async def test_wrong_counts_are_found_and_repaired(open_store: OpenStore) -> Non
     name = store._database.workspace
     for query in (
         "UPDATE heliograph_degree SET degree = 7 WHERE workspace = %s",
-        "UPDATE heliograph_term SET rows = 9 WHERE workspace = %s AND term = 'x'",
+        "UPDATE heliograph_term SET rows = 9 WHERE workspace = %s AND collection = 'chunks' AND term = 'x'",
         "UPDATE heliograph_text_size SET terms = 0 WHERE workspace = %s AND collection = 'chunks'",
     ):
         await store._database.execute(_statement(query, name))

@@ -24,8 +24,9 @@ from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.listing import DocumentSort
+from heliograph.stores.redis import lease
 from heliograph.stores.redis.connection import RedisConnection
-from heliograph.stores.redis.session import Command, CommitSession
+from heliograph.stores.redis.session import Command, CommitSession, Session
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from heliograph.testing.memory_store import MemoryStore
@@ -118,6 +119,47 @@ async def test_lock_that_lapsed_is_taken_again_by_its_holder(store: Store, redis
         assert await store.apply(example_changeset("a.md")) == 1
         assert await redis.client.pttl(key) > 0
     assert await redis.client.get(key) is None
+
+
+async def test_commit_outlasts_a_renewal_of_the_lock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "_RENEWAL_SECONDS", 0.0)
+    renewed, tries = asyncio.Event(), list[CommitSession]()
+    real_take, real_commit = lease.LeaseLock._take, CommitSession.commit
+
+    async def take(self: lease.LeaseLock, held: lease.Lease) -> str | None:
+        holder = await real_take(self, held)
+        renewed.set()
+        return holder
+
+    async def commit(self: CommitSession, commands: Sequence[Command]) -> list[Any] | None:
+        tries.append(self)
+        renewed.clear()
+        await renewed.wait()
+        return await real_commit(self, commands)
+
+    monkeypatch.setattr(lease.LeaseLock, "_take", take)
+    monkeypatch.setattr(CommitSession, "commit", commit)
+    async with store.ingest_lock():
+        assert await store.apply(example_changeset("a.md")) == 1
+    assert len(tries) == 1
+
+
+async def test_commit_is_not_made_once_the_lock_was_taken(
+    store: Store, redis: RedisConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thief = lease.Lease(redis.key("lock", "ingest"), "process 7 on elsewhere\0token")
+    real = CommitSession.commit
+
+    async def commit(self: CommitSession, commands: Sequence[Command]) -> list[Any] | None:
+        await redis.client.delete(thief.key)
+        assert await Session(redis).read_one(*thief.take_command()) == thief.token
+        return await real(self, commands)
+
+    monkeypatch.setattr(CommitSession, "commit", commit)
+    async with store.ingest_lock():
+        with pytest.raises(StoreUnavailable, match="lost to process 7 on elsewhere"):
+            await store.apply(example_changeset("a.md"))
+    assert await store.get_data_version() == 0
 
 
 async def test_second_holder_is_told_who_holds_the_lock(store: Store, settings: StoreSettings) -> None:

@@ -77,7 +77,7 @@ async def test_view_of_one_process_follows_the_commits_of_another(
     (document,) = await one.records.get_documents([document_id("a.md")])
     await one.apply(Changeset(documents=(replace(document, metadata={"source": "b.md"}),)))
     assert await _names(view) == []
-    assert await view.text.search(Collection.CHUNKS, ["this"], 9) == []
+    assert await view.text.search(Collection.CHUNKS, ["md"], 9) == []
     monkeypatch.setattr(catalogue, "_MOST_REPLAYED", 0)
     await one.apply(Changeset(documents=(document,)))
     assert await _names(view) == ["X", "Y"]
@@ -109,7 +109,7 @@ async def test_hits_of_a_view_are_its_own_however_large_it_is(
         for view, count in zip(views, (3, 25), strict=True):
             assert len(await view.text.search(Collection.CHUNKS, ["common"], 99)) == count
             assert len(await view.text.search(Collection.ENTITIES, ["thing"], 99)) == count
-            assert len((await view.text.find_phrases(Collection.CHUNKS, [["common", "words"]], 99))[0]) == count
+            assert len((await view.text.find_phrases(Collection.CHUNKS, [["common", "word"]], 99))[0]) == count
             (found,) = await view.text.find_phrases(Collection.ENTITIES, [["thing", "2"]], 99)
             assert found == [entity("Thing 2")]
 
@@ -173,7 +173,7 @@ async def test_faults_of_what_is_searched_are_found_and_mended(open_home: OpenSt
         await store.apply(example_changeset(f"{number}.md", ["X", f"N{number}"], [("X", f"N{number}", 1.0)]))
     assert await store.inspection.find_faults() == []
     breaches = {
-        "postings": ("DEL", keys.of("postings", "chunks", "this")),
+        "postings": ("DEL", keys.of("postings", "chunks", "md")),
         "counts": ("HINCRBY", keys.of("terms", "entities", "size"), "terms", 1),
         "of entities": ("HDEL", keys.of("terms", "entities", "numbers"), entity("X")),
         "vectors of": ("DEL", keys.of("ids", "entity_vectors")),
@@ -184,7 +184,7 @@ async def test_faults_of_what_is_searched_are_found_and_mended(open_home: OpenSt
         assert word in " ".join(await store.inspection.find_faults())
         await store.inspection.repair()
         assert await store.inspection.find_faults() == []
-        assert len(await store.text.search(Collection.CHUNKS, ["this"], 9)) == 4
+        assert len(await store.text.search(Collection.CHUNKS, ["md"], 9)) == 4
         assert [hit.id for hit in await store.text.search(Collection.ENTITIES, ["x"], 9)] == [entity("X")]
         assert len(await store.vectors.search(Collection.ENTITIES, unit_vector("q"), 9, -1.0)) == 5
         assert len(await _names(store.view(Sources(["1.md"]), _FOLD))) == 2

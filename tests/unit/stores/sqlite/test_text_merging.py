@@ -69,12 +69,12 @@ def test_all_parts_become_one_and_are_left_alone_until_enough_is_new() -> None:
 async def test_closing_merges_what_many_commits_left(open_store: OpenStore, tmp_path: Path) -> None:
     store = await open_store()
     for number in range(20):
-        await store.apply(example_changeset(f"{number}.md", [f"Entity {number}"]))
-    found = await store.text.search(Collection.ENTITIES, ["entity"], 50)
+        await store.apply(example_changeset(f"{number}.md", [f"Owl {number}"]))
+    found = await store.text.search(Collection.ENTITIES, ["owl"], 50)
     await store.close()
     connection = apsw.Connection(str(tmp_path / "default" / "heliograph.db"))
     assert _parts(connection) == 1
     connection.close()
     store = await open_store()
     assert found
-    assert await store.text.search(Collection.ENTITIES, ["entity"], 50) == found
+    assert await store.text.search(Collection.ENTITIES, ["owl"], 50) == found
