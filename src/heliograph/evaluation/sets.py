@@ -83,14 +83,16 @@ class EvaluationSet:
 
 
 def find_sets(folder: Path) -> list[Path]:
-    """Return the folder itself if it is a set, else the sets directly in it, by name.
+    """Return the folder itself if it is a set, else the sets directly in it that have questions, by name.
 
     Raises:
         NotFoundError: There is no such folder, or no set in it.
     """
     if (folder / CORPUS).is_file():
         return [folder]
-    found = sorted(path.parent for path in folder.glob(f"*/{CORPUS}") if (path.parent / QUERIES).is_file())
+    questions = (path.parent / QUERIES for path in folder.glob(f"*/{CORPUS}"))
+    # A corpus may stand beside others for what else was noted of it, such as the entities in it.
+    found = sorted(path.parent for path in questions if path.is_file() and path.stat().st_size)
     if not found:
         raise NotFoundError(
             f"there is no evaluation set in {str(folder)!r}; give a folder that holds {CORPUS} and {QUERIES}, "

@@ -78,6 +78,8 @@ def test_read_set_names_a_split_that_is_not_there(beir: Path) -> None:
 def test_find_sets_takes_a_set_or_a_folder_of_them(harbour: Path, beir: Path) -> None:
     assert find_sets(harbour) == [harbour]
     assert find_sets(harbour.parent) == [beir, harbour]
+    (harbour / "queries.jsonl").write_text("")
+    assert find_sets(harbour.parent) == [beir]
 
 
 def test_find_sets_says_when_there_is_none(tmp_path: Path) -> None:
