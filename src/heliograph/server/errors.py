@@ -143,6 +143,11 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     problems = error.errors() if isinstance(error, RequestValidationError) else []
     shown = [{key: value for key, value in item.items() if key in ("loc", "msg", "type")} for item in problems]
+    given = request.headers.get("content-type", "")
+    for item in shown:
+        # What is sent as something else is one long string, of which nothing else can be said.
+        if item["loc"] == ("body",) and item["type"] != "missing" and "json" not in given:
+            item["msg"] = f"The body is to be JSON; set Content-Type to application/json (it is {given!r})"
     return problem(request, 422, "The request is not valid", jsonable_encoder(shown))
 
 

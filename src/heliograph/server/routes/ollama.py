@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, Mode, QueryParam
@@ -59,7 +60,21 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
-router = APIRouter(prefix="/api", tags=["ollama"])
+class _JsonRoute(APIRoute):
+    """Takes every body for JSON, as Ollama does: what `curl -d` sends calls itself a form."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            others = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
+            headers = [*others, (b"content-type", b"application/json")]
+            return await handle(Request({**request.scope, "headers": headers}, request.receive))
+
+        return handle_json
+
+
+router = APIRouter(prefix="/api", tags=["ollama"], route_class=_JsonRoute)
 _Content = Callable[[str], dict[str, Any]]
 
 

@@ -131,6 +131,13 @@ async def test_without_a_chat_model_chat_quotes_and_generate_is_refused(offline:
             assert "chat model" in OllamaFailure.model_validate(response.json()).error
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "application/octet-stream", ""])
+async def test_body_is_json_whatever_it_calls_itself(world: World, kind: str) -> None:
+    body = json.dumps({"model": "heliograph", "messages": _messages(), "stream": False})
+    response = await world.client.post("/api/chat", content=body, headers={"Content-Type": kind} if kind else {})
+    assert response.json()["message"]["content"].startswith(ANSWER)
+
+
 async def test_requests_that_cannot_be_served_are_refused_in_ollamas_shape(world: World) -> None:
     bad: list[tuple[str, dict[str, Any], int]] = [
         ("/api/chat", {"messages": _messages()}, 422),

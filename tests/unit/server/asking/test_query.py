@@ -13,6 +13,13 @@ from .conftest import ANSWER, LAMPS, NOTES, QUESTION, MakeWorld, World, fake_cha
 MODES = ("local", "global", "hybrid", "mix", "fusion", "auto", "naive")
 
 
+async def test_body_that_is_declared_as_something_else_is_refused_and_told_how(world: World) -> None:
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    response = await world.client.post("/query", content='{"query": "Why?"}', headers=form)
+    assert response.status_code == 422
+    assert "set Content-Type to application/json" in response.json()["detail"][0]["msg"]
+
+
 async def test_query_answers_in_lightrags_shape(world: World) -> None:
     response = await world.post("/query")
     body = response.json()
