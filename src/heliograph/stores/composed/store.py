@@ -147,7 +147,7 @@ class ComposedStore(Store):
             case GraphProjection():
                 self.graph = GatedGraphStore(following, projection)
             case VectorProjection():
-                self.vectors = GatedVectorStore(following, projection)
+                self.vectors = GatedVectorStore(following, projection, self._home.vectors)
             case TextProjection():
                 self.text = GatedTextStore(following, projection)
             case CacheProjection():
