@@ -24,6 +24,8 @@ from tests.servers.qdrant import running_qdrant
 from tests.servers.redis import running_redis
 
 from heliograph import AsyncHeliograph
+from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.postgres.projection import PostgresProjection
 from heliograph.stores.postgres.store import PostgresStore
 
 __all__ = ["ENGINES", "Engine", "RoundTrips", "counted_trips"]
@@ -70,8 +72,10 @@ class RoundTrips:
         self.count = 0
 
     def total(self, kb: AsyncHeliograph) -> int:
-        """Return all so far, those that the store of a workspace counts for itself too."""
-        return self.count + (kb.store._database.round_trips if isinstance(kb.store, PostgresStore) else 0)
+        """Return all so far, those that PostgreSQL's stores and projections count for themselves too."""
+        opened = (kb.store, *(kb.store.projections if isinstance(kb.store, ComposedStore) else ()))
+        counting = (item for item in opened if isinstance(item, PostgresStore | PostgresProjection))
+        return self.count + sum(item._database.round_trips for item in counting)
 
     def wrap(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a coroutine function that counts and calls another."""
@@ -98,10 +102,13 @@ def counted_trips() -> Generator[RoundTrips]:
         yield trips
 
 
-@contextmanager
-def _postgres() -> Generator[Engine]:
-    with running_postgres() as server:
-        yield Engine("PostgreSQL", {"url": server.make_database()}, is_home=True, server=server.pid)
+def _on_postgres(title: str, setting: str) -> Callable[[], AbstractContextManager[Engine]]:
+    @contextmanager
+    def start() -> Generator[Engine]:
+        with running_postgres() as server:
+            yield Engine(title, {setting: server.make_database()}, is_home=setting == "url", server=server.pid)
+
+    return start
 
 
 def _served(
@@ -125,11 +132,15 @@ def _process_seconds(process: psutil.Process) -> float:
 
 # Each starts its back end, and skips where it is not there, saying how to get it.
 ENGINES: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
-    "postgres": _postgres,
+    "postgres": _on_postgres("PostgreSQL", "url"),
     "redis": _served("Redis", running_redis, "url"),
     "neo4j_graph": _served("graph on Neo4j", running_neo4j, "graph_url"),
     "falkordb_graph": _served("graph on FalkorDB", running_falkordb, "graph_url"),
     "redis_graph": _served("graph on Redis", running_redis, "graph_url"),
     "redis_cache": _served("replies on Redis", running_redis, "cache_url"),
+    "postgres_graph": _on_postgres("graph on PostgreSQL", "graph_url"),
+    "postgres_text": _on_postgres("full text on PostgreSQL", "text_url"),
+    "postgres_vectors": _on_postgres("vectors on PostgreSQL", "vectors_url"),
+    "redis_text": _served("full text on Redis", running_redis, "text_url"),
     "qdrant_vectors": _served("vectors on Qdrant", running_qdrant, "vectors_url", _STAND_IN),
 }
