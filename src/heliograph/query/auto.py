@@ -133,8 +133,7 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     leaders = [_leader(hits, whole) for hits in pieces if hits.hits]
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
     hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
-    bridges = tuple(dict.fromkeys(bridge for found in lists for bridge in found.bridges))
-    return FusedHits(hits, whole.linked, bridges, tuple(dict.fromkeys(leaders)))
+    return FusedHits(hits, whole.linked, tuple(dict.fromkeys(leaders)))
 
 
 def _leader(piece: FusedHits, whole: FusedHits) -> str:

@@ -91,13 +91,11 @@ class FusedHits:
     Attributes:
         hits: The hits.
         linked: Entities that the question names, in its order, the longest of overlapping names.
-        bridges: Bridges that brought one of the hits, best first.
         leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
     """
 
     hits: tuple[FusedHit, ...] = ()
     linked: tuple[LinkedEntity, ...] = ()
-    bridges: tuple[Bridge, ...] = ()
     leaders: tuple[str, ...] = ()
 
     @property

@@ -82,7 +82,6 @@ class _State:
     places: dict[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     named: Named = field(default_factory=Named)
     similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
-    bridges: list[Bridge] = field(default_factory=list[Bridge])
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def totals(self) -> Scores:
@@ -117,8 +116,8 @@ class FusedSearch:
             limits: How many hits, through which channels, fused how.
 
         Returns:
-            Hits, best first, ties by id; the entities that the question names; the bridges that brought hits. All
-            empty where nothing is found, and without the vector and the keyword channel there is nothing to start from.
+            Hits, best first, ties by id; the entities that the question names. Both empty where nothing is found, and
+            without the vector and the keyword channel there is nothing to start from.
 
         Raises:
             ModelError: The embedding failed.
@@ -279,7 +278,6 @@ class FusedSearch:
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
         scores = (state.cosines if Channel.VECTOR in state.channels else {}) | state.totals()
         found = gains(followed, vectors, state.vectors, known, scores, parameters)
-        state.bridges.extend(gain.bridge for gain in found.values())
         state.paths = {chunk_id: gain.bridge.path for chunk_id, gain in found.items()} | state.paths
         return found
 
@@ -371,7 +369,4 @@ def _hits(state: _State, limits: SearchLimits) -> FusedHits:
         )
         for chunk_id in first
     )
-    kept = set(first)
-    crossed = state.channels.get(Channel.BRIDGE, {})
-    useful = {chunk_id for chunk_id in kept if chunk_id in crossed}
-    return FusedHits(hits, state.named.linked, tuple(dict.fromkeys(state.bridges)) if useful else ())
+    return FusedHits(hits, state.named.linked)
