@@ -27,6 +27,7 @@ _COLUMNS = {
     "ndcg@10": "nDCG@10",
     "all_gold@5": "all@5",
     "answer_hit": "answer quoted",
+    "answer_in_graph": "answer in graph",
 }
 
 

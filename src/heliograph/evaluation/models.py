@@ -75,6 +75,8 @@ class AnswerOutcome:
         is_hit: Whether an accepted answer occurs in it: in the first three quoted sentences of an extractive one.
             None where the set gives no answer that a text could hold.
         in_context: Whether one occurs in the retrieved chunks; None likewise.
+        in_graph: Whether one occurs in the names and descriptions of entities and relations beside them; None
+            likewise, and where the mode shows none.
         f1: Best F1 with an accepted answer; None unless a chat model wrote it.
         exact: Whether it is one; None likewise.
         citations: How sound its citations are; None likewise.
@@ -84,6 +86,7 @@ class AnswerOutcome:
     kind: str
     is_hit: bool | None = None
     in_context: bool | None = None
+    in_graph: bool | None = None
     f1: float | None = None
     exact: float | None = None
     citations: Faithfulness | None = None

@@ -26,6 +26,7 @@ SHOWN = {
     "all_gold@5": "all@5",
     "answer_hit": "answer in 3 sentences",
     "answer_in_context": "answer in context",
+    "answer_in_graph": "answer in graph",
     "answer_f1": "answer F1",
     "answer_exact": "answer EM",
     "citations_exist": "citations exist",

@@ -102,7 +102,8 @@ async def _ask(
     chunks: list[dict[str, Any]] = found["data"].get("chunks", [])
     places = corpus.places(ChunkSpan(item["file_path"], item["start"], item["end"]) for item in chunks)
     contexts = tuple(item["content"] for item in chunks)
-    answer = _judge(await engine.query(question.text, param), question, contexts) if with_answers else None
+    told = _told(found["data"])
+    answer = _judge(await engine.query(question.text, param), question, contexts, told) if with_answers else None
     return QuestionOutcome(
         id=question.id,
         question=question.text,
@@ -118,19 +119,28 @@ async def _ask(
     )
 
 
-def _judge(answer: Answer, question: Question, contexts: Sequence[str]) -> AnswerOutcome:
+def _told(data: dict[str, Any]) -> str:
+    """Return what the entities and relations of a result say, as one text; empty where it has none."""
+    entities = (f"{item['entity_name']}: {item['description']}" for item in data.get("entities", []))
+    relations = (f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", []))
+    return "\n".join((*entities, *relations))
+
+
+def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> AnswerOutcome:
     wanted = question.answers
     can_be_held = is_findable(wanted)
     in_context = holds_answer("\n".join(contexts), wanted) if can_be_held else None
+    in_graph = holds_answer(told, wanted) if can_be_held and told else None
     if not answer.is_generated:
         quoted = "\n".join(quoted_sentences(answer.text)[:_QUOTED])
         is_hit = holds_answer(quoted, wanted) if can_be_held else None
-        return AnswerOutcome(answer.text, answer.kind.value, is_hit, in_context)
+        return AnswerOutcome(answer.text, answer.kind.value, is_hit, in_context, in_graph)
     return AnswerOutcome(
         answer.text,
         answer.kind.value,
         holds_answer(answer.text, wanted) if can_be_held else None,
         in_context,
+        in_graph,
         f1=answer_f1(answer.text, wanted) if wanted else None,
         exact=exact_match(answer.text, wanted) if wanted else None,
         citations=check_citations(answer.text, _sources(answer)) if answer.kind is AnswerKind.GENERATED else None,

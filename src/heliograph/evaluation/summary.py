@@ -26,6 +26,7 @@ __all__ = ["ANSWER_METRICS", "compare", "question_scores", "summarize"]
 ANSWER_METRICS = (
     "answer_hit",
     "answer_in_context",
+    "answer_in_graph",
     "answer_f1",
     "answer_exact",
     "citations_exist",
@@ -73,7 +74,7 @@ def _answer_scores(outcome: QuestionOutcome) -> Iterable[tuple[str, float]]:
     answer = outcome.answer
     if answer is None:
         return
-    plain = (answer.is_hit, answer.in_context, answer.f1, answer.exact)
+    plain = (answer.is_hit, answer.in_context, answer.in_graph, answer.f1, answer.exact)
     for name, value in zip(ANSWER_METRICS, plain, strict=False):
         if value is not None:
             yield name, float(value)

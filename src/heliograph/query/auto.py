@@ -28,6 +28,7 @@ from heliograph.query.concurrency import run_together
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.leaders import with_leaders
+from heliograph.query.merging import round_robin
 from heliograph.query.plan import MAX_TOP_K, Plan
 from heliograph.query.retrieved import Keywords
 from heliograph.query.understanding.models import QuestionKind, Understanding
@@ -51,8 +52,8 @@ _WIDER = 2
 def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
     """Return the plan with the depths that the kind of question asks for; what the caller set stays as it is.
 
-    Keywords that nobody gave are the entities and other words of the understanding, so that a chat model is asked only
-    once.
+    Where nobody gave keywords, a chat model's understanding is searched by too: its entities and other words. It was
+    asked once, and may know names that the question does not say.
     """
     kind, param = understanding.kind, plan.param
     changes: dict[str, object] = {}
@@ -60,7 +61,7 @@ def adapt_plan(plan: Plan, understanding: Understanding) -> Plan:
         changes["chunk_top_k"] = min(_WIDER * plan.chunk_top_k, MAX_TOP_K)
     if kind is QuestionKind.GLOBAL and param.top_k is None:
         changes["top_k"] = min(_WIDER * plan.top_k, MAX_TOP_K)
-    if plan.keywords is None and (understanding.entities or understanding.expansions):
+    if plan.keywords is None and understanding.by_model and (understanding.entities or understanding.expansions):
         names = understanding.entities
         words = tuple(word for word in understanding.expansions if word not in names)
         changes["keywords"] = Keywords(words or names, names or words)
@@ -133,7 +134,8 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     leaders = [_leader(hits, whole) for hits in pieces if hits.hits]
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
     hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
-    return FusedHits(hits, whole.linked, tuple(dict.fromkeys(leaders)))
+    entities = round_robin([hits.entities for hits in lists], key=str)
+    return FusedHits(hits, whole.linked, tuple(dict.fromkeys(leaders)), tuple(entities))
 
 
 def _leader(piece: FusedHits, whole: FusedHits) -> str:

@@ -12,7 +12,6 @@ Pure: what is read and embedded between the two steps is the search's business (
 from __future__ import annotations
 
 import math
-import re
 from bisect import insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -157,16 +156,18 @@ def widen(
         count = max(item.mention_count, len(found))
         is_rare = count <= parameters.most_mentions
         others = dict.fromkeys((*item.mentioning, *(id_ for id_ in found if id_ not in item.bridge.path)))
-        wider = replace(item, mention_count=count, mentioning=tuple(others) if is_rare else ())
-        if wider.about or wider.mentioning:
-            widened.append(wider)
+        mentioning = tuple(others) if is_rare else ()
+        if item.about or mentioning:
+            widened.append(replace(item, mention_count=count, mentioning=mentioning))
     return widened[:limit]
 
 
 def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:
     """Return the question without the first occurrence of each subject, followed by the entity's name."""
     for subject in subjects:
-        question = re.sub(re.escape(subject), " ", question, count=1, flags=re.IGNORECASE)
+        place = _find(question, subject)
+        if place >= 0:
+            question = f"{question[:place]} {question[place + len(subject) :]}"
     return " ".join(f"{question} {entity}".split())
 
 
@@ -280,6 +281,12 @@ def _followed(
         about=candidate.about,
         mentioning=_others(start, known.chunk_ids) if is_rare else (),
     )
+
+
+def _find(text: str, name: str) -> int:
+    """Return where a name stands in a text, -1 if nowhere; case counts where a letter in lower case would be two."""
+    lowered = text.lower()
+    return lowered.find(name.lower()) if len(lowered) == len(text) else text.find(name)
 
 
 def _overlap(text: str, wanted: frozenset[str]) -> float:

@@ -35,8 +35,8 @@ _DEFAULTS = QueryParam()
 class QueryEngine:
     """Answers questions.
 
-    Stages are told to `progress` as they begin: `extracting_keywords`, `retrieving_entities`, `retrieving_relations`,
-    `retrieving_chunks`, `reranking`, `generating_response`.
+    Stages are told to `progress` as they begin, those that a mode has: `extracting_keywords`, `retrieving_entities`,
+    `retrieving_relations`, `retrieving_chunks`, `reranking`, `generating_response`.
 
     Args:
         store: The workspace.

@@ -1,9 +1,9 @@
 """Which entities a text names: every run of words in it that is the name of one.
 
 Runs are looked up by the id that a name has, so case, width and quotation marks do not matter and nothing is searched.
-In a question every run of up to twelve words (of Chinese: characters) is tried, in a passage only runs that begin and
-end in a capital or a digit, and of Chinese those near its start: what an extractor left out of a passage is found
-again here, if some other passage is about it. Of names inside one another the longest counts.
+In a question every run of up to twelve words (of Chinese: characters) is tried, in a passage only runs within a
+sentence that begin and end in a capital or a digit, and of Chinese those near its start: what an extractor left out of
+a passage is found again here, if some other passage is about it. Of names inside one another the longest counts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
@@ -37,6 +37,9 @@ __all__ = [
 _UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 _HAN = re.compile(rf"[{HAN}]")
 _SPACE = re.compile(r"\s+")
+# Where a sentence may end; at the first two it does where the word before begins with a small letter.
+_STOP = re.compile(r"[.;\n。！？；，、：]")
+_UNSURE_STOPS = ".;"
 # The sign between two numbers that are one.
 _NUMBERS_JOINED = re.compile(r"(?<=\d)[-.:/](?=\d)")
 _ASCII_QUOTES = "\"'`"
@@ -95,20 +98,37 @@ def _name_runs(text: str) -> list[tuple[int, int]]:
     """Return the runs in order; some more than are tried, where a text has so many."""
     units = [match.span() for match in _UNIT.finditer(text)]
     inner = _inner_numbers(text)
+    ends = _sentence_ends(text, units)
     runs: list[tuple[int, int]] = []
-    bounds = [place for place, (start, _) in enumerate(units) if _begins_name(text[start])]
+    bounds = [place for place, (start, _) in enumerate(units) if text[start] <= "Z" or _begins_name(text[start])]
     for order, first in enumerate(bounds):
         start = units[first][0]
         if start in inner:
             continue
-        longest = _LONGEST if _HAN.match(text[start]) else _LONGEST_IN_PASSAGE
+        longest = _LONGEST if text[start] > "~" and _HAN.match(text[start]) else _LONGEST_IN_PASSAGE
+        sentence_end = ends[bisect_left(ends, start)]
         for last in bounds[order : order + longest]:
             end = units[last][1]
-            if last - first < longest and end not in inner:
+            if last - first >= longest or end > sentence_end:
+                break
+            if end not in inner:
                 runs.append((start, end))
         if len(runs) >= _MOST_RUNS:
             break
     return runs
+
+
+def _sentence_ends(text: str, units: Iterable[tuple[int, int]]) -> list[int]:
+    """Return where sentences surely end, and where the text does; after an initial or "Bros." a name may go on."""
+    begins = {end: start for start, end in units}
+    ends: list[int] = []
+    for match in _STOP.finditer(text):
+        stop = match.start()
+        begin = begins.get(stop)
+        is_small = begin is not None and text[begin].islower() and text[stop + 1 : stop + 2].isspace()
+        if is_small or text[stop] not in _UNSURE_STOPS:
+            ends.append(stop)
+    return [*ends, len(text)]
 
 
 def _begins_name(sign: str) -> bool:

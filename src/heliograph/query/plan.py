@@ -93,8 +93,18 @@ class Plan:
 
     @property
     def uses_graph(self) -> bool:
-        """Whether entities or relations are searched, and so keywords are needed."""
+        """Whether entities and relations are shown."""
         return Channel.ENTITY in self.channels or Channel.RELATION in self.channels
+
+    @property
+    def is_all_fused(self) -> bool:
+        """Whether what is shown follows from one fused search: its chunks, and the graph of what they say."""
+        return self.is_fused and not self.added_channels
+
+    @property
+    def needs_keywords(self) -> bool:
+        """Whether entities and relations are searched by keywords; a fused search needs none, but uses given ones."""
+        return self.uses_graph and (not self.is_all_fused or self.keywords is not None)
 
     @property
     def is_fused(self) -> bool:

@@ -37,8 +37,8 @@ def sources_of(chunk_ids: Sequence[str], sources: Mapping[str, str]) -> tuple[st
     if len(chunk_ids) == 1:
         source = sources.get(chunk_ids[0])
         return (source,) if source else ()
-    found = (sources.get(chunk_id) for chunk_id in chunk_ids[:MAX_SOURCES])
-    return tuple(dict.fromkeys(source for source in found if source))
+    found = dict.fromkeys(map(sources.get, chunk_ids[:MAX_SOURCES]))
+    return tuple([source for source in found if source])
 
 
 def first_reference(sources: Sequence[str], numbers: Mapping[str, int]) -> str:

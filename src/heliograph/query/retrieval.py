@@ -20,6 +20,7 @@ from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.budget import fit_rows
 from heliograph.query.channels.base import Findings
 from heliograph.query.channels.entity import search_entities
+from heliograph.query.channels.evidence import find_evidence
 from heliograph.query.channels.relation import search_relations
 from heliograph.query.channels.vector import search_chunks
 from heliograph.query.concurrency import run_together
@@ -108,7 +109,7 @@ class Retriever:
                 warnings=understood.warnings,
                 usage=understood.usage,
             )
-        if plan.uses_graph:
+        if plan.needs_keywords:
             progress("extracting_keywords")
             with clock.measure("keywords"):
                 found = await find_keywords(plan, chat)
@@ -135,10 +136,11 @@ class Retriever:
                 self._search(plan, vectors, progress),
                 self._search_fused(plan, vectors, progress, retrieval.understanding),
             )
-            paths = await self._find_paths(plan, fused)
+            paths, evidence = await run_together(self._find_paths(plan, fused), self._find_evidence(plan, fused))
+        retrieval = _with_linked(plan, retrieval, fused)
         form = context_format(plan.context_format)
         with clock.measure("select"):
-            selection = await select(self._store.graph, findings, form, plan)
+            selection = await select(self._store.graph, [*findings, evidence], form, plan)
             merged = await self._merge_chunks(plan, findings, selection, vectors.get(Channel.VECTOR), fused)
         info = ProcessingInfo(
             total_entities_found=selection.entities_found,
@@ -177,11 +179,10 @@ class Retriever:
 
     async def _search(self, plan: Plan, vectors: dict[Channel, Vector], progress: Progress) -> tuple[Findings, ...]:
         min_score = self._embedding.info.min_score if plan.min_score is None else plan.min_score
-        ranked_by_fusion = plan.is_fused and not plan.added_channels
         searched = [
             channel
             for channel in plan.channels
-            if channel in vectors and channel in _SEARCHES and not (channel is Channel.VECTOR and ranked_by_fusion)
+            if channel in vectors and channel in _SEARCHES and not (channel is Channel.VECTOR and plan.is_all_fused)
         ]
         for channel in searched:
             progress(_STAGES[channel])
@@ -217,6 +218,10 @@ class Retriever:
             return None
         return await find_paths(self._store.graph, [entity.id for entity in fused.linked])
 
+    async def _find_evidence(self, plan: Plan, fused: FusedHits) -> Findings:
+        wanted = fused.entities[: plan.top_k] if plan.is_all_fused else ()
+        return await find_evidence(self._store.graph, wanted)
+
     async def _merge_chunks(
         self,
         plan: Plan,
@@ -226,7 +231,7 @@ class Retriever:
         fused: FusedHits,
     ) -> MergedChunks:
         scores = {hit.chunk_id: hit.scores for hit in fused.hits}
-        if plan.is_fused and not plan.added_channels:
+        if plan.is_all_fused:
             paths = {hit.chunk_id: hit.path for hit in fused.hits if hit.path}
             return MergedChunks(fused.chunk_ids, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
         merged = await self._merge_round_robin(plan, findings, selection, question)
@@ -291,6 +296,14 @@ def _fused_channels(plan: Plan) -> frozenset[Channel]:
     """Return the fused channels of a plan, and the vector channel where the others would have nothing to start from."""
     wanted = frozenset(FUSED_CHANNELS).intersection(plan.channels)
     return wanted if wanted & {Channel.VECTOR, Channel.KEYWORD} else wanted | {Channel.VECTOR}
+
+
+def _with_linked(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
+    """Return what was found with the names that were linked as its keywords, where it was not searched by any."""
+    if plan.needs_keywords:
+        return retrieval
+    names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
+    return replace(retrieval, keywords=Keywords(low_level=names))
 
 
 def _keep_leaders(

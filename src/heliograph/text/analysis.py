@@ -41,6 +41,7 @@ _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _SEGMENT_ENDS = re.compile(r"://|[/@:&\\ ]+")
 _PART_ENDS = re.compile(r"[^\w#+]+|_+|\+(?=\w)")
 _LATIN_ACCENT = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+_ENGLISH_STOP_WORDS = stop_words("en")
 # Stop words that are names when written in capitals.
 _ACRONYMS = frozenset({"IT", "US", "WHO"})
 
@@ -50,9 +51,10 @@ _of_thread = local()
 
 def terms(text: str) -> list[str]:
     """Return the terms of a text, in order, with repeats; a text of stop words and punctuation gives none."""
-    text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u00ad", "")
     found: list[str] = []
-    for run, token in _TOKEN.findall(_THOUSANDS.sub("", text)):
+    for run, token in _TOKEN.findall(_THOUSANDS.sub("", text) if "," in text else text):
         if run:
             found.extend(_pairs(run))
         else:
@@ -77,7 +79,7 @@ def _terms_of(token: str) -> tuple[str, ...]:
     if token.isascii() and token.isalpha() and token not in _ACRONYMS:
         # What the steps below come to for a plain word, which most are.
         word = token.lower()
-        return () if word in stop_words("en") else (_stemmer("english")(word)[:MAX_TERM_LENGTH],)
+        return () if word in _ENGLISH_STOP_WORDS else (_stemmer("english")(word)[:MAX_TERM_LENGTH],)
     if " " in token:
         name, version = token.split(" ", 1)
         named = _terms_of(name)
@@ -85,7 +87,7 @@ def _terms_of(token: str) -> tuple[str, ...]:
     if token in _ACRONYMS:
         return (token.lower(),)
     folded = _fold(token).replace("’", "'")
-    if folded in stop_words("en"):
+    if folded in _ENGLISH_STOP_WORDS:
         return ()
     folded = folded.removesuffix("'s")
     if folded.isalnum():
@@ -111,7 +113,7 @@ def _inner_terms(folded: str) -> list[str]:
 
 
 def _part(word: str, least_length: int = 2) -> tuple[str, ...]:
-    if len(word) < least_length or word in stop_words("en"):
+    if len(word) < least_length or word in _ENGLISH_STOP_WORDS:
         return ()
     return (_stem(word)[:MAX_TERM_LENGTH],)
 

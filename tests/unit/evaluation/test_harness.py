@@ -39,6 +39,8 @@ async def test_evaluate_scores_every_question_and_counts_those_without_gold_apar
     assert naive.summary.scores["recall@5"] == 1.0
     assert naive.summary.scores["answer_hit"] == 1.0
     assert naive.summary.scores["answer_in_context"] == 1.0
+    assert "answer_in_graph" not in naive.summary.scores
+    assert mix.summary.scores["answer_in_graph"] == 1.0
     assert {name: group.questions for name, group in mix.by_type.items()} == {"multi": 1, "single": 2}
     assert (naive.unanswerable.questions, naive.unanswerable.declined) == (1, 1)
     assert naive.questions[0].found[0] == ("p1",)

@@ -115,12 +115,13 @@ def test_what_the_caller_set_stays() -> None:
     assert adapt_plan(given, Understanding(QuestionKind.GLOBAL, ("Theirs",), ("words",))) == given
 
 
-def test_keywords_come_from_the_understanding() -> None:
-    understood = Understanding(entities=("ESP32",), expansions=("connect", "ESP32"))
+def test_keywords_come_from_a_models_understanding() -> None:
+    understood = Understanding(entities=("ESP32",), expansions=("connect", "ESP32"), by_model=True)
     assert adapt_plan(plan(mode="auto"), understood).keywords == Keywords(("connect",), ("ESP32",))
-    only_names = adapt_plan(plan(mode="auto"), Understanding(entities=("ESP32",))).keywords
+    only_names = adapt_plan(plan(mode="auto"), Understanding(entities=("ESP32",), by_model=True)).keywords
     assert only_names == Keywords(("ESP32",), ("ESP32",))
-    assert adapt_plan(plan(mode="auto"), Understanding()).keywords is None
+    assert adapt_plan(plan(mode="auto"), Understanding(by_model=True)).keywords is None
+    assert adapt_plan(plan(mode="auto"), Understanding(entities=("ESP32",))).keywords is None
 
 
 class SidedEmbedding(AxisEmbedding):

@@ -125,6 +125,10 @@ def test_residual_question_drops_subjects_and_names_the_entity() -> None:
     assert residual_question("Who directed hello (love)?", ["Hello (Love)"], "Hank") == "Who directed ? Hank"
 
 
+def test_residual_question_of_letters_that_lengthen_in_lower_case() -> None:
+    assert residual_question("Who rules İzmir, and Ankara?", ["Ankara"], "X") == "Who rules İzmir, and ? X"
+
+
 def test_bridges_after_enough_sure_ones_are_surplus() -> None:
     sure = FollowedBridge(Bridge("chunk-1", "ent-1", "A", ("chunk-1",)), 1.0, 1.0, 1, ("chunk-2",), ())
     unsure = replace(sure, about=())

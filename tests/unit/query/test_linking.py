@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +79,23 @@ def test_passage_names_what_other_passages_are_about() -> None:
 def test_long_texts_give_a_bounded_number_of_runs() -> None:
     assert len(question_spans("word " * 5000)) <= 96 * 12
     assert len(passage_runs("上海艺术家" * 5000)) <= 480
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "is_tried"),
+    [
+        ("Anna went. Lund was far.", "Anna went. Lund", False),
+        ("He met Dr. Lund there.", "Dr. Lund", True),
+        ("Warner Bros. Pictures made it.", "Warner Bros. Pictures", True),
+        ("He met J. K. Lund there.", "J. K. Lund", True),
+        ("Anna\nLund", "Anna\nLund", False),
+        ("The firm Yahoo! Japan grew.", "Yahoo! Japan", True),
+        ("上海。北京", "上海。北京", False),
+        ("上海北京", "上海北京", True),
+    ],
+)
+def test_no_name_in_a_passage_goes_over_the_end_of_a_sentence(text: str, name: str, is_tried: bool) -> None:
+    assert (name in [text[start:end] for start, end in passage_runs(text).values()]) is is_tried
 
 
 def test_one_word_names() -> None:

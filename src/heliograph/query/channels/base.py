@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
 
-__all__ = ["Findings"]
+__all__ = ["Findings", "with_degrees"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,14 @@ class Findings:
     relations: Sequence[IncidentRelation] = ()
     relations_read: Mapping[str, Relation] = field(default_factory=dict[str, Relation])
     chunk_ids: Sequence[str] = ()
+
+
+def with_degrees(relations: Iterable[Relation], entities: Iterable[Entity]) -> list[IncidentRelation]:
+    """Return relations that were read, in order, as ranked ones; `entities` are their ends."""
+    degrees = {entity.id: entity.degree for entity in entities}
+    return [
+        IncidentRelation(
+            relation.id, degrees.get(relation.source_id, 0) + degrees.get(relation.target_id, 0), relation.weight
+        )
+        for relation in relations
+    ]

@@ -6,14 +6,11 @@ retrieval.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.models import Entity, Relation
-from heliograph.query.channels.base import Findings
-from heliograph.stores.base import IncidentRelation, StoreView
+from heliograph.query.channels.base import Findings, with_degrees
+from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
 __all__ = ["search_relations"]
@@ -29,16 +26,6 @@ async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k:
     entities = await store.graph.get_entities(list(ends))
     return Findings(
         entities=entities,
-        relations=_ranked(relations, entities),
+        relations=with_degrees(relations, entities),
         relations_read={relation.id: relation for relation in relations},
     )
-
-
-def _ranked(relations: Iterable[Relation], entities: Iterable[Entity]) -> list[IncidentRelation]:
-    degrees = {entity.id: entity.degree for entity in entities}
-    return [
-        IncidentRelation(
-            relation.id, degrees.get(relation.source_id, 0) + degrees.get(relation.target_id, 0), relation.weight
-        )
-        for relation in relations
-    ]

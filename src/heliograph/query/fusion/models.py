@@ -92,11 +92,14 @@ class FusedHits:
         hits: The hits.
         linked: Entities that the question names, in its order, the longest of overlapping names.
         leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
+        entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
+            the first first.
     """
 
     hits: tuple[FusedHit, ...] = ()
     linked: tuple[LinkedEntity, ...] = ()
     leaders: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
 
     @property
     def chunk_ids(self) -> list[str]:

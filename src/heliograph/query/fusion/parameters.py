@@ -17,8 +17,8 @@ class FusionParameters:
     """Weights and bounds.
 
     Attributes:
-        vector_limit: Chunks taken from the vector index.
-        keyword_limit: Chunks taken from the full-text index.
+        vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
+        keyword_limit: Chunks taken from the full-text index, likewise.
         keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
             less the vectors tell chunks apart, the more the words decide.
         most_keyword: The keyword weight at the most.
@@ -48,8 +48,8 @@ class FusionParameters:
         damping: Probability that the walk goes on and does not start anew.
     """
 
-    vector_limit: int = 60
-    keyword_limit: int = 200
+    vector_limit: int = 40
+    keyword_limit: int = 100
     keyword_spread: float = 0.025
     most_keyword: float = 0.6
     named: float = 0.2

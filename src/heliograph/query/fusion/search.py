@@ -2,7 +2,7 @@
 
 The steps: chunks near the question by vector and by words, and entities that it names; from the best chunks over
 entities to further ones (`heliograph.query.bridge`); a walk over the graph of all that was read
-(`heliograph.query.graph_walk`); and the fusion of these lists (`heliograph.query.fusion.combine`). Whatever is read is
+(`heliograph.query.fusion.walk`); and the fusion of these lists (`heliograph.query.fusion.combine`). Whatever is read is
 read by id or by index and bounded by `FusionParameters`, so only the two searches may cost more in a larger corpus.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +32,10 @@ from heliograph.query.bridge import (
 )
 from heliograph.query.channels.keyword import search_keywords
 from heliograph.query.concurrency import run_together
-from heliograph.query.fusion.combine import best, by_rank, by_score
+from heliograph.query.fusion.combine import best, by_rank, by_score, ordered
 from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.parameters import FusionParameters
-from heliograph.query.graph_walk import personalised_pagerank
+from heliograph.query.fusion.walk import walk
 from heliograph.query.linking import (
     Named,
     is_one_word,
@@ -61,11 +62,9 @@ _LEAST_FALL = 0.02
 _READ_MENTIONS = 32
 # Bridges looked at per bridge followed: an entity that only one chunk mentions mostly leads nowhere.
 _TRIED_PER_BRIDGE = 2
+# Hits wanted by a question that keeps twenty chunks, before they are reranked.
+_USUAL_HITS = 60
 _SHORTEST_PHRASE = 4
-# What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
-_LEAST_EDGE = 0.05
-# How often the walk starts anew at an entity that the question names, beside 1 for the best chunk.
-_NAMED_RESTART = 0.5
 
 
 @dataclass
@@ -83,6 +82,7 @@ class _State:
     named: Named = field(default_factory=Named)
     similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    entities: Sequence[str] = ()
 
     def totals(self) -> Scores:
         """Return scores summed over channels; what another channel found counts with its cosine too."""
@@ -132,8 +132,9 @@ class FusedSearch:
             gained = await self._cross_bridges(state)
             if gained and limits.rounds > 1:
                 await self._cross_again(state, gained)
-        if state.channels and Channel.GRAPH in limits.channels and self._parameters.walk > 0:
-            _walk(state, self._parameters)
+        if state.channels and Channel.GRAPH in limits.channels:
+            await self._read_extracted(state, self._best(state, self._parameters.first_hops))
+            self._walk(state)
         return _hits(state, limits)
 
     async def _first_hop(self, state: _State, limits: SearchLimits) -> None:
@@ -159,13 +160,13 @@ class FusedSearch:
     async def _search_vectors(self, state: _State, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.VECTOR not in limits.channels:
             return []
-        count = self._parameters.vector_limit
+        count = _widened(self._parameters.vector_limit, limits)
         return await self._store.vectors.search(Collection.CHUNKS, state.vector, count, -1.0)
 
     async def _search_words(self, state: _State, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.KEYWORD not in limits.channels:
             return []
-        return await search_keywords(self._store, state.question, self._parameters.keyword_limit)
+        return await search_keywords(self._store, state.question, _widened(self._parameters.keyword_limit, limits))
 
     async def _link(self, state: _State) -> Sequence[Hit]:
         spans = question_spans(state.question)
@@ -199,7 +200,16 @@ class FusedSearch:
             places = await self._store.records.get_mention_places(missing, _READ_MENTIONS)
             state.places.update((item.id, item) for item in places if item.chunk_ids)
 
+    async def _read_extracted(self, state: _State, chunk_ids: Sequence[str]) -> None:
+        """Read what an extractor found in chunks from which no bridge starts."""
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.mentions]
+        if missing:
+            read = await self._store.records.get_entity_mentions(missing)
+            await self._read_places(state, [mention_entity_id(item) for found in read.values() for item in found])
+            state.mentions.update(read)
+
     async def _read_mentions(self, state: _State, chunk_ids: Sequence[str]) -> None:
+        """Read what an extractor found in chunks, and what else they name."""
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in state.mentions]
         if missing:
             read, chunks = await run_together(
@@ -292,33 +302,19 @@ class FusedSearch:
     def _best(self, state: _State, count: int) -> list[str]:
         return best(state.totals(), count)
 
-
-def _walk(state: _State, parameters: FusionParameters) -> None:
-    """Walk over chunks and entities from the best chunks and from the entities that the question names."""
-    totals = state.totals()
-    starts = best(totals, parameters.walk_starts)
-    top = totals[starts[0]]
-    entities = {mention_entity_id(mention) for id_ in starts for mention in state.mentions.get(id_, ())}
-    entities.update(entity.id for entity in state.named.linked)
-    edges = [
-        (chunk_id, entity_id, parameters.rarity(places.mention_count) + _LEAST_EDGE)
-        for entity_id in sorted(entities)
-        if (places := state.places.get(entity_id))
-        for chunk_id in _led_to(places, parameters)
-    ]
-    restart = {id_: max(0.0, totals[id_] / top) ** 2 for id_ in starts} if top > 0 else {}
-    restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in state.named.linked}
-    reached = personalised_pagerank(edges, restart, parameters.damping)
-    scores = {id_: share for id_, share in reached.items() if id_ in state.cosines or id_ in totals}
-    if scores:
-        scale = parameters.walk / max(scores.values())
-        state.channels[Channel.GRAPH] = {id_: scale * share for id_, share in scores.items()}
+    def _walk(self, state: _State) -> None:
+        totals = state.totals()
+        reached = walk(totals, state.mentions, state.places, state.named.linked, self._parameters)
+        state.entities = ordered(reached.entities)
+        scores = {id_: share for id_, share in reached.chunks.items() if id_ in state.cosines or id_ in totals}
+        if scores and self._parameters.walk > 0:
+            scale = self._parameters.walk / max(scores.values())
+            state.channels[Channel.GRAPH] = {id_: scale * share for id_, share in scores.items()}
 
 
-def _led_to(places: EntityPlaces, parameters: FusionParameters) -> Sequence[str]:
-    """Return the chunks, by mention, to which an entity leads: of a common one those that are about it."""
-    is_rare = places.mention_count <= parameters.most_mentions
-    return places.chunk_ids if is_rare else places.chunk_ids[: places.subjects]
+def _widened(limit: int, limits: SearchLimits) -> int:
+    """Return how many chunks to take where more hits are wanted than usual."""
+    return ceil(limit * max(1.0, limits.hits / _USUAL_HITS))
 
 
 def _phrase(name: str) -> list[str]:
@@ -369,4 +365,4 @@ def _hits(state: _State, limits: SearchLimits) -> FusedHits:
         )
         for chunk_id in first
     )
-    return FusedHits(hits, state.named.linked)
+    return FusedHits(hits, state.named.linked, entities=tuple(state.entities))

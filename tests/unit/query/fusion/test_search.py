@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
+from heliograph.chat.base import Purpose
+from heliograph.ingest.extraction.local import LocalExtractor
 from heliograph.query.modes import Channel
-from heliograph.testing.fakes import FakeEmbeddingModel
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 DOCUMENTS = {
     "song": ("Hello Love", 'Hello Love is a single by Hank Marlow. "Hello Love" was his last number one.'),
@@ -65,6 +67,49 @@ async def test_paths_between_named_entities_are_told(kb: AsyncHeliograph) -> Non
     assert ["Hank Marlow", "Riverton"] in names or ["Riverton", "Hank Marlow"] in names
     answer = await kb.query("How is Hank Marlow tied to Riverton?", QueryParam(mode="fusion", only_need_context=True))
     assert " -> " in answer.text
+
+
+async def test_entities_and_relations_are_those_of_the_evidence(kb: AsyncHeliograph) -> None:
+    found = (await kb.query_data(QUESTION, QueryParam(mode="fusion")))["data"]
+    names = [entity["entity_name"] for entity in found["entities"]]
+    assert set(names[:2]) == {"Hello Love", "Hank Marlow"}
+    assert names.index("Riverton") < names.index("Bread")
+    assert found["relationships"]
+    assert {end for item in found["relationships"] for end in (item["src_id"], item["tgt_id"])} <= set(names)
+
+
+async def test_top_k_bounds_the_entities_of_the_evidence(kb: AsyncHeliograph) -> None:
+    found = (await kb.query_data(QUESTION, QueryParam(mode="fusion", top_k=1)))["data"]
+    assert len(found["entities"]) == 1
+    assert found["relationships"] == []
+
+
+async def test_names_that_were_linked_are_told_as_keywords(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data(QUESTION, QueryParam(mode="fusion"))
+    assert found["metadata"]["keywords"] == {"high_level": [], "low_level": ["Hello Love"]}
+
+
+async def test_given_keywords_are_searched_beside_the_evidence(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data(QUESTION, QueryParam(mode="fusion", ll_keywords=["Bread"]))
+    assert found["metadata"]["keywords"] == {"high_level": [], "low_level": ["Bread"]}
+    assert {"Bread", "Hank Marlow"} <= {entity["entity_name"] for entity in found["data"]["entities"]}
+
+
+async def test_chat_model_is_not_asked_for_keywords(tmp_path: Path) -> None:
+    chat = FakeChatModel()
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(), chat=chat, extractor=LocalExtractor()) as kb:
+        await kb.insert([NewDocument(text, source=name, title=title) for name, (title, text) in DOCUMENTS.items()])
+        await kb.query_data(QUESTION, QueryParam(mode="fusion"))
+        assert not chat.requests
+        await kb.query_data(QUESTION, QueryParam(mode="mix"))
+        assert [request.purpose for request in chat.requests] == [Purpose.KEYWORDS]
+
+
+async def test_more_chunks_are_taken_where_more_are_wanted(tmp_path: Path) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
+        await kb.insert([NewDocument(f"Lamp number {place} stands here.", source=f"{place}") for place in range(170)])
+        found = await kb.query_data("Which lamp stands here?", QueryParam(mode="fusion", chunk_top_k=170))
+        assert len(found["data"]["chunks"]) == 170
 
 
 async def test_other_modes_tell_neither_scores_nor_paths(kb: AsyncHeliograph) -> None:
