@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
@@ -89,12 +90,37 @@ def question_spans(question: str) -> list[NameSpan]:
     return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
 
 
-def passage_runs(text: str) -> dict[str, tuple[int, int]]:
-    """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name."""
-    return _by_id(text, _name_runs(text)[:_MOST_RUNS])
+def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
+    """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name.
+
+    Args:
+        text: The passage.
+        extracted: Names that an extractor found in it; runs within them are left out.
+    """
+    return _by_id(text, _name_runs(text, _NamedParts(text, extracted))[:_MOST_RUNS])
 
 
-def _name_runs(text: str) -> list[tuple[int, int]]:
+class _NamedParts:
+    """Where names stand in a text."""
+
+    def __init__(self, text: str, names: Iterable[str]) -> None:
+        ends: dict[int, int] = {}
+        for name in set(names):
+            start = text.find(name) if name else -1
+            while start >= 0:
+                ends[start] = max(ends.get(start, 0), start + len(name))
+                start = text.find(name, start + 1)
+        self._starts = sorted(ends)
+        # What begins earlier may reach further.
+        self._reached = list(accumulate((ends[start] for start in self._starts), max))
+
+    def reach(self, place: int) -> int:
+        """Return the end of the name in which a place lies, 0 if it is in none."""
+        order = bisect_right(self._starts, place)
+        return self._reached[order - 1] if order else 0
+
+
+def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
     """Return the runs in order; some more than are tried, where a text has so many."""
     units = [match.span() for match in _UNIT.finditer(text)]
     inner = _inner_numbers(text)
@@ -107,11 +133,12 @@ def _name_runs(text: str) -> list[tuple[int, int]]:
             continue
         longest = _LONGEST if text[start] > "~" and _HAN.match(text[start]) else _LONGEST_IN_PASSAGE
         sentence_end = ends[bisect_left(ends, start)]
+        named_end = extracted.reach(start)
         for last in bounds[order : order + longest]:
             end = units[last][1]
             if last - first >= longest or end > sentence_end:
                 break
-            if end not in inner:
+            if end > named_end and end not in inner:
                 runs.append((start, end))
         if len(runs) >= _MOST_RUNS:
             break

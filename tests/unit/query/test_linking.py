@@ -98,6 +98,15 @@ def test_no_name_in_a_passage_goes_over_the_end_of_a_sentence(text: str, name: s
     assert (name in [text[start:end] for start, end in passage_runs(text).values()]) is is_tried
 
 
+def test_runs_within_extracted_names_are_left_out_and_longer_ones_are_not() -> None:
+    text = "Anna Lund met Karin Berg of Anna Lund Hall, and Berg left. Lund stayed."
+    runs = [text[start:end] for start, end in passage_runs(text, ["Anna Lund", "Karin Berg", "Nobody", ""]).values()]
+    assert {"Anna Lund Hall", "Lund Hall", "Hall"} <= set(runs)
+    assert not {"Anna", "Anna Lund", "Karin", "Karin Berg"} & set(runs)
+    # Elsewhere in the passage the last name stands alone.
+    assert {"Berg", "Lund"} <= set(runs)
+
+
 def test_one_word_names() -> None:
     assert is_one_word("Brother")
     assert is_one_word("上海")

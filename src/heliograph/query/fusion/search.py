@@ -215,7 +215,10 @@ class FusedSearch:
             read, chunks = await run_together(
                 self._store.records.get_entity_mentions(missing), self._store.records.get_chunks(missing)
             )
-            runs = {chunk.id: passage_runs(chunk.text) for chunk in chunks}
+            runs = {
+                chunk.id: passage_runs(chunk.text, (mention.name for mention in read.get(chunk.id, ())))
+                for chunk in chunks
+            }
             mentioned = [mention_entity_id(mention) for mentions in read.values() for mention in mentions]
             await self._read_places(state, [*mentioned, *(id_ for found in runs.values() for id_ in found)])
             wanted = frozenset(terms(state.question))
