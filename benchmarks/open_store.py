@@ -40,7 +40,7 @@ def run(options: Options) -> Findings:
     median = {step: statistics.median(run[step] for run in runs) for step in _STEPS}
     with TemporaryDirectory() as name:
         copy = Path(name) / "copy"
-        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.turbovec"))
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.turbovec", "*.postings"))
         rebuilt = _probe(copy)
     opened = median["open"] + median["answer"]
     return Findings(

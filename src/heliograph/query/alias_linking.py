@@ -40,9 +40,9 @@ def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[
         span
         for span in spans
         if span.end - span.start <= _LONGEST_ALIAS
+        and (not has_capitals or is_name_like(span.text))
         and span.entity_id not in named.ids
         and not any(entity.start <= span.start and span.end <= entity.end for entity in named.linked)
-        and (is_name_like(span.text) or not has_capitals)
     ]
     return sorted(free, key=lambda span: (span.end - span.start, span.start))
 

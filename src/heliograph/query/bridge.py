@@ -34,7 +34,6 @@ __all__ = [
     "gains",
     "residual_question",
     "widen",
-    "without_surplus",
 ]
 
 Vector = NDArray[np.float32]
@@ -134,22 +133,15 @@ def follow_bridges(
     return [_followed(found[place], -order, places, parameters) for order, place in chosen[:limit]]
 
 
-def without_surplus(followed: Sequence[FollowedBridge], limit: int) -> list[FollowedBridge]:
-    """Return the bridges up to the `limit`-th that is sure to lead somewhere: `widen` can use none after it."""
-    sure = [place for place, item in enumerate(followed, start=1) if item.about]
-    return list(followed[: sure[limit - 1]] if len(sure) >= limit else followed)
-
-
 def widen(
-    followed: Sequence[FollowedBridge], holders: Sequence[Sequence[str]], parameters: FusionParameters, limit: int
+    followed: Sequence[FollowedBridge], holders: Sequence[Sequence[str]], parameters: FusionParameters
 ) -> list[FollowedBridge]:
-    """Return the first `limit` bridges that lead somewhere, given the chunks whose text holds each entity's name.
+    """Return the bridges that lead somewhere, given the chunks whose text holds each entity's name.
 
     Args:
         followed: Bridges.
         holders: Per bridge up to `parameters.most_mentions + 1` chunks; that many mean that the name is too common.
         parameters: Weights and bounds.
-        limit: Bridges at the most.
     """
     widened: list[FollowedBridge] = []
     for item, found in zip(followed, holders, strict=True):
@@ -159,7 +151,7 @@ def widen(
         mentioning = tuple(others) if is_rare else ()
         if item.about or mentioning:
             widened.append(replace(item, mention_count=count, mentioning=mentioning))
-    return widened[:limit]
+    return widened
 
 
 def residual_question(question: str, subjects: Sequence[str], entity: str) -> str:

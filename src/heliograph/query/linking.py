@@ -41,8 +41,8 @@ _SPACE = re.compile(r"\s+")
 # Where a sentence may end; at the first two it does where the word before begins with a small letter.
 _STOP = re.compile(r"[.;\n。！？；，、：]")
 _UNSURE_STOPS = ".;"
-# The sign between two numbers that are one.
-_NUMBERS_JOINED = re.compile(r"(?<=\d)[-.:/](?=\d)")
+# A number's last digit and the sign between it and another that belongs to it.
+_NUMBERS_JOINED = re.compile(r"\d[-.:/](?=\d)")
 _ASCII_QUOTES = "\"'`"
 _WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
 # Where a name is more than letters to be lowered: what is not plain ASCII, quotation marks, the first of two spaces.
@@ -164,14 +164,14 @@ def _begins_name(sign: str) -> bool:
 
 def _inner_numbers(text: str) -> set[int]:
     """Return where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names."""
-    return {place for match in _NUMBERS_JOINED.finditer(text) for place in match.span()}
+    return {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
 
 
 def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
     found: dict[str, tuple[int, int]] = {}
     lowered = text.lower() if text.isascii() else _ascii_lowered(text)
-    uneven = [match.start() for match in _UNEVEN.finditer(text)]
+    uneven = [] if _is_plain(text) else [match.start() for match in _UNEVEN.finditer(text)]
     for run in runs:
         start, end = run
         place = bisect_left(uneven, start)
@@ -181,6 +181,11 @@ def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, i
         if known is not run and known[1] - known[0] < end - start:
             found[key] = run
     return {entity_id(key): run for key, run in found.items() if len(key) > 1}
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether nothing in a text is `_UNEVEN`, as is quickly seen of most questions."""
+    return text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
 
 
 def _ascii_lowered(text: str) -> str:
@@ -228,6 +233,8 @@ def named_in_passage(
 
 def is_name_like(run: str) -> bool:
     """Return whether a run of words begins and ends in one with a capital or a digit first, or is Chinese."""
+    if "a" <= run[:1] <= "z":
+        return False
     units: list[str] = _UNIT.findall(run)
     return bool(units) and _begins_name(units[0][0]) and _begins_name(units[-1][0])
 

@@ -18,7 +18,6 @@ from heliograph.query.bridge import (
     gains,
     residual_question,
     widen,
-    without_surplus,
 )
 from heliograph.query.fusion.models import Bridge
 from heliograph.query.fusion.parameters import FusionParameters
@@ -81,14 +80,14 @@ def test_entity_named_aside_leads_on_with_less_weight_and_later() -> None:
 
 def test_text_that_holds_a_name_widens_its_bridge() -> None:
     lone = replace(BRIDGE, mention_count=1, about=(), mentioning=())
-    assert widen([lone], [["p"]], PARAMETERS, 5) == []
-    (wider,) = widen([lone], [["p", "t"]], PARAMETERS, 5)
+    assert widen([lone], [["p"]], PARAMETERS) == []
+    (wider,) = widen([lone], [["p", "t"]], PARAMETERS)
     assert wider.mentioning == ("t",)
 
 
 def test_name_held_by_too_many_texts_leads_only_to_chunks_about_it() -> None:
     many = [f"c{number}" for number in range(PARAMETERS.most_mentions + 1)]
-    (kept,) = widen([BRIDGE], [many], PARAMETERS, 5)
+    (kept,) = widen([BRIDGE], [many], PARAMETERS)
     assert kept.mentioning == ()
     assert kept.about == ("t",)
 
@@ -127,11 +126,3 @@ def test_residual_question_drops_subjects_and_names_the_entity() -> None:
 
 def test_residual_question_of_letters_that_lengthen_in_lower_case() -> None:
     assert residual_question("Who rules İzmir, and Ankara?", ["Ankara"], "X") == "Who rules İzmir, and ? X"
-
-
-def test_bridges_after_enough_sure_ones_are_surplus() -> None:
-    sure = FollowedBridge(Bridge("chunk-1", "ent-1", "A", ("chunk-1",)), 1.0, 1.0, 1, ("chunk-2",), ())
-    unsure = replace(sure, about=())
-    followed = [sure, unsure, sure, unsure, sure]
-    assert without_surplus(followed, 2) == followed[:3]
-    assert without_surplus(followed, 4) == followed

@@ -28,7 +28,6 @@ from heliograph.query.bridge import (
     gains,
     residual_question,
     widen,
-    without_surplus,
 )
 from heliograph.query.channels.keyword import search_keywords
 from heliograph.query.concurrency import run_together
@@ -60,8 +59,6 @@ _FALL_RANK = 10
 _LEAST_FALL = 0.02
 # Mentions of an entity that are read: enough to hold those of any that is not too common to lead on.
 _READ_MENTIONS = 32
-# Bridges looked at per bridge followed: an entity that only one chunk mentions mostly leads nowhere.
-_TRIED_PER_BRIDGE = 2
 # Hits wanted by a question that keeps twenty chunks, before they are reranked.
 _USUAL_HITS = 60
 _SHORTEST_PHRASE = 4
@@ -274,15 +271,13 @@ class FusedSearch:
         self, state: _State, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
         parameters = self._parameters.where_led(lead)
-        tried = _TRIED_PER_BRIDGE * limit
-        followed = follow_bridges(starts, state.places, state.question, state.named.ids, parameters, tried)
-        followed = without_surplus(followed, limit)
+        followed = follow_bridges(starts, state.places, state.question, state.named.ids, parameters, limit)
         # What its mentions already show to be common leads only to chunks that are about it.
         phrases = [
             _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
         ]
         holders = await self._store.text.find_phrases(Collection.CHUNKS, phrases, parameters.most_mentions + 1)
-        followed = widen(followed, holders, parameters, limit)
+        followed = widen(followed, holders, parameters)
         if not followed:
             return {}
         await self._read_vectors(state, (id_ for item in followed for id_ in (*item.about, *item.mentioning)))

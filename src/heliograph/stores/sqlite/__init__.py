@@ -1,1 +1,1 @@
-"""The embedded store: one SQLite file and its vector accelerators per workspace."""
+"""The embedded store: one SQLite file and its accelerators, of vectors and of full text, per workspace."""

@@ -1,9 +1,10 @@
-"""A 4-bit index over the vectors of one collection, to find candidates; a projection that may be deleted any time.
+"""What makes searching one collection fast: an index made from rows of the database, that may be deleted any time.
 
 It catches up with the database before every search by replaying the changes logged since the data version it stands
-at. One file per collection saves the next process the work; the `accelerator` table says at
-which version the file stands and which process wrote it, and only a process whose own index is that file's
-continuation may append to it. A missing, damaged or foreign file is built again from the database.
+at. One file per index saves the next process the work; the `accelerator` table says at which version the file stands
+and which process wrote it, and only a process whose own index is that file's continuation may append to it. A
+missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the log and the
+table name each index (`name`).
 """
 
 from __future__ import annotations
@@ -11,68 +12,102 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import apsw
 import numpy as np
-from numpy.typing import NDArray
 
-from heliograph.stores.candidates import CandidateIndex, Candidates
-from heliograph.stores.changeset import Collection
-from heliograph.stores.key_sets import KeySet
-from heliograph.stores.sqlite.embedding_check import check_embedding
-from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
+from heliograph.stores.key_sets import Keys
+from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_one, fetch_value
 
-__all__ = ["Accelerator"]
+__all__ = ["Accelerator", "log_changes"]
+
+IndexT = TypeVar("IndexT")
 
 _LOGGER = logging.getLogger(__name__)
 _BATCH = 4096
 # Changes older than this many commits are forgotten once the file holds them; who is further behind builds anew.
 _KEPT_VERSIONS = 10_000
-# Vectors that the file may lack before a process that never searched brings it up to date.
-_DUE = 2048
 
 
-class Accelerator:
-    """Candidates for a collection's nearest vectors. All methods block; call them from a reading thread."""
+class Accelerator(ABC, Generic[IndexT]):
+    """One index and its file. All methods block; call them from a reading thread.
 
-    def __init__(self, folder: Path, collection: Collection, embedding: tuple[str, int]) -> None:
-        self._path = folder / f"{collection.value}.turbovec"
-        self._collection = collection
-        self._embedding = embedding
-        self._dimension = embedding[1]
-        self._index: CandidateIndex | None = None
+    Args:
+        path: The file.
+        name: What the log of changes and the table of files call the index.
+        table: Holds what is indexed, by `key`.
+        column: What of a row is indexed.
+    """
+
+    def __init__(self, path: Path, name: str, table: str, column: str) -> None:
+        self._path = path
+        self._name = name
+        self._table = table
+        self._column = column
+        self._index: IndexT | None = None
         self._version = 0
         self._writer = ""
+        self._is_refused = False
         self._lock = threading.Lock()
 
-    def search(
-        self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
-    ) -> Candidates:
-        """Return up to `limit` keys whose vectors are probably nearest.
+    @abstractmethod
+    def _make(self) -> IndexT:
+        """Return an empty index."""
 
-        Args:
-            connection: Reads what the index lacks.
-            vector: `(dimension,)` float32 of length 1.
-            limit: Keys at the most.
-            allowed: Keys to choose from; None means all. Some of them may have no vector.
+    @abstractmethod
+    def _read(self, writers: Sequence[str]) -> IndexT | None:
+        """Return what the file holds, written by one of these; None if it is of no use.
+
+        Raises:
+            OSError: It cannot be read.
+            ValueError: It is damaged.
         """
-        return self._catch_up(connection).search(vector, limit, allowed)
 
-    def check_embedding(self, connection: apsw.Connection) -> None:
-        """Raise `SchemaMismatch` if another process has embedded the store anew since it was opened."""
-        check_embedding(connection, self._embedding)
+    @abstractmethod
+    def _write(self, index: IndexT, writer: str, *, continues: bool) -> None:
+        """Bring the file up to date, or write it anew unless it continues the one that is there."""
+
+    @abstractmethod
+    def _fork(self, index: IndexT) -> IndexT:
+        """Return the index to change: the same, or one that those who search now do not see."""
+
+    @abstractmethod
+    def _remove(self, index: IndexT, keys: Keys) -> None:
+        """Take out what is there of these keys."""
+
+    @abstractmethod
+    def _add(self, index: IndexT, rows: Sequence[Row]) -> None:
+        """Put rows of key and column, under keys that are not there."""
+
+    @abstractmethod
+    def _count(self, index: IndexT, keys: Keys) -> tuple[int, int]:
+        """Return how many of the keys are in the index, and how many there are in all."""
+
+    @abstractmethod
+    def _is_far(self, connection: apsw.Connection, behind: int, index: IndexT | None) -> bool:
+        """Whether a file that lacks this many changes, at least one, is worth saving; None if nothing is in memory."""
+
+    def _check(self, connection: apsw.Connection) -> None:
+        """Raise if what is in the database must not be mixed with what is in memory."""
 
     def lock_path(self) -> Path:
         """Return the lock file to hold from `claim` to `record`."""
-        return self._path.with_suffix(".lock")
+        return self._path.with_name(f"{self._name}.lock")
 
     def is_due(self, connection: apsw.Connection) -> bool:
-        """Whether saving now is worth it: the file is far behind, or the index is in memory and a little behind."""
+        """Whether saving now is worth it."""
         query = "SELECT coalesce(sum(length(keys)), 0) / 8 FROM vector_change WHERE collection = ? AND version > ?"
-        behind = fetch_value(connection, query, (self._collection.value, self._recorded(connection)[0]))
-        return behind >= _DUE or (behind > 0 and self._index is not None)
+        behind = int(fetch_value(connection, query, (self._name, self._recorded(connection)[0])))
+        index = self._index
+        if index is not None and not self._writer:
+            # There was no file of use: it lacks all that is in memory, whenever that was logged.
+            behind = max(behind, self._count(index, np.empty(0, np.int64))[1])
+        return behind > 0 and self._is_far(connection, behind, index)
 
     def claim(self, connection: apsw.Connection) -> bool:
         """Within a writing transaction, take over the file; return whether it continues this index.
@@ -83,92 +118,111 @@ class Accelerator:
         version, writer = self._recorded(connection)
         continues = writer == self._writer
         self._writer = secrets.token_hex(8)
-        row = (self._collection.value, version, self._writer)
-        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        # Until the version is recorded, the file is the one before or the new one.
+        writers = " ".join([self._writer, *writer.split()[:1]])
+        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", (self._name, version, writers))
         return continues
 
     def sync(self, connection: apsw.Connection, *, continues: bool) -> int:
         """Bring the file up to date and return the data version it then stands at."""
-        index = self._catch_up(connection)
         with self._lock:
-            if not continues:
-                self._path.unlink(missing_ok=True)
-            index.sync(self._path)
+            self._write(self._caught_up(connection), self._writer, continues=continues)
             return self._version
 
     def record(self, connection: apsw.Connection, version: int) -> None:
         """Within a writing transaction, note that the file stands at `version`."""
-        row = (self._collection.value, version, self._writer)
+        row = (self._name, version, self._writer)
         connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
         oldest = max(0, version - _KEPT_VERSIONS)
-        query = "DELETE FROM vector_change WHERE collection = ? AND version <= ?"
-        connection.execute(query, (self._collection.value, oldest))
+        connection.execute("DELETE FROM vector_change WHERE collection = ? AND version <= ?", (self._name, oldest))
 
     def compare(self, connection: apsw.Connection) -> tuple[int, int]:
-        """Return how many stored vectors the index lacks, and how many it has that are not stored."""
+        """Return how many stored rows the index lacks, and how many it has that are not stored."""
         index = self._catch_up(connection)
-        rows = connection.execute(f"SELECT key FROM {self._collection.value}_vector")
-        found = stored = 0
-        for (key,) in rows:
-            stored += 1
-            found += key in index
-        return stored - found, len(index) - found
+        stored = np.array(fetch(connection, f"SELECT key FROM {self._table}"), np.int64).reshape(-1)
+        found, held = self._count(index, stored)
+        return len(stored) - found, held - found
 
     def forget(self, connection: apsw.Connection) -> None:
         """Within a writing transaction, have every process build the index anew when it is next opened."""
-        row = (self._collection.value, 0, secrets.token_hex(8))
+        row = (self._name, 0, secrets.token_hex(8))
         connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
         with self._lock:
             self._index = None
 
-    def _catch_up(self, connection: apsw.Connection) -> CandidateIndex:
-        current = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+    def _refuse(self) -> None:
+        """Have the index made anew, whatever the file holds, since that was found to be damaged while it was used."""
+        _LOGGER.warning("building %s again, it is damaged", self._path.name)
         with self._lock:
-            if self._index is None or current - self._version > _KEPT_VERSIONS:
-                self._index = self._load(connection, current)
-            if self._version < current:
-                check_embedding(connection, self._embedding)
-                self._replay(connection, self._index)
-                self._version = current
-            return self._index
+            self._index, self._is_refused = None, True
 
-    def _load(self, connection: apsw.Connection, current: int) -> CandidateIndex:
+    def _is_ahead(self, connection: apsw.Connection) -> bool:
+        """Whether another thread has brought the index to a later version than the connection reads."""
+        return self._version > _data_version(connection)
+
+    def _catch_up(self, connection: apsw.Connection) -> IndexT:
+        with self._lock:
+            return self._caught_up(connection)
+
+    def _caught_up(self, connection: apsw.Connection) -> IndexT:
+        current = _data_version(connection)
+        if self._index is None or current - self._version > _KEPT_VERSIONS:
+            self._index = self._load(connection, current)
+        if self._version < current:
+            self._check(connection)
+            index = self._fork(self._index)
+            self._replay(connection, index)
+            self._index, self._version = index, current
+        return self._index
+
+    def _load(self, connection: apsw.Connection, current: int) -> IndexT:
         version, writer = self._recorded(connection)
         self._version, self._writer = 0, ""
         # A claim without a version: whoever wrote the file first died before it could say what is in it.
-        if version > 0 and current - version <= _KEPT_VERSIONS and self._path.exists():
+        is_near = version > 0 and current - version <= _KEPT_VERSIONS
+        if is_near and not self._is_refused and self._path.exists():
             try:
-                index = CandidateIndex.load(self._path, self._dimension)
+                index = self._read(writer.split())
             except (OSError, ValueError) as error:
                 _LOGGER.warning("building %s again, it cannot be read: %s", self._path.name, error)
             else:
                 if index is not None:
                     self._version, self._writer = version, writer
                     return index
-        return CandidateIndex(self._dimension)
+        return self._make()
 
-    def _replay(self, connection: apsw.Connection, index: CandidateIndex) -> None:
-        table = f"{self._collection.value}_vector"
+    def _replay(self, connection: apsw.Connection, index: IndexT) -> None:
         if self._version == 0:
-            rows = connection.execute(f"SELECT key, vector FROM {table}")
+            rows = connection.execute(f"SELECT key, {self._column} FROM {self._table}")
         else:
             changed = self._changed_since(connection)
             if not len(changed):
                 return
             # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
-            index.remove(changed)
-            query = f"SELECT key, vector FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
+            self._remove(index, changed)
+            query = f"""SELECT key, {self._column} FROM carray(?) AS wanted
+                        CROSS JOIN {self._table} ON key = wanted.value"""
             rows = connection.execute(query, (array(changed),))
         while batch := list(islice(rows, _BATCH)):
-            keys = np.fromiter((key for key, _ in batch), np.uint64, len(batch))
-            vectors = np.frombuffer(b"".join(vector for _, vector in batch), np.float32).reshape(len(batch), -1)
-            index.add(keys, vectors)
+            self._add(index, batch)
 
-    def _changed_since(self, connection: apsw.Connection) -> NDArray[np.int64]:
+    def _changed_since(self, connection: apsw.Connection) -> Keys:
         query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
-        rows = fetch(connection, query, (self._collection.value, self._version))
+        rows = fetch(connection, query, (self._name, self._version))
         return np.unique(np.frombuffer(b"".join(keys for (keys,) in rows), "<i8").astype(np.int64))
 
     def _recorded(self, connection: apsw.Connection) -> tuple[int, str]:
         query = "SELECT version, writer FROM accelerator WHERE collection = ?"
-        return fetch_one(connection, query, (self._collection.value,)) or (0, "")
+        return fetch_one(connection, query, (self._name,)) or (0, "")
+
+
+def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iterable[int]) -> None:
+    """Within the transaction that commits `version`, note which rows of an index it puts or removes; if any."""
+    changed = sorted(set(keys))
+    if changed:
+        row = (name, version, np.array(changed, "<i8").tobytes())
+        connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
+
+
+def _data_version(connection: apsw.Connection) -> int:
+    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))

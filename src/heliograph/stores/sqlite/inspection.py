@@ -10,13 +10,16 @@ import apsw
 from heliograph.models import Batch, EntityMention, RelationMention
 from heliograph.stores.changeset import Collection
 from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
-from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.batches import list_batches
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.evidence import read_relation_mention
 from heliograph.stores.sqlite.identity import find_keys, find_known_ids
 from heliograph.stores.sqlite.names import rebuild_names
+from heliograph.stores.sqlite.schema import FILL_WORDS
 from heliograph.stores.sqlite.sql import fetch, fetch_value
+from heliograph.stores.sqlite.text import SEARCHED
+from heliograph.stores.sqlite.text_accelerator import TextAccelerator
+from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 
 __all__ = ["SqliteInspection"]
 
@@ -49,15 +52,25 @@ _USED_KEYS = " UNION ".join(
         *(("chunk", "document_key"), ("relation_evidence", "source_key"), ("relation_evidence", "target_key")),
     )
 )
+_DIFFERENT_TEXTS = """SELECT count(*) FROM {name}_words AS words FULL JOIN {name}_terms_docsize AS terms
+  ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
 _MODULUS = 1 << 63
 
 
 class SqliteInspection(Inspection):
     """Reads over whole tables, in pages."""
 
-    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        accelerators: Mapping[Collection, VectorAccelerator],
+        texts: Mapping[Collection, TextAccelerator],
+    ) -> None:
         self._database = database
-        self._accelerators = accelerators
+        self._indexes = [
+            *((f"the index of {item.value}", "vectors", vectors) for item, vectors in accelerators.items()),
+            *((f"the full-text index of {item.value}", "rows", rows) for item, rows in texts.items()),
+        ]
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         """See `Inspection`."""
@@ -95,8 +108,7 @@ class SqliteInspection(Inspection):
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
         """See `Inspection`."""
-        table = f"{collection.value}_terms"
-        return await self._database.read_afresh(lambda connection: _digest_texts(connection, table))
+        return await self._database.read_afresh(lambda connection: _digest_texts(connection, collection.value))
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         """See `Inspection`."""
@@ -106,17 +118,17 @@ class SqliteInspection(Inspection):
         """See `Inspection`."""
         # A connection that has searched before may take its own remembered pages of the full text for damage.
         faults = await self._database.read_afresh(_find_faults)
-        for collection, accelerator in self._accelerators.items():
-            missing, foreign = await self._database.read(accelerator.compare)
+        for name, content, index in self._indexes:
+            missing, foreign = await self._database.read(index.compare)
             if missing or foreign:
-                faults.append(f"the index of {collection.value} lacks {missing} vectors and has {foreign} too many")
+                faults.append(f"{name} lacks {missing} {content} and has {foreign} too many")
         return faults
 
     async def repair(self) -> None:
         """See `Inspection`."""
         await self._database.write(_repair)
-        for accelerator in self._accelerators.values():
-            await self._database.write(accelerator.forget)
+        for _, _, index in self._indexes:
+            await self._database.write(index.forget)
 
 
 def _entity_mentions(connection: apsw.Connection, id_: str, key: int, offset: int, limit: int) -> list[EntityMention]:
@@ -134,11 +146,16 @@ def _relation_mentions(connection: apsw.Connection, key: int, offset: int, limit
     return list(starmap(read_relation_mention, connection.execute(query, (key, limit, offset))))
 
 
-def _digest_texts(connection: apsw.Connection, table: str) -> dict[str, int]:
+def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
     sums: dict[int, int] = {}
-    connection.execute(f"CREATE VIRTUAL TABLE temp.{table}_rows USING fts5vocab(main, {table}, instance)")
-    for term, key in connection.execute(f"SELECT term, doc FROM temp.{table}_rows"):
+    connection.execute(f"CREATE VIRTUAL TABLE temp.{name}_rows USING fts5vocab(main, {name}_terms, instance)")
+    connection.execute("BEGIN")
+    for term, key in connection.execute(f"SELECT term, doc FROM temp.{name}_rows"):
         sums[key] = (sums.get(key, 0) + digest_terms((term,))) % _MODULUS
+    for key, terms in connection.execute(f"SELECT key, terms FROM {name}_words"):
+        if digest_terms(terms.split()) != sums.get(key, 0):
+            # The two hold different words: neither is what it should be, for all that is known here.
+            sums[key] = _MODULUS
     return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
 
 
@@ -165,6 +182,7 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
         alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
         if alone:
             faults.append(f"{alone} rows of {left} have none in {right}, by which entities are found")
+    faults += _text_faults(connection)
     unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
     if unused:
         faults.append(f"{unused} ids are kept that nothing refers to")
@@ -176,6 +194,15 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
     return faults
 
 
+def _text_faults(connection: apsw.Connection) -> list[str]:
+    counts = {item.value: fetch_value(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
+    return [
+        f"{count} rows of {name} are in only one of the two tables of full text"
+        for name, count in counts.items()
+        if count
+    ]
+
+
 def _repair(connection: apsw.Connection) -> None:
     connection.execute("REINDEX")
     connection.execute("DELETE FROM entity_degree WHERE key NOT IN (SELECT key FROM entity)")
@@ -185,6 +212,10 @@ def _repair(connection: apsw.Connection) -> None:
               (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
     )
     rebuild_names(connection)
+    for name in (item.value for item in SEARCHED):
+        connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
+    if _text_faults(connection):
+        connection.execute(FILL_WORDS)
     for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
         connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
     connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")

@@ -71,7 +71,8 @@ class SqliteReembedding(Reembedding):
                 f"UPDATE meta SET value = (SELECT value FROM meta WHERE name = '{next_name}') WHERE name = '{name}'"
             )
         connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
-        connection.execute("DELETE FROM vector_change; DELETE FROM accelerator")
+        for table in ("vector_change", "accelerator"):
+            connection.executemany(f"DELETE FROM {table} WHERE collection = ?", ((item.value,) for item in Collection))
         connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
         drop_answers(connection)
         self._begun = None

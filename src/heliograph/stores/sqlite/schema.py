@@ -16,7 +16,7 @@ from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
 from heliograph.stores.name_pieces import name_keys_json, name_terms
 
-__all__ = ["APPLICATION_ID", "LATEST_VERSION", "migrate"]
+__all__ = ["APPLICATION_ID", "FILL_WORDS", "LATEST_VERSION", "migrate"]
 
 APPLICATION_ID = 0x48454C49  # "HELI"
 
@@ -187,7 +187,29 @@ INSERT INTO chunks_terms (chunks_terms, rank) VALUES ('crisismerge', 4);
 INSERT INTO entities_terms (entities_terms, rank) VALUES ('crisismerge', 4);
 """
 
-_MIGRATIONS = (_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX, _FEWER_PARTS)
+# The words of rows that have none, from full text, which knows them in another order.
+FILL_WORDS = "".join(
+    f"""
+CREATE VIRTUAL TABLE temp.{name}_rows USING fts5vocab (main, {name}_terms, instance);
+INSERT INTO {name}_words SELECT doc, group_concat(term, ' ') FROM temp.{name}_rows
+WHERE doc IN (SELECT id FROM {name}_terms_docsize) AND doc NOT IN (SELECT key FROM {name}_words) GROUP BY doc;
+INSERT OR IGNORE INTO {name}_words SELECT id, '' FROM {name}_terms_docsize;
+DROP TABLE temp.{name}_rows;
+"""
+    for name in ("chunks", "entities")
+)
+
+# What is found by which words, in the order in which they stand; the log of its changes is `vector_change` too.
+_WORDS = f"""
+CREATE TABLE chunks_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
+CREATE TABLE entities_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
+{FILL_WORDS}
+"""
+
+_MIGRATIONS = (
+    *(_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX, _FEWER_PARTS),
+    _WORDS,
+)
 
 LATEST_VERSION = len(_MIGRATIONS)
 
@@ -215,6 +237,9 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
     connection.create_scalar_function("name_keys", name_keys_json, 2, deterministic=True)
     connection.create_scalar_function("name_terms", name_terms, 2, deterministic=True)
+    # Sorting all words of a store takes more memory than there may be.
+    kept = int(connection.pragma("temp_store"))
+    connection.pragma("temp_store", "file")
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have migrated while this one waited for the lock.
@@ -226,6 +251,8 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+    finally:
+        connection.pragma("temp_store", kept)
 
 
 def _relation_id(*ends: Any) -> str:

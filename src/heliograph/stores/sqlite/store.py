@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -37,9 +38,11 @@ from heliograph.stores.sqlite.replies import SqliteReplyCache, drop_answers
 from heliograph.stores.sqlite.scope import ScopeMemory
 from heliograph.stores.sqlite.scoped import ScopedReader
 from heliograph.stores.sqlite.sql import fetch, fetch_value
-from heliograph.stores.sqlite.text import SqliteTextStore, write_texts
+from heliograph.stores.sqlite.text import SEARCHED, SqliteTextStore, write_texts
+from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 from heliograph.stores.sqlite.text_merging import is_merge_due, merge_all, merge_step
 from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
+from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
 from heliograph.stores.sqlite.view import SqliteView
 
@@ -58,17 +61,18 @@ class SqliteStore(Store):
         self._timeout_seconds = timeout_seconds
         self._embedding = embedding
         self.embedding = embedding
-        self._accelerators = {item: Accelerator(folder, item, embedding) for item in Collection}
+        self._accelerators = {item: VectorAccelerator(folder, item, embedding) for item in Collection}
+        self._texts = {item: TextAccelerator(folder, item) for item in SEARCHED}
         self._evidence = EvidenceMemory()
         ids = IdMemory()
         self.records = SqliteRecordsStore(database, self._evidence, ids)
         self.graph = SqliteGraphStore(database, ids)
         self.vectors = SqliteVectorStore(database, self._accelerators, ids)
-        self.text = SqliteTextStore(database, ids)
+        self.text = SqliteTextStore(database, self._texts, ids)
         self.names = SqliteNameIndex(database)
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
-        self.inspection = SqliteInspection(database, self._accelerators)
+        self.inspection = SqliteInspection(database, self._accelerators, self._texts)
         self._scopes = ScopeMemory()
         self.reembedding = SqliteReembedding(database)
         self.outbox = SqliteOutbox(database, folder)
@@ -103,7 +107,8 @@ class SqliteStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
-        return SqliteView(ScopedReader(self._database, self._scopes, filter_, fold), self._accelerators)
+        reader = ScopedReader(self._database, self._scopes, filter_, fold)
+        return SqliteView(reader, self._accelerators, self._texts)
 
     async def get_data_version(self) -> int:
         """See `Store`."""
@@ -140,7 +145,7 @@ class SqliteStore(Store):
             return
         try:
             if not self._database.is_read_only:
-                for accelerator in self._accelerators.values():
+                for accelerator in (*self._accelerators.values(), *self._texts.values()):
                     await self._save(accelerator)
                 if await self._database.read(is_merge_due):
                     await self._database.write(merge_all)
@@ -150,11 +155,11 @@ class SqliteStore(Store):
         finally:
             await self._database.close()
 
-    async def _save(self, accelerator: Accelerator) -> None:
+    async def _save(self, accelerator: Accelerator[Any]) -> None:
         if not await self._database.read(accelerator.is_due):
             return
         with try_file_lock(accelerator.lock_path()) as locked:
-            # Whoever holds the lock is saving the same vectors; what this process would add is replayed on open.
+            # Whoever holds the lock is saving the same rows; what this process would add is replayed on open.
             if locked:
                 continues = await self._database.write(accelerator.claim)
                 version = await self._database.read(lambda reader: accelerator.sync(reader, continues=continues))
@@ -216,7 +221,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     write_names(connection, changeset, keys)
     write_graph(connection, changeset, keys)
     write_vectors(connection, changeset, keys, version)
-    write_texts(connection, changeset, keys)
+    write_texts(connection, changeset, keys, version)
     merge_step(connection, version)
     write_outbox(connection, changeset, version)
     drop_answers(connection)

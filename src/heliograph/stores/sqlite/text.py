@@ -1,7 +1,7 @@
-"""Full text in the embedded store: contentless FTS5 tables whose rows are interned keys.
+"""Full text in the embedded store: an index of posting lists finds what holds terms, FTS5 what holds a phrase.
 
-Only terms are stored, never text; ranking is FTS5's BM25 (k1 1.2, b 0.75), in large collections of the rows that can
-be among the best (`text_search`).
+What a chunk or an entity is found by is written twice: into a table of words by key, from which the index is made
+(`text_accelerator`), and into a contentless FTS5 table, which knows in which order they stand.
 """
 
 from __future__ import annotations
@@ -12,45 +12,42 @@ import apsw
 
 from heliograph.stores.base import Hit, TextStore
 from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.key_sets import KeySet
+from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.known_ids import IdMemory
-from heliograph.stores.sqlite.sql import fetch
-from heliograph.stores.sqlite.text_frequencies import FrequencyMemory
-from heliograph.stores.sqlite.text_search import search_terms
+from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
+from heliograph.stores.sqlite.sql import fetch, singles
+from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 
-__all__ = ["SqliteTextStore", "match_any", "phrase_keys", "write_texts"]
+__all__ = ["SEARCHED", "SqliteTextStore", "distinct_terms", "find_texts", "phrase_keys", "to_hits", "write_texts"]
 
-_SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
+SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _MAX_TERMS = 256
 
 
 class SqliteTextStore(TextStore):
-    """Two FTS5 tables."""
+    """One index and one FTS5 table per collection."""
 
-    def __init__(self, database: Database, ids: IdMemory) -> None:
+    def __init__(self, database: Database, accelerators: Mapping[Collection, TextAccelerator], ids: IdMemory) -> None:
         self._database = database
+        self._accelerators = accelerators
         self._ids = ids
-        self._frequencies = FrequencyMemory()
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`; a question is cut at 256 distinct terms."""
-        wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
-        if not wanted or limit < 1 or collection not in _SEARCHED:
+        """See `TextStore`; exact over all rows. A question is cut at 256 distinct terms."""
+        wanted = distinct_terms(terms)
+        if not wanted or limit < 1 or collection not in SEARCHED:
             return []
-        table = f"{collection.value}_terms"
-
-        def find(connection: apsw.Connection) -> list[Hit]:
-            scores = dict(search_terms(connection, table, wanted, limit, self._frequencies.at(connection)))
-            ids = self._ids.at(connection).find_ids(connection, scores)
-            return sorted((Hit(ids[key], score) for key, score in scores.items()), key=lambda hit: (-hit.score, hit.id))
-
-        return await self._database.read(find)
+        accelerator = self._accelerators[collection]
+        return await self._database.read(
+            lambda connection: find_texts(connection, self._ids.at(connection), accelerator, wanted, limit)
+        )
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
         """See `TextStore`; those stored first are returned. Terms of a phrase after the 256th are not looked for."""
-        if not any(phrases) or limit < 1 or collection not in _SEARCHED:
+        if not any(phrases) or limit < 1 or collection not in SEARCHED:
             return [[] for _ in phrases]
 
         def find(connection: apsw.Connection) -> list[list[str]]:
@@ -61,9 +58,33 @@ class SqliteTextStore(TextStore):
         return await self._database.read(find)
 
 
+def distinct_terms(terms: Sequence[str]) -> list[str]:
+    """Return those of a question's terms that are searched for."""
+    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+
+
+def find_texts(
+    connection: apsw.Connection,
+    known: KnownIds,
+    accelerator: TextAccelerator,
+    terms: Sequence[str],
+    limit: int,
+    allowed: KeySet | None = None,
+) -> list[Hit]:
+    """Return what holds any of the terms, of all or of the keys that are allowed, as `TextStore.search` does."""
+    found = accelerator.search(connection, terms, limit, allowed)
+    return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))
+
+
+def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[Hit]:
+    """Return keys with scores as hits, those with an id, best first, ties by id."""
+    hits = (Hit(ids[key], score) for key, score in found if key in ids)
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
 def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str], limit: int) -> list[int]:
     """Return the first keys, -1 for all, whose terms hold this phrase."""
-    if not phrase or collection not in _SEARCHED:
+    if not phrase or collection not in SEARCHED:
         return []
     table = f"{collection.value}_terms"
     match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
@@ -71,20 +92,15 @@ def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Seq
     return [key for (key,) in fetch(connection, query, (match, limit))]
 
 
-def match_any(collection: Collection, terms: Sequence[str]) -> str:
-    """Return the FTS5 expression that asks for any of the terms; empty if there is nothing to ask for."""
-    wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
-    if collection not in _SEARCHED:
-        return ""
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in wanted)
-
-
-def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     """Apply the full-text part of a changeset."""
     removed = {Collection.CHUNKS: changeset.removed_chunks, Collection.ENTITIES: changeset.removed_entities}
-    for collection in _SEARCHED:
-        table = f"{collection.value}_terms"
-        gone = ((keys[id_],) for id_ in removed[collection] if id_ in keys)
-        connection.executemany(f"DELETE FROM {table} WHERE rowid = ?", gone)
-        rows = ((keys[entry.id], " ".join(entry.terms)) for entry in changeset.texts.get(collection, ()))
-        connection.executemany(f"INSERT OR REPLACE INTO {table} (rowid, terms) VALUES (?, ?)", rows)
+    for collection in SEARCHED:
+        name = collection.value
+        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        connection.executemany(f"DELETE FROM {name}_terms WHERE rowid = ?", singles(gone))
+        connection.executemany(f"DELETE FROM {name}_words WHERE key = ?", singles(gone))
+        rows = [(keys[entry.id], " ".join(entry.terms)) for entry in changeset.texts.get(collection, ())]
+        connection.executemany(f"INSERT OR REPLACE INTO {name}_terms (rowid, terms) VALUES (?, ?)", rows)
+        connection.executemany(f"INSERT OR REPLACE INTO {name}_words VALUES (?, ?)", rows)
+        log_changes(connection, f"{name}_terms", version, (*gone, *(key for key, _ in rows)))

@@ -1,4 +1,4 @@
-"""Keeping the full-text index in few parts.
+"""Keeping the full text of FTS5, by which phrases are found, in few parts.
 
 FTS5 adds a part with every commit and merges parts of like size now and then. A search looks into every part: with
 eighteen of them, as they are left by 3,000 commits of one document each, it takes twice to six times as long as with

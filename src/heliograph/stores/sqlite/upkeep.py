@@ -1,7 +1,7 @@
 """Keeping the embedded store's file well: giving space back, emptying it, copying it, bringing a copy back.
 
 A backup is one file, made by SQLite from one moment while others read and write. Indexes are not in it; they are built
-again from the vectors when the copy is first searched.
+again from the rows when the copy is first searched.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import apsw
 
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.stores.changeset import Collection
+from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import translate_errors
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.sql import fetch, fetch_value
+from heliograph.stores.sqlite.text import SEARCHED
 
 __all__ = ["FILE_NAME", "clear", "restore_file", "vacuum", "write_backup"]
 
@@ -43,12 +45,11 @@ def vacuum(connection: apsw.Connection) -> None:
 def clear(connection: apsw.Connection) -> int:
     """Within a writing transaction, delete all but what says how the store was made; return the new data version."""
     version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
-    for collection in Collection:
-        keys = [key for (key,) in fetch(connection, f"SELECT key FROM {collection.value}_vector")]
-        if keys:
-            # Indexes in memory, of whatever process, take these out before anything new comes in under the same keys.
-            row = (collection.value, version, b"".join(key.to_bytes(8, "little") for key in keys))
-            connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
+    vectors = {item.value: f"{item.value}_vector" for item in Collection}
+    texts = {f"{item.value}_terms": f"{item.value}_words" for item in SEARCHED}
+    for name, table in (vectors | texts).items():
+        # Indexes in memory, of whatever process, take these out before anything new comes in under the same keys.
+        log_changes(connection, name, version, (key for (key,) in fetch(connection, f"SELECT key FROM {table}")))
     for table in _FULL_TEXT:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
     for table in _plain_tables(connection):

@@ -17,10 +17,11 @@ from heliograph.stores.base import Hit, VectorStore
 from heliograph.stores.candidates import Candidates, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
-from heliograph.stores.sqlite.accelerator import Accelerator
+from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
+from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 
 __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 
@@ -28,7 +29,7 @@ __all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
 
-    def __init__(self, database: Database, accelerators: Mapping[Collection, Accelerator], ids: IdMemory) -> None:
+    def __init__(self, database: Database, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory) -> None:
         self._database = database
         self._ids = ids
         self._accelerators = accelerators
@@ -57,7 +58,7 @@ class SqliteVectorStore(VectorStore):
 def find_nearest(
     connection: apsw.Connection,
     known: KnownIds,
-    accelerator: Accelerator,
+    accelerator: VectorAccelerator,
     collection: Collection,
     vector: NDArray[np.float32],
     limit: int,
@@ -76,7 +77,11 @@ def find_nearest(
 
 
 def read_vectors(
-    connection: apsw.Connection, known: KnownIds, accelerator: Accelerator, collection: Collection, ids: Sequence[str]
+    connection: apsw.Connection,
+    known: KnownIds,
+    accelerator: VectorAccelerator,
+    collection: Collection,
+    ids: Sequence[str],
 ) -> dict[str, NDArray[np.float32]]:
     """Return the stored vectors, exact, per id.
 
@@ -145,5 +150,4 @@ def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mappi
             # What another embedding made of them, if one is on its way in, is out of date.
             query = f"DELETE FROM next_{table} WHERE key = ?"
             connection.executemany(query, ((key,) for key in changed))
-            row = (collection.value, version, np.array(changed, "<i8").tobytes())
-            connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
+            log_changes(connection, collection.value, version, changed)

@@ -26,7 +26,6 @@ from heliograph.stores.base import (
     VectorStore,
 )
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.records import (
@@ -53,12 +52,14 @@ from heliograph.stores.sqlite.scoped_evidence import (
 )
 from heliograph.stores.sqlite.scoped_graph import ScopedGraphStore
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value
-from heliograph.stores.sqlite.text import match_any, phrase_keys
+from heliograph.stores.sqlite.text import SEARCHED, distinct_terms, find_texts, phrase_keys, to_hits
+from heliograph.stores.sqlite.text_accelerator import TextAccelerator
+from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import find_nearest, read_vectors
 
 __all__ = ["SqliteView"]
 
-# Hits of full text read at first, per one asked for; where that is too few, all are.
+# Entities found in full text at first, per one asked for; where too few have such names here, all are.
 _HITS_PER_HIT = 8
 _LEAST_HITS = 64
 _TWINS_BY_CHUNK = """SELECT identity.id, document_key, twin.key, twin.source FROM carray(?) AS wanted
@@ -71,11 +72,16 @@ _TWINS_BY_CHUNK = """SELECT identity.id, document_key, twin.key, twin.source FRO
 class SqliteView(StoreView):
     """The embedded store under one filter."""
 
-    def __init__(self, reader: ScopedReader, accelerators: Mapping[Collection, Accelerator]) -> None:
+    def __init__(
+        self,
+        reader: ScopedReader,
+        accelerators: Mapping[Collection, VectorAccelerator],
+        texts: Mapping[Collection, TextAccelerator],
+    ) -> None:
         self.records = ScopedRecordsStore(reader)
         self.graph = ScopedGraphStore(reader)
         self.vectors = ScopedVectorStore(reader, accelerators)
-        self.text = ScopedTextStore(reader)
+        self.text = ScopedTextStore(reader, texts)
 
 
 class ScopedRecordsStore(RecordsStore):
@@ -204,7 +210,7 @@ class ScopedRecordsStore(RecordsStore):
 class ScopedVectorStore(VectorStore):
     """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
 
-    def __init__(self, reader: ScopedReader, accelerators: Mapping[Collection, Accelerator]) -> None:
+    def __init__(self, reader: ScopedReader, accelerators: Mapping[Collection, VectorAccelerator]) -> None:
         self._reader = reader
         self._accelerators = accelerators
 
@@ -236,22 +242,21 @@ class ScopedVectorStore(VectorStore):
 class ScopedTextStore(TextStore):
     """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
 
-    def __init__(self, reader: ScopedReader) -> None:
+    def __init__(self, reader: ScopedReader, accelerators: Mapping[Collection, TextAccelerator]) -> None:
         self._reader = reader
+        self._accelerators = accelerators
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
         """See `TextStore`."""
-        match = match_any(collection, terms)
-        if not match or limit < 1:
+        wanted = distinct_terms(terms)
+        if not wanted or limit < 1 or collection not in SEARCHED:
             return []
+        accelerator = self._accelerators[collection]
 
         def find(connection: apsw.Connection, scope: Scope) -> list[Hit]:
-            few = max(limit * _HITS_PER_HIT, _LEAST_HITS)
-            hits = self._hits(connection, scope, collection, match, set(terms), limit, few)
-            if hits is None:
-                hits = self._hits(connection, scope, collection, match, set(terms), limit, -1) or []
-            ids = find_ids(connection, [key for key, _ in hits])
-            return sorted((Hit(ids[key], score) for key, score in hits), key=lambda hit: (-hit.score, hit.id))
+            if collection is Collection.ENTITIES:
+                return to_hits(*self._entities(connection, scope, accelerator, wanted, limit))
+            return find_texts(connection, KnownIds(), accelerator, wanted, limit, scope.chunks)
 
         return await self._reader.read(find)
 
@@ -289,26 +294,18 @@ class ScopedTextStore(TextStore):
                 break
         return found
 
-    def _hits(
-        self,
-        connection: apsw.Connection,
-        scope: Scope,
-        collection: Collection,
-        match: str,
-        terms: set[str],
-        limit: int,
-        looked_at: int,
-    ) -> list[tuple[int, float]] | None:
-        """Return the best keys that are allowed among the best `looked_at` (-1: all); None if they are too few."""
-        table = f"{collection.value}_terms"
-        query = f"SELECT rowid, -rank FROM {table} WHERE {table} MATCH ? ORDER BY rank LIMIT ?"
-        rows: list[tuple[int, float]] = [(key, score) for key, score in fetch(connection, query, (match, looked_at))]
-        allowed = scope.keys_of(collection).holds(np.fromiter((key for key, _ in rows), np.int64, len(rows)))
-        kept = [row for row, is_allowed in zip(rows, allowed.tolist(), strict=True) if is_allowed]
-        if collection is Collection.ENTITIES:
-            kept = list(self._named(connection, scope, kept, terms, limit))
-        is_enough = len(kept) >= limit or len(rows) < looked_at or looked_at < 0
-        return kept[:limit] if is_enough else None
+    def _entities(
+        self, connection: apsw.Connection, scope: Scope, accelerator: TextAccelerator, terms: list[str], limit: int
+    ) -> tuple[list[tuple[int, float]], dict[int, str]]:
+        """Return the best entities whose names in the scope hold one of the terms, and ids of them and of others."""
+        looked_at = max(limit * _HITS_PER_HIT, _LEAST_HITS)
+        while True:
+            found = accelerator.search(connection, terms, looked_at, scope.entities)
+            ids = accelerator.find_ids(connection, KnownIds(), [key for key, _ in found])
+            kept = list(self._named(connection, scope, [hit for hit in found if hit[0] in ids], set(terms), limit))
+            if len(kept) >= limit or len(found) < looked_at:
+                return kept[:limit], ids
+            looked_at = len(scope.entities) + 1
 
     def _named(
         self, connection: apsw.Connection, scope: Scope, hits: list[tuple[int, float]], terms: set[str], limit: int
