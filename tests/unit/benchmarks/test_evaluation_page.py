@@ -28,7 +28,7 @@ def _run() -> EvaluationRun:
 def test_figures_have_a_row_a_mode_with_its_interval() -> None:
     lines = render_figures(_run()).splitlines()
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:4]]
-    assert cells[0] == ["harbour", "naive", "", "50.0", "", "", "", "", "", "50"]
+    assert cells[0] == ["harbour", "naive", "", "50.0", "", "", "", "", "", "", "50"]
     assert cells[1][-2:] == ["+50.0 [+50.0, +50.0]", "50"]
     assert "4 passages joined by 5, 1 questions" in lines[-1]
 
