@@ -1,9 +1,10 @@
 """Which entities a text names: every run of words in it that is the name of one.
 
 Runs are looked up by the id that a name has, so case, width and quotation marks do not matter and nothing is searched.
-In a question every run of up to twelve words (of Chinese: characters) is tried, in a passage only runs within a
-sentence that begin and end in a capital or a digit, and of Chinese those near its start: what an extractor left out of
-a passage is found again here, if some other passage is about it. Of names inside one another the longest counts.
+In a question every run of up to twelve words (of Chinese: characters) is tried, one of more than five only if it begins
+and ends in a capital or a digit, unless the question has none. In a passage only runs within a sentence are tried that
+begin and end so, and of Chinese those near its start: what an extractor left out of a passage is found again here, if
+some other passage is about it. Of names inside one another the longest counts.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ _WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
 _UNEVEN = re.compile(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 _LONGEST = 12
+_LONGEST_IN_SMALL_LETTERS = 5
 _LONGEST_IN_PASSAGE = 6
 # A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
 _MOST_UNITS = 96
@@ -86,7 +88,15 @@ class Named:
 def question_spans(question: str) -> list[NameSpan]:
     """Return every run of words that may be a name, each id once."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
-    runs = [(start, end) for first, (start, _) in enumerate(units) for _, end in units[first : first + _LONGEST]]
+    # Who writes capitals writes them in long names too.
+    begins = [_begins_name(question[start]) for start, _ in units]
+    longest = _LONGEST_IN_SMALL_LETTERS if any(begins[1:]) else _LONGEST
+    runs = [
+        (start, end)
+        for first, (start, _) in enumerate(units)
+        for last, (_, end) in enumerate(units[first : first + _LONGEST], start=first)
+        if last - first < longest or (begins[first] and begins[last])
+    ]
     return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
 
 

@@ -98,6 +98,21 @@ def test_no_name_in_a_passage_goes_over_the_end_of_a_sentence(text: str, name: s
     assert (name in [text[start:end] for start, end in passage_runs(text).values()]) is is_tried
 
 
+@pytest.mark.parametrize(
+    ("question", "name", "is_tried"),
+    [
+        ("Who wrote The Lord of the Seven Green Rings for Anna?", "The Lord of the Seven Green Rings", True),
+        ("who wrote the lord of the seven green rings for anna?", "the lord of the seven green rings", True),
+        ("Did Anna like the lord of the rings?", "the lord of the rings", True),
+        ("Did Anna like the lord of all the rings?", "the lord of all the rings", False),
+    ],
+)
+def test_long_names_in_small_letters_are_tried_in_questions_without_capitals(
+    question: str, name: str, is_tried: bool
+) -> None:
+    assert (name in [span.text for span in question_spans(question)]) is is_tried
+
+
 def test_runs_within_extracted_names_are_left_out_and_longer_ones_are_not() -> None:
     text = "Anna Lund met Karin Berg of Anna Lund Hall, and Berg left. Lund stayed."
     runs = [text[start:end] for start, end in passage_runs(text, ["Anna Lund", "Karin Berg", "Nobody", ""]).values()]
