@@ -3,7 +3,7 @@
 The rules of every mode are those of its channels; nothing else in the query room asks which mode it is in, save
 what is printed. Results of LightRAG's channels (entity, relation, vector) are merged round robin in the order of the
 row; as soon as a row has a channel beyond those, its chunks are ranked by one fused search
-(`heliograph.query.fusion.search`), and entities and relations serve the context.
+(`heliograph.query.fusion.search`), and entities and relations are those of its evidence, with those of given keywords.
 """
 
 from __future__ import annotations

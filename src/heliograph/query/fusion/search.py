@@ -113,8 +113,8 @@ class FusedSearch:
             limits: How many hits, through which channels, fused how.
 
         Returns:
-            Hits, best first, ties by id; the entities that the question names. Both empty where nothing is found, and
-            without the vector and the keyword channel there is nothing to start from.
+            Hits, best first, ties by id; the entities that the question names, and those of the evidence. All empty
+            where nothing is found, and without the vector and the keyword channel there is nothing to start from.
 
         Raises:
             ModelError: The embedding failed.
