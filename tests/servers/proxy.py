@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 __all__ = ["FaultyProxy", "faulty_proxy"]
 
 _PIECE = 65_536
+_ROUNDS_OF_CLOSING = 3
 _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -60,33 +61,31 @@ class FaultyProxy:
         self.delay_seconds, self.is_stalled = 0.0, False
 
     async def close(self) -> None:
-        """End everything."""
-        await self.refuse()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        """End everything, also what was accepted a moment ago and is only now beginning."""
+        for _ in range(_ROUNDS_OF_CLOSING):
+            await self.refuse()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        ends = [writer]
         self._writers.add(writer)
         try:
-            far_reader, far_writer = await self._connect()
-        except OSError:
-            writer.transport.abort()
-            self._writers.discard(writer)
-            return
-        self._writers.add(far_writer)
-        try:
             # Whoever ends this ends it in silence: asyncio logs what a connection's task raises.
-            with suppress(asyncio.CancelledError):
+            with suppress(asyncio.CancelledError, OSError):
+                far_reader, far_writer = await self._connect()
+                ends.append(far_writer)
+                self._writers.add(far_writer)
                 await asyncio.gather(self._pass(reader, far_writer), self._pass(far_reader, writer))
         finally:
-            for one in (writer, far_writer):
-                one.transport.abort()
-                self._writers.discard(one)
+            for end in ends:
+                end.transport.abort()
+                self._writers.discard(end)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass one direction on until either end is gone, which ends the other direction, too."""
