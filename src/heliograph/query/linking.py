@@ -40,7 +40,8 @@ _UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 _HAN = re.compile(rf"[{HAN}]")
 _SPACE = re.compile(r"\s+")
 # Where a sentence may end; at the first two it does where the word before begins with a small letter.
-_STOP = re.compile(r"[.;\n。！？；，、：]")
+# A line may end within a name, but a paragraph does not, nor a line before a heading or an item of a list.
+_STOP = re.compile(r"[.;。！？；，、：]|\n(?=[ \t]*\n|[ \t]*(?:[-*+#>|•]|\d{1,3}[.)][ \t]))")
 _UNSURE_STOPS = ".;"
 # A number's last digit and the sign between it and another that belongs to it.
 _NUMBERS_JOINED = re.compile(r"\d[-.:/](?=\d)")
@@ -88,9 +89,10 @@ class Named:
 def question_spans(question: str) -> list[NameSpan]:
     """Return every run of words that may be a name, each id once."""
     units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
-    # Who writes capitals writes them in long names too.
+    # Who writes capitals, other than at the start and in "I", writes them in long names too.
+    has_capitals = any(question[start].isupper() and end - start > 1 for start, end in units[1:])
+    longest = _LONGEST_IN_SMALL_LETTERS if has_capitals else _LONGEST
     begins = [_begins_name(question[start]) for start, _ in units]
-    longest = _LONGEST_IN_SMALL_LETTERS if any(begins[1:]) else _LONGEST
     runs = [
         (start, end)
         for first, (start, _) in enumerate(units)

@@ -61,6 +61,8 @@ _LEAST_FALL = 0.02
 _READ_MENTIONS = 32
 # Hits wanted by a question that keeps twenty chunks, before they are reranked.
 _USUAL_HITS = 60
+# Chunks taken from either index at the most: their vectors are all read.
+_MOST_TAKEN = 2_000
 _SHORTEST_PHRASE = 4
 
 
@@ -312,7 +314,7 @@ class FusedSearch:
 
 def _widened(limit: int, limits: SearchLimits) -> int:
     """Return how many chunks to take where more hits are wanted than usual."""
-    return ceil(limit * max(1.0, limits.hits / _USUAL_HITS))
+    return min(ceil(limit * max(1.0, limits.hits / _USUAL_HITS)), _MOST_TAKEN)
 
 
 def _phrase(name: str) -> list[str]:

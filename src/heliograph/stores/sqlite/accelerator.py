@@ -117,6 +117,10 @@ class Accelerator(ABC, Generic[IndexT]):
         """
         version, writer = self._recorded(connection)
         continues = writer == self._writer
+        if version == 0 and writer and not continues:
+            # Another process has found indexes faulty, and what is in memory here may be one of them.
+            with self._lock:
+                self._index = None
         self._writer = secrets.token_hex(8)
         # Until the version is recorded, the file is the one before or the new one.
         writers = " ".join([self._writer, *writer.split()[:1]])
@@ -126,11 +130,16 @@ class Accelerator(ABC, Generic[IndexT]):
     def sync(self, connection: apsw.Connection, *, continues: bool) -> int:
         """Bring the file up to date and return the data version it then stands at."""
         with self._lock:
-            self._write(self._caught_up(connection), self._writer, continues=continues)
+            # Who reads the file now takes over its writer's name, but has claimed it under a new one.
+            writer = self._writer
+            index = self._caught_up(connection)
+            self._writer = writer
+            self._write(index, writer, continues=continues)
             return self._version
 
     def record(self, connection: apsw.Connection, version: int) -> None:
         """Within a writing transaction, note that the file stands at `version`."""
+        self._is_refused = False
         row = (self._name, version, self._writer)
         connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
         oldest = max(0, version - _KEPT_VERSIONS)
@@ -152,9 +161,12 @@ class Accelerator(ABC, Generic[IndexT]):
 
     def _refuse(self) -> None:
         """Have the index made anew, whatever the file holds, since that was found to be damaged while it was used."""
-        _LOGGER.warning("building %s again, it is damaged", self._path.name)
         with self._lock:
-            self._index, self._is_refused = None, True
+            self._drop()
+
+    def _drop(self) -> None:
+        _LOGGER.warning("building %s again, it is damaged", self._path.name)
+        self._index, self._is_refused = None, True
 
     def _is_ahead(self, connection: apsw.Connection) -> bool:
         """Whether another thread has brought the index to a later version than the connection reads."""
@@ -165,6 +177,14 @@ class Accelerator(ABC, Generic[IndexT]):
             return self._caught_up(connection)
 
     def _caught_up(self, connection: apsw.Connection) -> IndexT:
+        try:
+            return self._brought_up(connection)
+        except IndexError:
+            # What the file says of itself was right, but a part of it is not; so it is seen when it is changed.
+            self._drop()
+            return self._brought_up(connection)
+
+    def _brought_up(self, connection: apsw.Connection) -> IndexT:
         current = _data_version(connection)
         if self._index is None or current - self._version > _KEPT_VERSIONS:
             self._index = self._load(connection, current)

@@ -21,7 +21,7 @@ from urllib.parse import quote
 import apsw
 
 from heliograph.errors import StoreError, StoreUnavailable
-from heliograph.stores.sqlite.schema import migrate
+from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch
 
 __all__ = ["Database", "translate_errors"]
@@ -172,8 +172,12 @@ class Database:
         """Run `work` as one transaction that is durable when this returns, or leaves no trace."""
         self._refuse_if_read_only()
 
+        def write(connection: apsw.Connection) -> T:
+            check_schema(connection, str(self.path))
+            return work(connection)
+
         def run() -> T:
-            result = self._in_transaction(work, "BEGIN IMMEDIATE", lambda: self._writer_connection)
+            result = self._in_transaction(write, "BEGIN IMMEDIATE", lambda: self._writer_connection)
             self._check_is_there()
             return result
 

@@ -10,6 +10,7 @@ import apsw
 from heliograph.models import Batch, EntityMention, RelationMention
 from heliograph.stores.changeset import Collection
 from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.batches import list_batches
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.evidence import read_relation_mention
@@ -52,8 +53,8 @@ _USED_KEYS = " UNION ".join(
         *(("chunk", "document_key"), ("relation_evidence", "source_key"), ("relation_evidence", "target_key")),
     )
 )
-_DIFFERENT_TEXTS = """SELECT count(*) FROM {name}_words AS words FULL JOIN {name}_terms_docsize AS terms
-  ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
+_DIFFERENT_TEXTS = """SELECT coalesce(words.key, terms.id) FROM {name}_words AS words
+  FULL JOIN {name}_terms_docsize AS terms ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
 _MODULUS = 1 << 63
 
 
@@ -195,12 +196,29 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
 
 
 def _text_faults(connection: apsw.Connection) -> list[str]:
-    counts = {item.value: fetch_value(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
     return [
-        f"{count} rows of {name} are in only one of the two tables of full text"
-        for name, count in counts.items()
-        if count
+        f"{len(keys)} rows of {name} are in only one of the two tables of full text"
+        for name, keys in _different_texts(connection).items()
     ]
+
+
+def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
+    """Return, per collection that has any, the keys of rows that only one of its two tables has."""
+    found = {item.value: fetch(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
+    return {name: [key for (key,) in rows] for name, rows in found.items() if rows}
+
+
+def _repair_words(connection: apsw.Connection) -> None:
+    """Have the rows of `*_words` that full text has, and tell all processes which ones were put or removed."""
+    version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
+    wrong = _different_texts(connection)
+    if not wrong:
+        return
+    for name, keys in wrong.items():
+        connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
+        log_changes(connection, f"{name}_terms", version, keys)
+    connection.execute(FILL_WORDS)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
 
 
 def _repair(connection: apsw.Connection) -> None:
@@ -212,10 +230,7 @@ def _repair(connection: apsw.Connection) -> None:
               (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
     )
     rebuild_names(connection)
-    for name in (item.value for item in SEARCHED):
-        connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
-    if _text_faults(connection):
-        connection.execute(FILL_WORDS)
+    _repair_words(connection)
     for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
         connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
     connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")

@@ -16,7 +16,7 @@ from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
 from heliograph.stores.name_pieces import name_keys_json, name_terms
 
-__all__ = ["APPLICATION_ID", "FILL_WORDS", "LATEST_VERSION", "migrate"]
+__all__ = ["APPLICATION_ID", "FILL_WORDS", "LATEST_VERSION", "check_schema", "migrate"]
 
 APPLICATION_ID = 0x48454C49  # "HELI"
 
@@ -253,6 +253,20 @@ def migrate(connection: apsw.Connection, path: str) -> None:
         raise
     finally:
         connection.pragma("temp_store", kept)
+
+
+def check_schema(connection: apsw.Connection, path: str) -> None:
+    """Refuse a database that a newer version has taken over since this process opened it.
+
+    Raises:
+        SchemaMismatch: It has.
+    """
+    version = int(connection.pragma("user_version"))
+    if version != LATEST_VERSION:
+        raise SchemaMismatch(
+            f"the store {path!r} was brought to schema {version} while it was open here, where {LATEST_VERSION} is "
+            "known; stop this process and start the new version"
+        )
 
 
 def _relation_id(*ends: Any) -> str:

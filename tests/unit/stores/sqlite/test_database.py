@@ -57,6 +57,19 @@ async def test_newer_schema_is_refused(open_store: OpenStore, tmp_path: Path) ->
         await open_store()
 
 
+async def test_store_that_a_newer_version_took_over_meanwhile_is_not_written(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = await open_store()
+    connection = apsw.Connection(str(tmp_path / FILE))
+    connection.pragma("user_version", LATEST_VERSION + 1)
+    with pytest.raises(SchemaMismatch, match="start the new version"):
+        await store.apply(example_changeset("a.md", ["Anna"]))
+    connection.pragma("user_version", LATEST_VERSION)
+    connection.close()
+    assert await store.apply(example_changeset("a.md", ["Anna"])) == 1
+
+
 async def test_database_of_another_program_is_refused(open_store: OpenStore, tmp_path: Path) -> None:
     (tmp_path / "default").mkdir()
     connection = apsw.Connection(str(tmp_path / FILE))

@@ -14,6 +14,7 @@ import pytest
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.key_sets import Keys
 from heliograph.stores.postings import PostingIndex
 from heliograph.stores.sqlite import schema
 from heliograph.stores.sqlite.known_ids import KnownIds
@@ -146,7 +147,9 @@ async def test_save_that_is_cut_short_is_made_up_for(open_store: OpenStore, save
     assert await again.inspection.find_faults() == []
 
 
-async def test_process_that_never_searched_saves_when_far_behind(open_store: OpenStore, tmp_path: Path) -> None:
+async def test_process_that_never_searched_saves_when_far_behind(
+    open_store: OpenStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "default" / "entities.postings"
     store = await open_store()
     await store.apply(example_changeset("few.md", [f"Rare {number}" for number in range(100)]))
@@ -156,7 +159,15 @@ async def test_process_that_never_searched_saves_when_far_behind(open_store: Ope
     await store.apply(example_changeset("many.md", [f"Name {number}" for number in range(2_100)]))
     await store.close()
     assert file.is_file()
-    assert len(await find(await open_store(), "rare", Collection.ENTITIES)) == 9
+    with monkeypatch.context() as patched:
+        patched.setattr(TextAccelerator, "_make", lambda _: pytest.fail("the file was not read"))
+        store = await open_store()
+        assert len(await find(store, "rare", Collection.ENTITIES)) == 9
+    # What it takes further, on a file that is there and that it never read, is of use to the next, too.
+    await store.apply(example_changeset("more.md", [f"Spare {number}" for number in range(2_200)]))
+    await store.close()
+    monkeypatch.setattr(TextAccelerator, "_make", lambda _: pytest.fail("the file was not read"))
+    assert len(await find(await open_store(), "spare", Collection.ENTITIES)) == 9
 
 
 async def test_hits_of_a_later_moment_are_left_out(open_store: OpenStore) -> None:
@@ -287,3 +298,45 @@ async def test_index_that_lacks_rows_is_reported_and_made_again(open_store: Open
     await store.inspection.repair()
     assert await store.inspection.find_faults() == []
     assert await find(store, "valves") == [first]
+
+
+async def test_repair_reaches_a_process_that_has_the_faulty_index_in_memory(
+    open_store: OpenStore, tmp_path: Path
+) -> None:
+    store = await open_store()
+    ids = {await fill(store, f"{number}.md") for number in range(6)}
+    connection = apsw.Connection(str(tmp_path / "default" / "heliograph.db"))
+    connection.execute("DELETE FROM chunks_words WHERE key IN (SELECT key FROM chunks_words LIMIT 2)")
+    connection.close()
+    await store.close()
+    store, other = await open_store(), await open_store()
+    assert len(await find(other, "valves")) == 4
+    await store.inspection.repair()
+    assert set(await find(store, "valves")) == ids
+    assert set(await find(other, "valves")) == ids
+    await store.close()
+    await other.close()
+    again = await open_store()
+    assert set(await find(again, "valves")) == ids
+    assert await again.inspection.find_faults() == []
+
+
+async def test_damage_that_is_met_while_rows_are_removed_has_the_index_built_again(
+    open_store: OpenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await open_store()
+    ids = [await fill(store, f"{number}.md") for number in range(8)]
+    assert set(await find(store, "valves")) == set(ids)
+    met, remove = list[str](), PostingIndex.remove
+
+    def meet(index: PostingIndex, keys: Keys) -> None:
+        if not met:
+            met.append("a row that is not there")
+            raise IndexError(met[0])
+        remove(index, keys)
+
+    monkeypatch.setattr(PostingIndex, "remove", meet)
+    await store.apply(Changeset(removed_chunks=tuple(ids[:4])))
+    assert set(await find(store, "valves")) == set(ids[4:])
+    assert met
+    assert await store.inspection.find_faults() == []
