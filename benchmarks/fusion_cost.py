@@ -6,7 +6,9 @@ what is left is the engine's own. `benchmarks.natural_corpus` says what document
 the 384 dimensions of the offline embedding.
 
 The workspace has 100,000 chunks with `--all`, else 10,000 (`chunks=N`: so many; several sizes show how the cost grows),
-and is kept in the system's folder for temporary files; its filling takes long and goes on where it was stopped.
+and is kept in the system's folder for temporary files; its filling takes long and goes on where it was stopped. What
+is read should be in the system's cache, so the first run after a while does not count: from a disk a question costs up
+to twice as much.
 """
 
 from __future__ import annotations
