@@ -313,7 +313,7 @@ class FusedSearch:
 
 
 def _widened(limit: int, limits: SearchLimits) -> int:
-    """Return how many chunks to take where more hits are wanted than usual."""
+    """Return how many chunks to take, in proportion where more hits are wanted than usual, up to a bound."""
     return min(ceil(limit * max(1.0, limits.hits / _USUAL_HITS)), _MOST_TAKEN)
 
 
