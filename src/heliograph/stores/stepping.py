@@ -6,14 +6,17 @@ What a back end has to offer is what touches some entities, and how well these a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore
 from heliograph.stores.paths import PathSearch
 
-__all__ = ["SteppingGraphStore", "join_path"]
+__all__ = ["SteppingGraphStore", "join_paths"]
+
+# How often a search is made that finds the graph changed under it.
+_ATTEMPTS = 3
 
 
 class SteppingGraphStore(GraphStore):
@@ -41,7 +44,7 @@ class SteppingGraphStore(GraphStore):
         """See `GraphStore`."""
         found, is_truncated = await self._walk(entity_id, depth, max_entities)
         entities = await self.get_entities(found)
-        relations = await self.find_relations_among(found) if found else []
+        relations = await self.find_relations_among([entity.id for entity in entities]) if entities else []
         return Subgraph(tuple(entities), tuple(relations), is_truncated)
 
     async def find_shortest_paths(
@@ -51,14 +54,20 @@ class SteppingGraphStore(GraphStore):
         ends = list(dict.fromkeys((source_id, target_id)))
         if len(await self.get_entities(ends)) < len(ends):
             return []
-        search = PathSearch(source_id, target_id, max_length, limit, most_visited)
-        while frontier := search.frontier:
-            search.expand(await self.find_steps(frontier, most_visited + 1))
-        paths = search.paths()
-        on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
-        entities = {entity.id: entity for entity in await self.get_entities(on_path)}
-        relations = await self.find_relations_among(on_path) if on_path else []
-        return [join_path([entities[id_] for id_ in path], relations) for path in paths]
+        # Steps, entities and relations are read one after the other, and others may write between.
+        whole: list[GraphPath] = []
+        for _ in range(_ATTEMPTS):
+            search = PathSearch(source_id, target_id, max_length, limit, most_visited)
+            while frontier := search.frontier:
+                search.expand(await self.find_steps(frontier, most_visited + 1))
+            paths = search.paths()
+            on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
+            entities = {entity.id: entity for entity in await self.get_entities(on_path)}
+            relations = await self.find_relations_among(on_path) if on_path else []
+            whole = join_paths(paths, entities, relations)
+            if len(whole) == len(paths):
+                break
+        return whole
 
     async def _walk(self, entity_id: str, depth: int, max_entities: int) -> tuple[list[str], bool]:
         if max_entities < 1 or not await self.get_entities([entity_id]):
@@ -76,8 +85,20 @@ class SteppingGraphStore(GraphStore):
         return list(found), False
 
 
-def join_path(entities: Sequence[Entity], relations: Iterable[Relation]) -> GraphPath:
-    """Return entities that follow one another with the relations between them, which are among those given."""
+def join_paths(
+    paths: Iterable[Sequence[str]], entities: Mapping[str, Entity], relations: Iterable[Relation]
+) -> list[GraphPath]:
+    """Return the paths that are still whole: a back end may read while others commit.
+
+    Args:
+        paths: Entity ids that follow one another.
+        entities: What is known of these, by id.
+        relations: What is known between them.
+    """
     between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
-    steps = (between[frozenset((left.id, right.id))] for left, right in pairwise(entities))
-    return GraphPath(tuple(entities), tuple(steps))
+    joined = []
+    for path in paths:
+        steps = [between.get(frozenset(step)) for step in pairwise(path)]
+        if all(id_ in entities for id_ in path) and None not in steps:
+            joined.append(GraphPath(tuple(entities[id_] for id_ in path), tuple(filter(None, steps))))
+    return joined

@@ -11,7 +11,7 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_entity, to_relation
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.traversal import find_paths, walk
-from heliograph.stores.stepping import join_path
+from heliograph.stores.stepping import join_paths
 
 __all__ = ["PostgresGraphStore"]
 
@@ -107,7 +107,7 @@ class PostgresGraphStore(GraphStore):
             paths = await find_paths(session, source_id, target_id, max_length, limit, most_visited)
             found, relations = await _read_graph(session, dict.fromkeys(id_ for path in paths for id_ in path))
             entities = {entity.id: entity for entity in found}
-            return [join_path([entities[id_] for id_ in path], relations) for path in paths]
+            return join_paths(paths, entities, relations)
 
         return await self._database.read(read)
 

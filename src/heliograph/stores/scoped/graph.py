@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nsmallest
-from itertools import pairwise
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.paths import PathSearch
 from heliograph.stores.scoped.reading import ScopedReader, ScopedReading
 from heliograph.stores.scoped.scope import Scope
-from heliograph.stores.stepping import join_path
+from heliograph.stores.stepping import join_paths
 
 __all__ = ["ScopedGraphStore"]
 
@@ -89,16 +88,9 @@ class ScopedGraphStore(GraphStore):
             paths = search.paths()
             entities = await reading.fold_entities(id_ for path in paths for id_ in path)
             relations = await _among(reading, entities)
-            there = [path for path in paths if _is_whole(path, entities, relations)]
-            return [join_path([entities[id_] for id_ in path], relations) for path in there]
+            return join_paths(paths, entities, relations)
 
         return await self._reader.read(read)
-
-
-def _is_whole(path: Sequence[str], entities: Container[str], relations: Iterable[Relation]) -> bool:
-    """Return whether all of a path could be folded: a back end may read while others commit."""
-    ends = {frozenset((relation.source_id, relation.target_id)) for relation in relations}
-    return all(id_ in entities for id_ in path) and all(frozenset(step) in ends for step in pairwise(path))
 
 
 def _ranked(scope: Scope, relation_id: str) -> IncidentRelation:
