@@ -39,8 +39,8 @@ from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.opening import Given, Rooms, open_rooms, with_engine, with_store
+from heliograph.query.answers.streaming import AnswerStream
 from heliograph.query.models import Answer, QueryParam, Retrieval
-from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView

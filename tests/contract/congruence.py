@@ -176,10 +176,23 @@ def _around(found: Any) -> Any:
     return [item.id for item in found.entities], {item.id for item in found.relations}, found.is_truncated
 
 
+class _Score(float):
+    """A score that engines may compute in different orders of rounding."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, float) and abs(self - other) < 1e-4
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
 def _ranks(hits: Sequence[Hit]) -> list[tuple[float, set[str]]]:
     """Return hits by score, those of one score as a set; of the last score only how many, as a tie may be cut."""
-    groups: dict[float, set[str]] = {}
+    groups: list[tuple[float, set[str]]] = []
     for hit in hits:
-        groups.setdefault(round(hit.score, 4) + 0.0, set()).add(hit.id)
-    *whole, (last, ids) = groups.items() if groups else [(0.0, set[str]())]
-    return [*whole, (last, {str(len(ids))})]
+        if not groups or abs(groups[-1][0] - hit.score) > 1e-5:
+            groups.append((_Score(hit.score), set()))
+        groups[-1][1].add(hit.id)
+    if groups:
+        score, ids = groups.pop()
+        groups.append((score, {str(len(ids))}))
+    return groups

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.analysis.asking import checked_modes
-from heliograph.query.context_format import ContextFormat, context_format
+from heliograph.query.context.format import ContextFormat, context_format
+from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.linking.paths import path_row
 from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
-from heliograph.query.paths import path_row
 from heliograph.query.plan import Plan, make_plan
-from heliograph.query.prompt import count_prompt_tokens
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 

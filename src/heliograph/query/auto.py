@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.query.concurrency import run_together
+from heliograph.query.context.leaders import with_leaders
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
-from heliograph.query.leaders import with_leaders
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import MAX_TOP_K, Plan
 from heliograph.query.retrieved import Keywords

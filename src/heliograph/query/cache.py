@@ -23,9 +23,9 @@ from heliograph.errors import StoreError
 from heliograph.models import Usage, utc_now
 from heliograph.observing import tell_lookup
 from heliograph.prompts import load_prompt
+from heliograph.query.context.prompt import builtin_prompt
 from heliograph.query.models import Answer
 from heliograph.query.plan import Plan
-from heliograph.query.prompt import builtin_prompt
 from heliograph.stores.base import CachedReply, ReplyCache
 
 __all__ = ["AnswerCache", "answer_key"]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from heliograph.models import GraphPath
-from heliograph.query.citations import Citation
+from heliograph.query.answers.citations import Citation
 from heliograph.query.retrieved import (
     Context,
     Failure,

@@ -15,14 +15,14 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.evidence_fold import EvidenceFold
 from heliograph.observing import stage
-from heliograph.query.answer import answer_offline, answer_with, answering_model
+from heliograph.query.answers.answer import answer_offline, answer_with, answering_model
+from heliograph.query.answers.streaming import AnswerStream
 from heliograph.query.asked import Asked
 from heliograph.query.cache import AnswerCache, answer_key
 from heliograph.query.data import query_data
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.query.retrieval import Progress, Retriever
-from heliograph.query.streaming import AnswerStream
 from heliograph.rerank.base import Reranker
 from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
 from heliograph.stores.base import Fold, Store, StoreView

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
 from heliograph.models import Usage
-from heliograph.query.citations import Citation
+from heliograph.query.answers.citations import Citation
 from heliograph.query.data import citation_data, context_data, retrieval_metadata
 from heliograph.query.retrieved import (
     Context,

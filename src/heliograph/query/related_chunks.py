@@ -20,9 +20,9 @@ from heliograph.query.chunk_picking import (
     pick_by_vector,
     pick_by_weight,
 )
+from heliograph.query.context.selection import Selection
 from heliograph.query.merging import ChunkPicks
 from heliograph.query.plan import Plan
-from heliograph.query.selection import Selection
 from heliograph.stores.base import GraphStore, StoreView
 from heliograph.stores.changeset import Collection
 

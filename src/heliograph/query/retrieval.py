@@ -17,30 +17,30 @@ from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.models import Chunk, GraphPath
 from heliograph.query.auto import AutoSearch, adapt_plan
-from heliograph.query.budget import fit_rows
 from heliograph.query.channels.base import Findings
 from heliograph.query.channels.entity import search_entities
 from heliograph.query.channels.evidence import find_evidence
 from heliograph.query.channels.relation import search_relations
 from heliograph.query.channels.vector import search_chunks
 from heliograph.query.concurrency import run_together
-from heliograph.query.context import KeptChunks, build_context, chunks_to_name
-from heliograph.query.context_format import ContextFormat, context_format
+from heliograph.query.context.assembly import KeptChunks, build_context, chunks_to_name
+from heliograph.query.context.budget import fit_rows
+from heliograph.query.context.format import ContextFormat, context_format
+from heliograph.query.context.leaders import with_leaders
+from heliograph.query.context.ordering import needed_chunks
+from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.context.selection import Selection, select
 from heliograph.query.fusion.combine import fuse_lists, ordered
 from heliograph.query.fusion.models import FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.keywords import find_keywords
-from heliograph.query.leaders import with_leaders
+from heliograph.query.linking.paths import find_paths, path_row
 from heliograph.query.merging import ChunkPicks, MergedChunks, merge_chunks, round_robin
 from heliograph.query.modes import FUSED_CHANNELS, Channel, is_understood
-from heliograph.query.ordering import needed_chunks
-from heliograph.query.paths import find_paths, path_row
 from heliograph.query.plan import Plan
-from heliograph.query.prompt import count_prompt_tokens
 from heliograph.query.related_chunks import find_related_chunks
 from heliograph.query.reranking import rerank_chunks
 from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.selection import Selection, select
 from heliograph.query.timings import StageClock
 from heliograph.query.understanding.models import Understanding
 from heliograph.query.understanding.understand import find_understanding

@@ -15,8 +15,8 @@ from typing import Annotated, Any, cast
 from fastapi import Depends, Request
 
 from heliograph.engine import AsyncHeliograph
+from heliograph.query.answers.streaming import AnswerStream
 from heliograph.query.models import Answer, QueryParam, Retrieval
-from heliograph.query.streaming import AnswerStream
 from heliograph.server.dependencies import ReadEngine
 from heliograph.server.openapi import responses
 from heliograph.server.streaming import until_disconnect

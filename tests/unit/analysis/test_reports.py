@@ -8,9 +8,9 @@ from heliograph.analysis.coverage import coverage_of, inspect_coverage
 from heliograph.analysis.keyword_findings import inspect_keywords
 from heliograph.analysis.token_spending import inspect_tokens
 from heliograph.errors import InvalidRequestError
+from heliograph.query.context.prompt import count_prompt_tokens
 from heliograph.query.models import Mode, QueryParam
 from heliograph.query.plan import make_plan
-from heliograph.query.prompt import count_prompt_tokens
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 

@@ -98,7 +98,7 @@ async def test_naive_takes_near_chunks_only(world: World) -> None:
 
 async def test_mix_merges_chunks_of_three_channels_and_marks_them(world: World, caplog: Any) -> None:
     await _fill(world)
-    with caplog.at_level(logging.INFO, logger="heliograph.query.context"):
+    with caplog.at_level(logging.INFO, logger="heliograph.query.context.assembly"):
         found = await _retrieve(world, "mix", settings={"related_chunks": 1})
     # VECTOR picks int(1 * 4 / 2) = 2 of the entities' chunks; of the relations' it leaves out p and q.
     assert [(item.chunk.id, " ".join(map(str, item.marks))) for item in found.context.chunks] == [

@@ -1,7 +1,7 @@
 """Fused search: one question in, one ranking of chunks out, every hit with its scores by channel.
 
 The steps: chunks near the question by vector and by words, and entities that it names; from the best chunks over
-entities to further ones (`heliograph.query.bridge`); a walk over the graph of all that was read
+entities to further ones (`heliograph.query.fusion.bridge`); a walk over the graph of all that was read
 (`heliograph.query.fusion.walk`); and the fusion of these lists (`heliograph.query.fusion.combine`). Whatever is read is
 read by id or by index and bounded by `FusionParameters`, so only the two searches may cost more in a larger corpus.
 """
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
-from heliograph.query.alias_linking import alias_spans, find_aliases, find_similar
-from heliograph.query.asides import worth_of_mentions
-from heliograph.query.bridge import (
+from heliograph.query.channels.keyword import search_keywords
+from heliograph.query.concurrency import run_together
+from heliograph.query.fusion.asides import worth_of_mentions
+from heliograph.query.fusion.bridge import (
     FollowedBridge,
     Gain,
     Start,
@@ -29,13 +30,12 @@ from heliograph.query.bridge import (
     residual_question,
     widen,
 )
-from heliograph.query.channels.keyword import search_keywords
-from heliograph.query.concurrency import run_together
 from heliograph.query.fusion.combine import best, by_rank, by_score, ordered
 from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.query.fusion.walk import walk
-from heliograph.query.linking import (
+from heliograph.query.linking.aliases import alias_spans, find_aliases, find_similar
+from heliograph.query.linking.names import (
     Named,
     is_one_word,
     link_entities,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.models import Document
-from heliograph.query.citation_marks import cited_numbers
+from heliograph.query.answers.citation_marks import cited_numbers
 from heliograph.query.retrieved import Context, RetrievedChunk
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
-from heliograph.query.bridge import (
+from heliograph.query.fusion.bridge import (
     FollowedBridge,
     Start,
     follow_bridges,

@@ -19,7 +19,7 @@ from json.encoder import encode_basestring
 from typing import ClassVar
 
 from heliograph.models import Chunk, Entity, Relation
-from heliograph.query.budget import Cost
+from heliograph.query.context.budget import Cost
 from heliograph.query.retrieved import Reference
 from heliograph.text.rows import entity_row, relation_row
 from heliograph.text.tokens import count_tokens

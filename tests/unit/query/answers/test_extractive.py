@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heliograph.models import Chunk
-from heliograph.query.extractive import ExtractiveAnswer, extractive_answer, nothing_found
+from heliograph.query.answers.extractive import ExtractiveAnswer, extractive_answer, nothing_found
 from heliograph.query.models import Context, Failure, Mode, Reference, Retrieval, RetrievedChunk
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heliograph.models import Chunk, Entity, Relation
-from heliograph.query.context_format import ContextRows, context_format, shown_source
+from heliograph.query.context.format import ContextRows, context_format, shown_source
 from heliograph.query.models import Reference
 from heliograph.text.tokens import count_tokens
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import re
 
-from heliograph.query.citation_marks import CitationFilter, cited_numbers
-from heliograph.query.citations import Grounding, ground_answer
-from heliograph.query.extractive import cited_references
+from heliograph.query.answers.citation_marks import CitationFilter, cited_numbers
+from heliograph.query.answers.citations import Grounding, ground_answer
+from heliograph.query.answers.extractive import cited_references
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
 from heliograph.stores.base import RecordsStore

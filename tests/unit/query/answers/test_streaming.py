@@ -8,7 +8,7 @@ from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.query.models import AnswerKind, QueryParam
 from heliograph.testing.fakes import FakeChatModel
 
-from .world import World
+from ..world import World
 
 QUESTION = "What is this passage?"
 NAIVE = QueryParam(mode="naive")

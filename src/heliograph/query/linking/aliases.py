@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.models import EntityEvidence
-from heliograph.query.linking import Named, NameSpan, is_name_like
+from heliograph.query.linking.names import Named, NameSpan, is_name_like
 from heliograph.stores.base import EntityPlaces, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.stores.listing import places_of

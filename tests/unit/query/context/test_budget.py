@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.models import Entity
-from heliograph.query.budget import Budget, Cost, fit_rows
-from heliograph.query.context_format import context_format
+from heliograph.query.context.budget import Budget, Cost, fit_rows
+from heliograph.query.context.format import context_format
 from heliograph.text.rows import entity_row
 from heliograph.text.tokens import count_tokens
 

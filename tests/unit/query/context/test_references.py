@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from heliograph.query.context.references import first_reference, number_sources, sources_of
 from heliograph.query.models import Reference
-from heliograph.query.references import first_reference, number_sources, sources_of
 
 
 def test_sources_are_numbered_by_count_then_first_appearance() -> None:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.models import Entity, Relation
-from heliograph.query.budget import Budget
 from heliograph.query.channels.base import Findings
-from heliograph.query.context_format import ContextFormat
+from heliograph.query.context.budget import Budget
+from heliograph.query.context.format import ContextFormat
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import Plan
 from heliograph.stores.base import GraphStore, IncidentRelation

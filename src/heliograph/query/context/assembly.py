@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.models import Chunk, GraphPath
-from heliograph.query.context_format import ContextFormat, ContextRows
+from heliograph.query.context.format import ContextFormat, ContextRows
+from heliograph.query.context.ordering import evidence_order
+from heliograph.query.context.references import MAX_SOURCES, first_reference, number_sources, sources_of
+from heliograph.query.context.selection import Selection
+from heliograph.query.linking.paths import path_row
 from heliograph.query.merging import MergedChunks
-from heliograph.query.ordering import evidence_order
-from heliograph.query.paths import path_row
 from heliograph.query.plan import Plan
-from heliograph.query.references import MAX_SOURCES, first_reference, number_sources, sources_of
 from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation
-from heliograph.query.selection import Selection
 
 __all__ = ["KeptChunks", "build_context", "chunks_to_name"]
 

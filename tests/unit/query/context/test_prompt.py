@@ -2,10 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query.prompt import builtin_prompt, count_prompt_tokens, drops_user_prompt, show_prompt, system_prompt
+from heliograph.query.context.prompt import (
+    builtin_prompt,
+    count_prompt_tokens,
+    drops_user_prompt,
+    show_prompt,
+    system_prompt,
+)
 from heliograph.text.tokens import count_tokens
 
-from .world import plan
+from ..world import plan
 
 
 @pytest.mark.parametrize("mode", ["mix", "naive"])

@@ -11,12 +11,12 @@ from typing import Self
 
 from heliograph.chat.base import ChatModel, ChatReply
 from heliograph.errors import InvalidRequestError
-from heliograph.query.answer import answer_request, finished_answer
+from heliograph.query.answers.answer import answer_request, finished_answer
+from heliograph.query.answers.written import WrittenAnswer
 from heliograph.query.asked import Asked
 from heliograph.query.models import Answer, Context, Reference
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
-from heliograph.query.written import WrittenAnswer
 from heliograph.stores.base import RecordsStore
 
 __all__ = ["AnswerStream"]

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.query.expected_answer import AnswerType, expected_type, type_match
+from heliograph.query.answers.expected_answer import AnswerType, expected_type, type_match
+from heliograph.query.answers.quotable import Quotable
 from heliograph.query.modes import Channel
-from heliograph.query.quotable import Quotable
 from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
 from heliograph.text.phrases import read_texts

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.models import Chunk, Document
-from heliograph.query.citations import ground_answer, page_of
-from heliograph.query.extractive import quote_answer
+from heliograph.query.answers.citations import ground_answer, page_of
+from heliograph.query.answers.extractive import quote_answer
 from heliograph.query.models import AnswerKind, Context, QueryParam, Reference, RetrievedChunk
 from heliograph.stores.changeset import Changeset
 from heliograph.testing.fakes import FakeChatModel
 from heliograph.testing.memory_store import MemoryStore
 
-from .world import World
+from ..world import World
 
 TEXT = "The sea is wide.\n\n- Anna Berg repaired\n  the lighthouse lens in 1921. It shone far."
 QUESTION = "What is this passage?"

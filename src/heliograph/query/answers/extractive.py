@@ -1,8 +1,8 @@
 """Answers without a chat model: the sentences of the retrieved chunks that say most about the question.
 
-The sentences are chosen by `heliograph.query.sentence_ranking` and quoted as they stand, each with the number of its
-document, under a line that says that nobody wrote this answer. Each quote is a `Citation` too: its exact characters in
-the document, its page and headings. Where no sentence says anything of the question, there is no answer.
+The sentences are chosen by `sentence_ranking` and quoted as they stand, each with the number of its document, under a
+line that says that nobody wrote this answer. Each quote is a `Citation` too: its exact characters in the document, its
+page and headings. Where no sentence says anything of the question, there is no answer.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from heliograph.models import Document
-from heliograph.query.citations import Citation, page_of
-from heliograph.query.context_format import shown_sources
-from heliograph.query.quotable import (
+from heliograph.query.answers.citations import Citation, page_of
+from heliograph.query.answers.quotable import (
     Quotable,
     begins_in_code,
     completed_span,
@@ -22,8 +21,9 @@ from heliograph.query.quotable import (
     quotable_sentences,
     shown_text,
 )
+from heliograph.query.answers.sentence_ranking import best_sentences
+from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
-from heliograph.query.sentence_ranking import best_sentences
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 

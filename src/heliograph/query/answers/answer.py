@@ -11,12 +11,12 @@ from __future__ import annotations
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
-from heliograph.query.extractive import nothing_found, quote_answer
+from heliograph.query.answers.extractive import nothing_found, quote_answer
+from heliograph.query.answers.written import WrittenAnswer
+from heliograph.query.context.prompt import drops_user_prompt, show_prompt, system_prompt
 from heliograph.query.models import Answer, AnswerKind
 from heliograph.query.plan import Plan
-from heliograph.query.prompt import drops_user_prompt, show_prompt, system_prompt
 from heliograph.query.retrieved import Retrieval
-from heliograph.query.written import WrittenAnswer
 from heliograph.stores.base import RecordsStore
 
 __all__ = ["answer_offline", "answer_request", "answer_with", "answering_model", "finished_answer"]
