@@ -22,12 +22,13 @@ from heliograph.query.cache import AnswerCache, answer_key
 from heliograph.query.data import query_data
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
-from heliograph.query.retrieval import Progress, Retriever
+from heliograph.query.retrieval import Retriever
+from heliograph.query.timings import Progress
 from heliograph.rerank.base import Reranker
 from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
 from heliograph.stores.base import Fold, Store, StoreView
 
-__all__ = ["Progress", "QueryEngine"]
+__all__ = ["QueryEngine"]
 
 _DEFAULTS = QueryParam()
 

@@ -7,7 +7,7 @@ few calls to the stores as they need. Nothing here knows of answers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.models import Chunk, GraphPath
+from heliograph.models import GraphPath
 from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.channels.base import Findings
 from heliograph.query.channels.entity import search_entities
@@ -23,37 +23,31 @@ from heliograph.query.channels.evidence import find_evidence
 from heliograph.query.channels.relation import search_relations
 from heliograph.query.channels.vector import search_chunks
 from heliograph.query.concurrency import run_together
-from heliograph.query.context.assembly import KeptChunks, build_context, chunks_to_name
-from heliograph.query.context.budget import fit_rows
-from heliograph.query.context.format import ContextFormat, context_format
-from heliograph.query.context.leaders import with_leaders
-from heliograph.query.context.ordering import needed_chunks
-from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.context.assembly import build_context
+from heliograph.query.context.format import context_format
+from heliograph.query.context.keeping import ChunkKeeper
 from heliograph.query.context.selection import Selection, select
 from heliograph.query.fusion.combine import fuse_lists, ordered
 from heliograph.query.fusion.models import FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.keywords import find_keywords
-from heliograph.query.linking.paths import find_paths, path_row
+from heliograph.query.linking.paths import find_paths
 from heliograph.query.merging import ChunkPicks, MergedChunks, merge_chunks, round_robin
 from heliograph.query.modes import FUSED_CHANNELS, Channel, is_understood
 from heliograph.query.plan import Plan
 from heliograph.query.related_chunks import find_related_chunks
-from heliograph.query.reranking import rerank_chunks
 from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.timings import StageClock
+from heliograph.query.timings import Progress, StageClock
 from heliograph.query.understanding.models import Understanding
 from heliograph.query.understanding.understand import find_understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import StoreView
-from heliograph.text.tokens import count_tokens
 
-__all__ = ["Progress", "Retriever"]
+__all__ = ["Retriever"]
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[str], None]
 Vector = NDArray[np.float32]
 
 _STAGES = {
@@ -66,8 +60,6 @@ _SEARCHES = {
     Channel.RELATION: search_relations,
     Channel.VECTOR: search_chunks,
 }
-
-
 # Fused hits per chunk kept, so that a reranker has something to choose from.
 _HITS_PER_CHUNK = 3
 
@@ -87,8 +79,7 @@ class Retriever:
     ) -> None:
         self._store = store
         self._embedding = embedding
-        self._reranker = reranker
-        self._rerank_settings = rerank_settings
+        self._keeper = ChunkKeeper(store.records, reranker, rerank_settings)
 
     async def retrieve(self, plan: Plan, chat: ChatModel | None, progress: Progress) -> Retrieval:
         """Return what was found; `failure` says why, if that is nothing.
@@ -153,7 +144,7 @@ class Retriever:
         if not (selection.entities_found or selection.relations_found or merged.ids):
             return replace(retrieval, failure=Failure.NO_RESULTS)
         with clock.measure("chunks"):
-            kept = await self._keep_chunks(plan, form, selection, merged, paths or (), progress, clock)
+            kept = await self._keeper.keep(plan, form, selection, merged, paths or (), progress, clock)
         context = build_context(plan, form, selection, merged, kept, paths)
         return replace(
             retrieval,
@@ -248,49 +239,6 @@ class Retriever:
             return merge_chunks([by_vector])
         return merge_chunks([by_vector, *await find_related_chunks(self._store, plan, selection, question)])
 
-    async def _keep_chunks(
-        self,
-        plan: Plan,
-        form: ContextFormat,
-        selection: Selection,
-        merged: MergedChunks,
-        paths: Sequence[GraphPath],
-        progress: Progress,
-        clock: StageClock,
-    ) -> KeptChunks:
-        """Read, rerank and cut the chunks."""
-        is_reranked = plan.enable_rerank and self._reranker is not None and bool(merged.ids)
-        wanted = merged.ids if is_reranked else merged.ids[: plan.chunk_top_k]
-        chunks, sources = await run_together(
-            self._store.records.get_chunks(wanted), self._store.records.get_sources(chunks_to_name(selection, wanted))
-        )
-        ranked: Sequence[tuple[Chunk, float | None]] = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
-        warnings: list[str] = []
-        if is_reranked and self._reranker is not None:
-            progress("reranking")
-            with clock.measure("rerank"):
-                result = await rerank_chunks(
-                    self._reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k
-                )
-            ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
-            warnings += [result.warning] if result.warning else []
-        bodies = [form.chunk_body(chunk) for chunk, _ in ranked]
-        spent = selection.tokens + form.paths_tokens([path_row(path) for path in paths])
-        count = await _fit_chunks(plan, form, spent, [chunk for chunk, _ in ranked], bodies)
-        needed = {*merged.leaders, *needed_chunks([chunk.id for chunk, _ in ranked], merged.paths)}
-        if any(chunk.id in needed for chunk, _ in ranked[count:]):
-            ranked = sorted(ranked, key=lambda item: item[0].id not in needed)
-            bodies = [form.chunk_body(chunk) for chunk, _ in ranked]
-            count = await _fit_chunks(plan, form, spent, [chunk for chunk, _ in ranked], bodies)
-        if ranked and not count:
-            warnings.append(
-                f"no passage fits max_total_tokens={plan.max_total_tokens:,} beside the prompt, the question, the "
-                "entities and the relations; raise it, or lower max_entity_tokens and max_relation_tokens"
-            )
-        twins = await self._store.records.get_twin_sources([chunk.id for chunk, _ in ranked[:count]])
-        others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
-        return KeptChunks(ranked[:count], bodies[:count], sources, tuple(warnings), others)
-
 
 def _fused_channels(plan: Plan) -> frozenset[Channel]:
     """Return the fused channels of a plan, and the vector channel where the others would have nothing to start from."""
@@ -306,34 +254,9 @@ def _with_linked(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieva
     return replace(retrieval, keywords=Keywords(low_level=names))
 
 
-def _keep_leaders(
-    ranked: Sequence[tuple[Chunk, float | None]], chunks: Sequence[Chunk], leaders: Sequence[str]
-) -> Sequence[tuple[Chunk, float | None]]:
-    """Return reranked chunks with the leaders among them that the reranker, which knows one question only, left out."""
-    if not leaders or not ranked:
-        return ranked
-    scores = {chunk.id: score for chunk, score in ranked}
-    known = {chunk.id: chunk for chunk in chunks}
-    order = with_leaders(list(scores), [leader for leader in leaders if leader in known], len(ranked))
-    return [(known[chunk_id], scores.get(chunk_id)) for chunk_id in order[: len(ranked)]]
-
-
 def _with_picks(picks: Sequence[ChunkPicks], fused: Sequence[str]) -> list[ChunkPicks]:
     """Return the lists of a merge with the fused one in place of, or after, that of the chunks' own vectors."""
     vectors = [pick for pick in picks if pick.channel == "C"]
     own = dict.fromkeys(chunk_id for pick in vectors for chunk_id in pick.ids)
     found = list(dict.fromkeys([*own, *fused]))
     return [ChunkPicks("C", found), *(pick for pick in picks if pick.channel != "C")]
-
-
-async def _fit_chunks(
-    plan: Plan, form: ContextFormat, spent: int, chunks: Sequence[Chunk], bodies: Sequence[str]
-) -> int:
-    """Return how many chunks fit into what prompt, question, buffer and the tokens `spent` on other rows leave."""
-    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + spent
-    limit = plan.max_total_tokens - (fixed + count_tokens(plan.question) + plan.buffer_tokens)
-    # References are numbered after this cut; no number will have more digits than this one.
-    widest = str(len(chunks))
-    rows = [form.chunk_row(place, widest, body) for place, body in enumerate(bodies, start=1)]
-    bounds = [form.chunk_bound(chunk, row) for chunk, row in zip(chunks, rows, strict=True)]
-    return await fit_rows(rows, bounds, limit)

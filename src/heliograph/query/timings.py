@@ -7,12 +7,15 @@ engine is told of each stage as `query.<stage>`.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 from heliograph.observing import stage as observed_stage
 
-__all__ = ["StageClock"]
+__all__ = ["Progress", "StageClock"]
+
+# Is told which stage begins.
+Progress = Callable[[str], None]
 
 
 class StageClock:

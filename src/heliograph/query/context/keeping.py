@@ -1,0 +1,131 @@
+"""Which of the chunks found are kept: reranked if there is a reranker, then cut to number and tokens.
+
+What an answer cannot do without outlives both cuts: the leaders, one for each part or side of a question, and the
+chunks of the best chain, one a hop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from heliograph.models import Chunk, GraphPath
+from heliograph.query.concurrency import run_together
+from heliograph.query.context.assembly import KeptChunks, chunks_to_name
+from heliograph.query.context.budget import fit_rows
+from heliograph.query.context.format import ContextFormat
+from heliograph.query.context.leaders import with_leaders
+from heliograph.query.context.ordering import needed_chunks
+from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.context.selection import Selection
+from heliograph.query.linking.paths import path_row
+from heliograph.query.merging import MergedChunks
+from heliograph.query.plan import Plan
+from heliograph.query.reranking import rerank_chunks
+from heliograph.query.timings import Progress, StageClock
+from heliograph.rerank.base import Reranker
+from heliograph.settings import RerankSettings
+from heliograph.stores.base import RecordsStore
+from heliograph.text.tokens import count_tokens
+
+__all__ = ["ChunkKeeper"]
+
+_Ranked = Sequence[tuple[Chunk, float | None]]
+
+
+class ChunkKeeper:
+    """Reads, reranks and cuts chunks.
+
+    Args:
+        records: Where they are.
+        reranker: Orders them, if there is one.
+        rerank_settings: Its time and its threshold.
+    """
+
+    def __init__(self, records: RecordsStore, reranker: Reranker | None, rerank_settings: RerankSettings) -> None:
+        self._records = records
+        self._reranker = reranker
+        self._rerank_settings = rerank_settings
+
+    async def keep(
+        self,
+        plan: Plan,
+        form: ContextFormat,
+        selection: Selection,
+        merged: MergedChunks,
+        paths: Sequence[GraphPath],
+        progress: Progress,
+        clock: StageClock,
+    ) -> KeptChunks:
+        """Return the chunks that go into the context.
+
+        Args:
+            plan: What was asked for, with its budgets.
+            form: How a row is written, and so what it costs.
+            selection: Entities and relations, which have spent their part.
+            merged: All chunks found, best first.
+            paths: Paths that stand in the context, too.
+            progress: Told of reranking.
+            clock: Times it.
+
+        Raises:
+            StoreError: The store failed.
+        """
+        reranker = self._reranker if plan.enable_rerank and merged.ids else None
+        wanted = merged.ids if reranker else merged.ids[: plan.chunk_top_k]
+        chunks, sources = await run_together(
+            self._records.get_chunks(wanted), self._records.get_sources(chunks_to_name(selection, wanted))
+        )
+        ranked: _Ranked = [(chunk, None) for chunk in chunks[: plan.chunk_top_k]]
+        warnings: list[str] = []
+        if reranker:
+            progress("reranking")
+            with clock.measure("rerank"):
+                result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
+            ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
+            warnings += [result.warning] if result.warning else []
+        spent = selection.tokens + form.paths_tokens([path_row(path) for path in paths])
+        bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
+        kept = await _fit(plan, form, spent, ranked, bodies, merged)
+        if ranked and not kept:
+            warnings.append(
+                f"no passage fits max_total_tokens={plan.max_total_tokens:,} beside the prompt, the question, the "
+                "entities and the relations; raise it, or lower max_entity_tokens and max_relation_tokens"
+            )
+        twins = await self._records.get_twin_sources([chunk.id for chunk, _ in kept])
+        others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
+        return KeptChunks(kept, [bodies[chunk.id] for chunk, _ in kept], sources, tuple(warnings), others)
+
+
+def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[str]) -> _Ranked:
+    """Return reranked chunks with the leaders among them that the reranker, which knows one question only, left out."""
+    if not leaders or not ranked:
+        return ranked
+    scores = {chunk.id: score for chunk, score in ranked}
+    known = {chunk.id: chunk for chunk in chunks}
+    order = with_leaders(list(scores), [leader for leader in leaders if leader in known], len(ranked))
+    return [(known[chunk_id], scores.get(chunk_id)) for chunk_id in order[: len(ranked)]]
+
+
+async def _fit(
+    plan: Plan, form: ContextFormat, spent: int, ranked: _Ranked, bodies: Mapping[str, str], merged: MergedChunks
+) -> _Ranked:
+    """Return the first chunks that fit; those that are needed first, if the budget would cut one of them."""
+    count = await _count_fitting(plan, form, spent, ranked, bodies)
+    needed = {*merged.leaders, *needed_chunks([chunk.id for chunk, _ in ranked], merged.paths)}
+    if any(chunk.id in needed for chunk, _ in ranked[count:]):
+        ranked = sorted(ranked, key=lambda item: item[0].id not in needed)
+        count = await _count_fitting(plan, form, spent, ranked, bodies)
+    return ranked[:count]
+
+
+async def _count_fitting(
+    plan: Plan, form: ContextFormat, spent: int, ranked: _Ranked, bodies: Mapping[str, str]
+) -> int:
+    """Return how many chunks fit into what prompt, question, buffer and the tokens `spent` on other rows leave."""
+    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + spent
+    limit = plan.max_total_tokens - (fixed + count_tokens(plan.question) + plan.buffer_tokens)
+    # References are numbered after this cut; no number will have more digits than this one.
+    widest = str(len(ranked))
+    rows = [form.chunk_row(place, widest, bodies[chunk.id]) for place, (chunk, _) in enumerate(ranked, start=1)]
+    bounds = [form.chunk_bound(chunk, row) for (chunk, _), row in zip(ranked, rows, strict=True)]
+    return await fit_rows(rows, bounds, limit)
