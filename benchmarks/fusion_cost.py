@@ -1,4 +1,4 @@
-"""Asks a large workspace questions in modes `fusion`, `mix` and `naive` in turn.
+"""Asks a large workspace questions in modes `fusion`, `mix` and `naive` in turn, and some that name nothing.
 
 Taken is the CPU time of `query_data` per question, of all threads, on one core: linking, channels, bridges, the walk,
 paths, entities, relations and context. Models cost nothing (vectors are looked up by a checksum, no chat model), so
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.corpus import HashEmbedding
 from benchmarks.measure import Stopwatch, pin
-from benchmarks.natural_corpus import NaturalExtractor, natural_document, natural_question
+from benchmarks.natural_corpus import NaturalExtractor, nameless_question, natural_document, natural_question
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph import AsyncHeliograph, QueryParam
@@ -28,8 +28,9 @@ __all__ = ["TITLE", "run"]
 
 TITLE = "A question in mode `fusion`"
 
+_NAMELESS = "fusion, nothing named"
 # What a question may cost, in CPU milliseconds.
-_BOUNDS = {"fusion": 25.0, "mix": 20.0, "naive": 10.0}
+_BOUNDS = {"fusion": 25.0, _NAMELESS: 25.0, "mix": 20.0, "naive": 10.0}
 _DIMENSION = 384
 # Made-up words have four times as many tokens as real ones, and so has what the default budget is meant for.
 _TOKENS = 4 * 30_000
@@ -53,12 +54,14 @@ async def _measure(chunks: int, questions: int) -> list[Figure]:
     watches = {mode: Stopwatch() for mode in _BOUNDS}
     async with await _filled(chunks) as kb:
         for place in range(_WARM_UP + questions):
-            question = natural_question(1 + place * (chunks // (_WARM_UP + questions + 1)) + place % 2)
-            for mode, watch in watches.items():
+            number = 1 + place * (chunks // (_WARM_UP + questions + 1)) + place % 2
+            for label, watch in watches.items():
+                question = nameless_question(number) if label == _NAMELESS else natural_question(number)
+                param = QueryParam(mode="fusion" if label == _NAMELESS else label, max_total_tokens=_TOKENS)
                 with watch.lap():
-                    answer = await kb.query_data(question, QueryParam(mode=mode, max_total_tokens=_TOKENS))
+                    answer = await kb.query_data(question, param)
                 if not answer["data"]["chunks"]:
-                    raise RuntimeError(f"mode {mode!r} found nothing for {question!r}; delete the folder and run again")
+                    raise RuntimeError(f"{label!r} found nothing for {question!r}; delete the folder and run again")
     for watch in watches.values():
         del watch.laps[:_WARM_UP]
     return [

@@ -20,7 +20,7 @@ from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 
-__all__ = ["NaturalExtractor", "natural_document", "natural_question"]
+__all__ = ["NaturalExtractor", "nameless_question", "natural_document", "natural_question"]
 
 _WORDS, _STOP_WORDS = 60_000, 150
 _FIRST_NAMES, _LAST_NAMES, _NAME_OFFSET = 3_000, 40_000, 20
@@ -67,6 +67,14 @@ def natural_question(number: int) -> str:
     if number % 2:
         return f"Who was it that {said} with {source} when the {drawn[3]} of the {drawn[4]} came?"
     return f"In which {drawn[5]} did {source} and {target} {said} for the first time?"
+
+
+def nameless_question(number: int) -> str:
+    """Return a question about what a document's first link says that names nothing."""
+    _, _, text = _statements(number)[0]
+    words = [word for word in text.rstrip(".").split() if word.islower()]
+    drawn = [_word(rank) for rank in _ranks(np.random.default_rng((4, number)), 4)]
+    return f"In which {drawn[0]} did the {drawn[1]} of the {drawn[2]} {' '.join(words[:3])} with {drawn[3]}?"
 
 
 @lru_cache(maxsize=4096)

@@ -46,6 +46,7 @@ ALL = (
     "retrieval",
     "answers",
     "sensitivity",
+    "misspelt",
     "chunking",
     "local_extraction",
     "lightrag_side_by_side",

@@ -135,7 +135,7 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
     hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
     entities = round_robin([hits.entities for hits in lists], key=str)
-    return FusedHits(hits, whole.linked, tuple(dict.fromkeys(leaders)), tuple(entities))
+    return replace(whole, hits=hits, leaders=tuple(dict.fromkeys(leaders)), entities=tuple(entities))
 
 
 def _leader(piece: FusedHits, whole: FusedHits) -> str:

@@ -107,6 +107,8 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
         metadata["processing_info"] = _processing_info(retrieval)
     if retrieval.warnings:
         metadata["warnings"] = list(retrieval.warnings)
+    if retrieval.respelt:
+        metadata["respelt"] = retrieval.respelt
     if retrieval.understanding:
         metadata["understanding"] = _understanding(retrieval.understanding)
     if retrieval.timings:

@@ -128,7 +128,7 @@ class Retriever:
                 self._search_fused(plan, vectors, progress, retrieval.understanding),
             )
             paths, evidence = await run_together(self._find_paths(plan, fused), self._find_evidence(plan, fused))
-        retrieval = _with_linked(plan, retrieval, fused)
+        retrieval = _as_searched(plan, retrieval, fused)
         form = context_format(plan.context_format)
         with clock.measure("select"):
             selection = await select(self._store.graph, [*findings, evidence], form, plan)
@@ -246,8 +246,14 @@ def _fused_channels(plan: Plan) -> frozenset[Channel]:
     return wanted if wanted & {Channel.VECTOR, Channel.KEYWORD} else wanted | {Channel.VECTOR}
 
 
-def _with_linked(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
-    """Return what was found with the names that were linked as its keywords, where it was not searched by any."""
+def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
+    """Return what was found with how misspelt names were read, and linked names as keywords where there were none."""
+    if fused.respelt:
+        read = (
+            f"{item.written!r} stands in no document and is read as {item.read!r}" for item in fused.respelt.changes
+        )
+        warnings = (*retrieval.warnings, *read)
+        retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
     if plan.needs_keywords:
         return retrieval
     names = tuple(dict.fromkeys(entity.name for entity in fused.linked))

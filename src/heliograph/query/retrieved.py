@@ -204,6 +204,7 @@ class Retrieval:
         failure: Why there is no context; None when there is one, and in mode bypass.
         warnings: What did not go as one would expect, in words.
         usage: Tokens that a chat model spent on keywords.
+        respelt: The question as it was searched for, if names in it were misspelt; None if as it was written.
         understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
         timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
             `rerank`, and `total`; only those that ran.
@@ -217,6 +218,7 @@ class Retrieval:
     failure: Failure | None = None
     warnings: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    respelt: str | None = None
     understanding: Understanding | None = None
     timings: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 

@@ -51,7 +51,7 @@ async def answer_offline(plan: Plan, retrieval: Retrieval, records: RecordsStore
         return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
     if plan.param.only_need_context:
         return _answer(plan, retrieval, retrieval.context.text, AnswerKind.CONTEXT)
-    quoted = await quote_answer(plan.question, retrieval.context, records)
+    quoted = await quote_answer(retrieval.respelt or plan.question, retrieval.context, records)
     if not quoted.text:
         return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
     return Answer(

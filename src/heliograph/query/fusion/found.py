@@ -12,6 +12,7 @@ from heliograph.models import EntityMention
 from heliograph.query.concurrency import run_together
 from heliograph.query.fusion.asides import worth_of_mentions
 from heliograph.query.fusion.combine import by_score
+from heliograph.query.linking.models import Respelt
 from heliograph.query.linking.names import Named, named_in_passage, passage_runs
 from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, StoreView
@@ -46,6 +47,7 @@ class Found:
         similar: What it resembles, if it names nothing.
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
+        respelt: The question as it was read, if it misspells names.
     """
 
     store: StoreView
@@ -61,6 +63,7 @@ class Found:
     similar: Mapping[str, EntityPlaces] = field(default_factory=dict[str, EntityPlaces])
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     entities: Sequence[str] = ()
+    respelt: Respelt | None = None
 
     def totals(self) -> Scores:
         """Return scores summed over channels; what another channel found counts with its cosine too."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from heliograph.query.linking.models import LinkedEntity, Respelt
 from heliograph.query.modes import FUSED_CHANNELS, Channel
 
-__all__ = ["Bridge", "FusedHit", "FusedHits", "LinkedEntity", "SearchLimits"]
+__all__ = ["Bridge", "FusedHit", "FusedHits", "SearchLimits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +50,6 @@ class FusedHit:
 
 
 @dataclass(frozen=True, slots=True)
-class LinkedEntity:
-    """An entity that the question names.
-
-    Attributes:
-        id: The entity.
-        name: Its name as the question writes it.
-        start: First character of it in the question.
-        end: One past the last.
-        chunk_ids: Chunks that are about it, in canonical order, at most as many as were read.
-    """
-
-    id: str
-    name: str
-    start: int
-    end: int
-    chunk_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Bridge:
     """A step from one chunk to others over an entity that both hold.
 
@@ -94,12 +76,14 @@ class FusedHits:
         leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
         entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
             the first first.
+        respelt: The question as it was searched for, if names in it were misspelt.
     """
 
     hits: tuple[FusedHit, ...] = ()
     linked: tuple[LinkedEntity, ...] = ()
     leaders: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    respelt: Respelt | None = None
 
     @property
     def chunk_ids(self) -> list[str]:

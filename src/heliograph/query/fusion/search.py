@@ -40,6 +40,7 @@ from heliograph.query.linking.names import (
     link_entities,
     question_spans,
 )
+from heliograph.query.linking.spelling import respell
 from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
@@ -91,8 +92,7 @@ class FusedSearch:
             StoreError: The store failed.
         """
         limits = limits or SearchLimits()
-        found = Found(self._store, question, np.ascontiguousarray(vector, np.float32))
-        await self._first_hop(found, limits)
+        found = await self._begin(question, vector, limits)
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
             await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside)
         if found.channels and Channel.BRIDGE in limits.channels:
@@ -104,13 +104,24 @@ class FusedSearch:
             self._walk(found)
         return _hits(found, limits)
 
-    async def _first_hop(self, found: Found, limits: SearchLimits) -> None:
-        """Find chunks by vector and by words, and entities by name."""
+    async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
+        """Make the first hop; again with the names that the question may mean, if it misspells some."""
+        found = Found(self._store, question, np.ascontiguousarray(vector, np.float32))
+        near = await self._first_hop(found, limits)
+        respelt = await respell(self._store, question, found.named, [hit.id for hit in near])
+        if respelt.changes:
+            embedded = await self._embedding.embed([respelt.question], "query")
+            found = Found(self._store, respelt.question, np.ascontiguousarray(embedded.vectors[0]), respelt=respelt)
+            await self._first_hop(found, limits)
+        return found
+
+    async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
+        """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
         near, worded, _ = await run_together(
             self._search_vectors(found, limits), self._search_words(found, limits), self._link(found)
         )
         if not (near or worded):
-            return
+            return []
         about = [chunk_id for entity in found.named.linked for chunk_id in entity.chunk_ids]
         about += [chunk_id for places in found.similar.values() for chunk_id in places.about]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
@@ -123,6 +134,7 @@ class FusedSearch:
             weight = _keyword_weight(near, self._parameters) / max(worded[0].score, 1e-9)
             found.channels[Channel.KEYWORD] = {hit.id: weight * hit.score for hit in worded}
         found.channels[Channel.ENTITY] = _named_scores(found.named, found.similar, self._parameters)
+        return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.VECTOR not in limits.channels:
@@ -291,4 +303,4 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
         )
         for chunk_id in first
     )
-    return FusedHits(hits, found.named.linked, entities=tuple(found.entities))
+    return FusedHits(hits, found.named.linked, entities=tuple(found.entities), respelt=found.respelt)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from heliograph.models import EntityMention
 from heliograph.query.fusion.combine import best
-from heliograph.query.fusion.models import LinkedEntity
 from heliograph.query.fusion.pagerank import personalised_pagerank
 from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.linking.models import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.mention_ids import mention_entity_id
 

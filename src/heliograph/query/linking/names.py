@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from heliograph.ids import entity_id
 from heliograph.models import EntityMention
-from heliograph.query.fusion.models import LinkedEntity
+from heliograph.query.linking.models import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.language import HAN
 from heliograph.text.names import MAX_NAME_LENGTH, entity_key

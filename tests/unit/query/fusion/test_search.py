@@ -130,3 +130,44 @@ async def test_every_channel_may_be_asked_for_beside_naive(kb: AsyncHeliograph, 
     if channel in (Channel.ENTITY, Channel.RELATION):
         pytest.skip("these belong to the modes")
     assert await _chunks(kb, mode="naive", channels=[channel.value])
+
+
+async def test_misspelt_name_is_read_as_the_one_in_the_documents(kb: AsyncHeliograph) -> None:
+    wrong = await kb.query(
+        "Where did the performer of Helo Love move, and who is Hank Marlwo?", QueryParam(mode="fusion")
+    )
+    assert wrong.retrieval.respelt == "Where did the performer of Helo Love move, and who is Hank Marlow?"
+    assert "'Marlwo' stands in no document and is read as 'Marlow'" in wrong.warnings
+    assert "Hank Marlow" in wrong.retrieval.keywords.low_level
+    right = await kb.query(wrong.retrieval.respelt, QueryParam(mode="fusion"))
+    assert right.retrieval.respelt is None
+    assert [item.chunk.id for item in right.retrieval.context.chunks] == [
+        item.chunk.id for item in wrong.retrieval.context.chunks
+    ]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Who is Marlow?",  # stands in a document
+        "Who is Larlow?",  # another first letter
+        "Who is Maorlw?",  # two slips in a short word
+        "Where is Marlow-X and what is MARLW01?",  # identifiers
+        "what does the writer drinkk?",  # no document holds anything near
+        "马洛是谁?",
+    ],
+)
+async def test_question_is_left_as_it_is(kb: AsyncHeliograph, question: str) -> None:
+    found = await kb.query(question, QueryParam(mode="fusion"))
+    assert found.retrieval.respelt is None
+
+
+async def test_mode_auto_tells_how_it_read_a_question(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data("Compare Hank Marlow and Rivertown", QueryParam(mode="auto"))
+    assert found["metadata"]["respelt"] == "Compare Hank Marlow and Riverton"
+    assert any("Rivertown" in warning for warning in found["metadata"]["warnings"])
+
+
+async def test_modes_of_lightrag_read_a_question_as_it_is(kb: AsyncHeliograph) -> None:
+    found = await kb.query_data("Who is Hank Marlwo?", QueryParam(mode="mix"))
+    assert "respelt" not in found["metadata"]
