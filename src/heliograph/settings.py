@@ -174,7 +174,7 @@ class DocumentSettings(_Room):
     )
     timeout_seconds: float = Field(120.0, gt=0, description="Longest time for reading one document.")
     isolate: bool = Field(
-        True, description="Read PDF, Office, EPUB and HTML in a process of its own, which can be ended and may crash."
+        True, description="Read all but text, Markdown and code in a process of its own, which can be ended."
     )
     url_timeout_seconds: float = Field(30.0, gt=0, description="Longest time for fetching one URL, redirects included.")
     max_redirects: int = Field(5, ge=0, description="Redirects followed; each is checked like the first address.")

@@ -124,9 +124,12 @@ class Heliograph(SyncGraphCuration):
     def _stop(self) -> None:
         loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
         if loop is not None and thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
+            try:
+                asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result()
+            finally:
+                loop.call_soon_threadsafe(loop.stop)
+                thread.join()
+                loop.close()
 
     def __enter__(self) -> Self:
         return self.open()
@@ -383,3 +386,11 @@ async def _close(pieces: AsyncIterator[Any]) -> None:
     close = getattr(pieces, "aclose", None)
     if close is not None:
         await close()
+
+
+async def _end_tasks() -> None:
+    """Let what was cancelled come to its end, as it may hold files and locks."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -209,6 +209,78 @@ def test_file_is_uploaded_processed_listed_and_deleted(browser: Browser, serve: 
     assert browser.errors() == []
 
 
+def test_text_is_pasted_and_its_name_replaces_what_it_held(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#documents")
+    browser.wait_text("#list", "two.md")
+    browser.find("//summary[.='Paste a text']").click()
+    for text in ("Dee (person): dances.", "Eli (person): sings."):
+        browser.write("#text-name", "pasted.md")
+        browser.write("#text", text)
+        browser.find("//details[summary='Paste a text']//button[.='Add']").click()
+        browser.wait_text("#notice", "1 of 1 texts accepted")
+        browser.find(
+            f"//tr[td[contains(., 'pasted.md') and contains(., '{text}')] and td[normalize-space()='processed']]"
+        )
+    assert browser.find("#text").get_attribute("value") == ""
+    assert len(browser.all("//td[contains(., 'pasted.md')]")) == 1
+    assert browser.errors() == []
+
+
+def test_refused_text_stays_in_its_field(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve(max_text_bytes=1024)}/page/#documents")
+    browser.find("//summary[.='Paste a text']").click()
+    browser.write("#text", "too long " * 200)
+    browser.find("//details[summary='Paste a text']//button[.='Add']").click()
+    browser.wait_text("#notice.bad", "1,024")
+    assert browser.find("#text").get_attribute("value").startswith("too long")
+
+
+def test_address_is_given_and_what_became_of_it_is_told(browser: Browser, serve: Serve) -> None:
+    address = serve()
+    browser.open(f"{address}/page/#documents")
+    browser.find("//summary[contains(., 'by its address')]").click()
+    browser.write("#url", f"{address}/health")
+    browser.find("//details[contains(summary, 'by its address')]//button[.='Add']").click()
+    row = browser.find(f"//tr[contains(., '{address}/health') and contains(., 'failed')]")
+    assert "not a public address" in row.text
+    assert browser.errors() == []
+
+
+def test_switch_overrides_the_colour_scheme_until_it_is_what_the_system_has(browser: Browser, serve: Serve) -> None:
+    def shade() -> int:
+        return browser.script("return +getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0]")
+
+    browser.prefer("en-US", "light")
+    browser.open(serve())
+    switch = browser.button("Dark")
+    assert (shade() > 200, switch.get_attribute("aria-pressed")) == (True, "false")
+    switch.send_keys(" ")
+    assert (shade() < 60, switch.get_attribute("aria-pressed")) == (True, "true")
+    browser.find("//a[.='API']").click()
+    browser.find("#find")
+    assert shade() < 60
+    browser.button("Dark").click()
+    assert shade() > 200
+    assert browser.script("return localStorage.length") == 0
+    assert browser.errors() == []
+
+
+def test_pages_fit_a_narrow_window(browser: Browser, serve: Serve) -> None:
+    address = serve()
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        for place, sign in (("", "#question"), ("#documents", "#list table"), ("#graph", "aside h2")):
+            browser.open(f"{address}/page/{place}")
+            browser.find(sign)
+            for summary in browser.all(f"{place or '#ask'} summary"):
+                summary.click()
+            assert browser.script("return document.documentElement.scrollWidth <= innerWidth"), place
+            picture(browser, f"own-narrow-{place.strip('#')}")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_page_follows_language_and_colour_scheme(browser: Browser, serve: Serve) -> None:
     browser.prefer("zh-CN", "dark")
     try:

@@ -4,6 +4,17 @@
 `edge` turns errors into one line and the exit codes of `exit_codes`. No command does any work of its own.
 """
 
-from heliograph.cli.app import app, main
+import signal
+import threading
+from importlib import import_module
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line of this process and end it; a Ctrl-C while it is still being read in ends it silently."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Raised in the midst of imports, a KeyboardInterrupt shows as a traceback, or is lost in a library's callback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    import_module("heliograph.cli.app").main()

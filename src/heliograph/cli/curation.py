@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from heliograph.cli.filters import MAX_OFFSET
 from heliograph.cli.plain import to_plain
 from heliograph.cli.render_curation import render_curation, render_curations, render_duplicates, render_history
 from heliograph.cli.session import Session, current_session
@@ -45,7 +46,7 @@ Keyword = Annotated[
 ]
 Weight = Annotated[float | None, typer.Option(metavar="NUMBER", help="Weight of a relation.", show_default=False)]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Shown at the most.")]
-Offset = Annotated[int, typer.Option(min=0, help="Passed over.")]
+Offset = Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Passed over.")]
 
 _AUTHOR = "cli"
 

@@ -12,7 +12,7 @@ import typer
 
 from heliograph.cli.engine_options import AddressOption, EngineOption, WorkersOption, engine_settings
 from heliograph.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED
-from heliograph.cli.filters import combine_filters
+from heliograph.cli.filters import MAX_OFFSET, combine_filters
 from heliograph.cli.plain import to_plain
 from heliograph.cli.progress import ProgressView
 from heliograph.cli.render_documents import (
@@ -131,7 +131,7 @@ def documents(
     sort: Annotated[SortField, typer.Option(help="What to sort by.")] = SortField.CREATED_AT,
     descending: Annotated[bool, typer.Option("--descending", help="Largest or latest first.")] = False,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Documents shown at the most.")] = 50,
-    offset: Annotated[int, typer.Option(min=0, help="Documents passed over.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Documents passed over.")] = 0,
 ) -> None:
     """List the documents."""
     session = current_session(ctx)

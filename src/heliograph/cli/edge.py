@@ -61,7 +61,7 @@ def reported_errors(output: Output) -> Generator[None]:
     except (HeliographError, OSError) as error:
         if output.is_verbose:
             output.note(traceback.format_exc().rstrip())
-        output.error(error)
+        output.error(error if isinstance(error, HeliographError) else _tell_system(error))
         code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
         raise typer.Exit(code) from None
 
@@ -70,6 +70,12 @@ def _tell_usage(error: TyperException) -> str:
     said = " ".join(error.format_message().replace(_NOISE, "").split()).rstrip(".")
     command = getattr(getattr(error, "ctx", None), "command_path", "")
     return f"{said}; '{command} --help' shows how" if command else said
+
+
+def _tell_system(error: OSError) -> str:
+    """Return what the system refused, and what of; without a name it is what standard output leads to."""
+    name = "what is printed" if error.filename is None else repr(str(error.filename))
+    return f"{name}: {error.strerror or error}; check the path, its permissions and the space that is left"
 
 
 def global_options_first(args: Sequence[str]) -> list[str]:

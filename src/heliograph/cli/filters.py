@@ -1,4 +1,4 @@
-"""The options that say which documents count, as one filter."""
+"""The options that say which things count: conditions as one filter, and how many may be passed over."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import typer
 
 from heliograph.filters import And, Filter, Or, SourcePrefix, check_filter, parse_expression, parse_filter
 
-__all__ = ["combine_filters"]
+__all__ = ["MAX_OFFSET", "combine_filters"]
+
+# Larger numbers are none to a database.
+MAX_OFFSET = 2**31 - 1
 
 
 def combine_filters(

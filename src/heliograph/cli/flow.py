@@ -15,7 +15,10 @@ from rich.measure import Measurement
 from rich.style import StyleType
 from rich.text import Text
 
-__all__ = ["FlowText", "one_line", "printable"]
+__all__ = ["UNBOUNDED_CELLS", "BriefText", "FlowText", "has_bounds", "one_line", "printable"]
+
+# Width of what is no terminal: nothing is wrapped there, and nothing is cut.
+UNBOUNDED_CELLS = 1_000_000
 
 _WIDE = "\u2e80-\u303f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff60"
 _OPENING = "（《〈「『【〔“‘［｛"
@@ -33,11 +36,16 @@ def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", _LINE_END.sub("\n", text))
 
 
-def one_line(text: str, max_cells: int) -> str:
-    """Return a text on one line, cut to so many terminal cells with dots where it is longer."""
+def has_bounds(console: Console) -> bool:
+    """Whether what is printed has to fit some width."""
+    return console.width < UNBOUNDED_CELLS
+
+
+def one_line(text: str, max_cells: int | None) -> str:
+    """Return a text on one line, cut to so many terminal cells with dots where it is longer; None cuts nothing."""
     flat = _SPACE.sub(" ", printable(text)).strip()
     # Few characters take no cell at all, so most texts are known to be too long unmeasured.
-    if len(flat) <= 4 * max_cells and cell_len(flat) <= max_cells:
+    if max_cells is None or (len(flat) <= 4 * max_cells and cell_len(flat) <= max_cells):
         return flat
     return chop_cells(flat[: max_cells + 1], max(1, max_cells - 3))[0].rstrip() + "..."
 
@@ -63,6 +71,25 @@ class FlowText:
         widest = max((cell_len(line) for line in lines), default=0)
         least = max((cell_len(unit.rstrip()) for line in lines for unit in _units(line)), default=0)
         return Measurement(least, widest)
+
+
+class BriefText:
+    """The beginning of a text on one line; all of it where nothing is cut."""
+
+    def __init__(self, text: str, max_cells: int, style: StyleType = "") -> None:
+        self._text = text
+        self._max_cells = max_cells
+        self._style = style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from self._shown(console).__rich_console__(console, options)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return self._shown(console).__rich_measure__(console, options)
+
+    def _shown(self, console: Console) -> FlowText:
+        text = one_line(self._text, self._max_cells if has_bounds(console) else None)
+        return FlowText(text, self._style)
 
 
 def _units(line: str) -> Iterator[str]:

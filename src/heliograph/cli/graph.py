@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from heliograph.cli.filters import MAX_OFFSET
 from heliograph.cli.plain import to_plain
 from heliograph.cli.render_graph import (
     render_entities,
@@ -28,7 +29,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the entity; l
 def entities(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Entities shown at the most.")] = 20,
-    offset: Annotated[int, typer.Option(min=0, help="Entities passed over.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Entities passed over.")] = 0,
 ) -> None:
     """List the entities, best connected first."""
     session = current_session(ctx)

@@ -52,7 +52,7 @@ class Interrupts:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._is_main:
-            signal.signal(signal.SIGINT, self._before or signal.default_int_handler)
+            signal.signal(signal.SIGINT, signal.default_int_handler if self._before is None else self._before)
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
         if self.is_stopping:

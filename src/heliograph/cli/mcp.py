@@ -25,4 +25,8 @@ def mcp(
     given: dict[str, Any] = {"read_only": read_only or None, "name_separator": name_separator}
     settings = session.load_settings(mcp={name: value for name, value in given.items() if value is not None})
     # Imported on use: other commands start faster without the protocol's SDK.
-    import_module("heliograph.mcp.stdio").run_stdio(settings)
+    stdio = import_module("heliograph.mcp.stdio")
+    if session.interrupts.is_stopping:
+        # What was raised in the midst of an import can be lost there.
+        raise KeyboardInterrupt
+    stdio.run_stdio(settings)

@@ -18,12 +18,17 @@ from typing import Any, NoReturn
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from heliograph.cli.flow import FlowText, printable
+from heliograph.cli.flow import UNBOUNDED_CELLS, FlowText, has_bounds, printable
 
 __all__ = ["Output", "discard_stdout", "make_streams_safe"]
 
 
 class _Console(Console):
+    @property
+    def has_given_width(self) -> bool:
+        """Whether `COLUMNS` says how wide lines may be."""
+        return self._width is not None
+
     def on_broken_pipe(self) -> NoReturn:
         """Let the error through: one place, at the edge, decides what a closed pipe means."""
         raise
@@ -45,12 +50,21 @@ class Output:
         self.is_quiet = is_quiet
         self.is_verbose = is_verbose
         self.console = _Console(highlight=False, markup=False, emoji=False)
+        if not (self.console.is_terminal or self.console.has_given_width):
+            self.console.width = UNBOUNDED_CELLS
         self.notes = _Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def show(self, *renderables: RenderableType) -> None:
-        """Print to standard output."""
-        for renderable in renderables:
-            self.console.print(renderable)
+        """Print to standard output: to fit a terminal, or `COLUMNS`; elsewhere whole, in lines as long as it takes."""
+        if has_bounds(self.console):
+            for renderable in renderables:
+                self.console.print(renderable)
+            return
+        with self.console.capture() as capture:
+            for renderable in renderables:
+                self.console.print(renderable)
+        # Cells are filled up with spaces, the last ones of a line for nothing.
+        self.console.file.writelines(f"{line.rstrip()}\n" for line in capture.get().removesuffix("\n").split("\n"))
 
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""
@@ -131,7 +145,13 @@ class _LogHandler(logging.Handler):
 
 
 def make_streams_safe() -> None:
-    """Let standard output and error escape what their encoding lacks, lone surrogates included."""
+    """Let standard output and error escape what their encoding lacks, lone surrogates included.
+
+    One that was closed before the process began leads nowhere.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.TextIOWrapper(io.FileIO(os.devnull, "w"), "utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -14,7 +14,7 @@ from heliograph.analysis.comparison import Comparison
 from heliograph.analysis.coverage import Coverage, CoverageReport
 from heliograph.analysis.keyword_findings import KeywordReport
 from heliograph.analysis.token_spending import TokenReport
-from heliograph.cli.flow import FlowText, one_line
+from heliograph.cli.flow import BriefText, FlowText, one_line
 from heliograph.cli.progress import seconds
 from heliograph.cli.tables import make_table, status_text
 
@@ -146,8 +146,8 @@ def _covered(item: Coverage) -> str:
     return f"{item.shown:,}/{item.found:,} {item.share:.0%}"
 
 
-def _names(names: Iterable[str]) -> FlowText:
-    return FlowText(one_line(", ".join(names), _LIST_CELLS))
+def _names(names: Iterable[str]) -> BriefText:
+    return BriefText(", ".join(names), _LIST_CELLS)
 
 
 def _warnings(lines: Iterable[str]) -> list[Text]:

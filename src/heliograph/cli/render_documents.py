@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.flow import FlowText, one_line
+from heliograph.cli.flow import BriefText, FlowText
 from heliograph.cli.progress import growth, seconds
-from heliograph.cli.tables import fields_table, local_time, make_table, status_text
+from heliograph.cli.tables import fields_table, local_time, make_table, name_cell, status_text
 from heliograph.ingest.models import DeleteReport, DocumentResult, Outcome
 from heliograph.ingest.progress import Progress
 from heliograph.models import Chunk, Document, Usage
@@ -55,15 +55,12 @@ def _wide_documents(documents: Sequence[Document]) -> Table:
     table.add_column("status", no_wrap=True)
     table.add_column("chunks", justify="right", no_wrap=True)
     table.add_column("updated", no_wrap=True)
+    if has_errors := any(item.error for item in documents):
+        table.add_column("error", ratio=1)
     for item in documents:
-        table.add_row(
-            Text(item.id),
-            Group(*_title(item)),
-            FlowText(item.source),
-            status_text(item.status),
-            f"{item.chunk_count:,}",
-            local_time(item.updated_at),
-        )
+        cells = (item.id, FlowText(item.title, "bold"), name_cell(item.source), status_text(item.status))
+        error = (FlowText(item.error, "red"),) if has_errors else ()
+        table.add_row(*cells, f"{item.chunk_count:,}", local_time(item.updated_at), *error)
     return table
 
 
@@ -75,7 +72,7 @@ def _stacked_documents(documents: Sequence[Document]) -> Table:
     table.add_column("updated", no_wrap=True)
     for item in documents:
         table.add_row(
-            Group(*_title(item), FlowText(item.source), FlowText(item.id, "dim")),
+            Group(*_title(item), name_cell(item.source), FlowText(item.id, "dim")),
             status_text(item.status),
             f"{item.chunk_count:,}",
             local_time(item.updated_at),
@@ -93,7 +90,7 @@ def render_document(document: Document, chunks: Sequence[Chunk]) -> RenderableTy
     about: list[tuple[str, RenderableType]] = [
         ("id", document.id),
         ("title", document.title),
-        ("source", document.source),
+        ("source", name_cell(document.source)),
         ("status", status_text(document.status)),
         ("characters", f"{document.length:,}"),
         ("chunks", f"{document.chunk_count:,}"),
@@ -113,7 +110,7 @@ def _chunks(chunks: Sequence[Chunk]) -> Table:
     table.add_column("tokens", justify="right", no_wrap=True)
     table.add_column("chunk", ratio=1)
     for chunk in chunks:
-        text = FlowText(one_line(chunk.text, _CHUNK_CELLS))
+        text = BriefText(chunk.text, _CHUNK_CELLS)
         headings = FlowText(" > ".join(chunk.headings), "dim")
         table.add_row(
             f"{chunk.position + 1}", f"{chunk.token_count:,}", Group(headings, text) if chunk.headings else text
@@ -127,10 +124,10 @@ def render_results(results: Sequence[DocumentResult]) -> RenderableType:
     good = [item for item in results if item.outcome not in _BAD]
     table = make_table()
     table.add_column("outcome", no_wrap=True)
-    table.add_column("document")
     table.add_column("chunks", justify="right", no_wrap=True)
+    table.add_column("document")
     for item in (*bad[:_SHOWN_FAILURES], *good[:_SHOWN_RESULTS]):
-        table.add_row(status_text(item.outcome), _result_cell(item), f"{item.chunk_count:,}")
+        table.add_row(status_text(item.outcome), f"{item.chunk_count:,}", _result_cell(item))
     hidden = (*bad[_SHOWN_FAILURES:], *good[_SHOWN_RESULTS:])
     return (
         Group(table, Text(f"... and {_counts(hidden)}; 'heliograph documents' lists all", "dim")) if hidden else table
@@ -138,7 +135,7 @@ def render_results(results: Sequence[DocumentResult]) -> RenderableType:
 
 
 def _result_cell(item: DocumentResult) -> RenderableType:
-    name = FlowText(item.source or item.id or "(without a name)")
+    name = name_cell(item.source or item.id or "(without a name)")
     reason = str(item.error) if item.error else item.detail
     return Group(name, FlowText(reason, "red" if item.error else "yellow")) if reason else name
 

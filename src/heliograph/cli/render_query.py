@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from heliograph.cli.flow import FlowText, one_line
+from heliograph.cli.flow import BriefText, FlowText
 from heliograph.cli.render_documents import tokens
 from heliograph.cli.render_graph import render_entities, render_relations
-from heliograph.cli.tables import make_table
+from heliograph.cli.tables import make_table, name_cell
 from heliograph.models import Usage
 from heliograph.query.models import Answer, AnswerKind, Context, Keywords, Reference, Retrieval
 
@@ -54,7 +54,7 @@ def render_references(references: Sequence[Reference], text: str, *, shows_all: 
     table.add_column(no_wrap=True, style="dim")
     for item in shown:
         count = f"{item.count} chunk{'' if item.count == 1 else 's'}"
-        table.add_row(f"[{item.reference_id}]", FlowText(item.source), count)
+        table.add_row(f"[{item.reference_id}]", name_cell(item.source), count)
     hidden = len(references) - len(shown)
     if not hidden:
         return table
@@ -75,7 +75,7 @@ def render_retrieved_relations(context: Context) -> RenderableType:
 
 
 def render_chunks(context: Context) -> RenderableType:
-    """Return the chunks of a context, shortened, with how each was found."""
+    """Return the chunks of a context, shortened on a terminal, with how each was found."""
     table = make_table("Chunks")
     table.add_column("ref", no_wrap=True, style="cyan", justify="right")
     table.add_column("found by", no_wrap=True, style="dim")
@@ -83,7 +83,7 @@ def render_chunks(context: Context) -> RenderableType:
     for item in context.chunks:
         place = FlowText(" > ".join((item.source, *item.chunk.headings)), "dim")
         marks = " ".join(str(mark) for mark in item.marks)
-        table.add_row(f"[{item.reference_id}]", marks, Group(place, FlowText(one_line(item.chunk.text, _CHUNK_CELLS))))
+        table.add_row(f"[{item.reference_id}]", marks, Group(place, BriefText(item.chunk.text, _CHUNK_CELLS)))
     return table if context.chunks else _none("Chunks")
 
 

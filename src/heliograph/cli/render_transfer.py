@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from heliograph.cli.flow import FlowText, one_line
+from heliograph.cli.flow import BriefText, FlowText
 from heliograph.cli.tables import fields_table, make_table
 from heliograph.maintenance.importing.report import ImportKind, ImportReport
 from heliograph.maintenance.migration.report import MigrationReport
@@ -38,8 +38,8 @@ def render_import(report: ImportReport) -> RenderableType:
     for name in ("", "count", "what", "for example"):
         table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
     for note in report.notes:
-        examples = "\n".join(one_line(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN])
-        table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), FlowText(examples))
+        examples = Group(*(BriefText(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN]))
+        table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), examples)
     return Group(fields, Text(), table)
 
 

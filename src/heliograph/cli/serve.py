@@ -61,6 +61,9 @@ def serve(
     def announce(address: str) -> None:
         session.output.note(f"listening on {address} (Ctrl-C stops)")
 
+    if session.interrupts.is_stopping:
+        # What was raised in the midst of an import can be lost there.
+        raise KeyboardInterrupt
     code = run.run_server(settings, announce)
     if code:
         raise typer.Exit(code)

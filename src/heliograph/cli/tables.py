@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from heliograph.cli.flow import FlowText, one_line
+from heliograph.cli.flow import BriefText, FlowText, has_bounds, printable
 
-__all__ = ["byte_size", "description_cell", "fields_table", "local_time", "make_table", "status_text"]
+__all__ = ["byte_size", "description_cell", "fields_table", "local_time", "make_table", "name_cell", "status_text"]
 
 _DESCRIPTION_CELLS = 160
 _SEPARATOR = "<SEP>"
@@ -27,9 +28,24 @@ _STYLES = {
 }
 
 
+class _Table(Table):
+    """A table in whose cells no text can steer the terminal; without rules, and as wide as it is, where none is."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row; text from outside is shown as it is, but for control characters."""
+        super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if not has_bounds(console):
+            self.box, self.padding = None, (0, 2, 0, 0)
+            for column in self.columns:
+                column.max_width = None
+        yield from super().__rich_console__(console, options)
+
+
 def make_table(title: str = "", *, with_header: bool = True) -> Table:
     """Return an empty table in the style of all."""
-    return Table(
+    return _Table(
         title=title or None,
         title_justify="left",
         title_style="bold",
@@ -51,10 +67,15 @@ def fields_table(rows: Iterable[tuple[str, RenderableType]], title: str = "") ->
     return table
 
 
-def description_cell(description: str) -> FlowText:
-    """Return a description, its fragments on one line with strokes between them, cut to a few lines."""
+def name_cell(name: str) -> FlowText:
+    """Return the name of a file or document; a line end in it shows, and begins no line that looks like another."""
+    return FlowText(printable(name).replace("\n", "\ufffd"))
+
+
+def description_cell(description: str) -> BriefText:
+    """Return a description, its fragments on one line with strokes between them, cut to a few lines on a terminal."""
     fragments = (fragment.strip() for fragment in description.split(_SEPARATOR))
-    return FlowText(one_line(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS))
+    return BriefText(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS)
 
 
 def status_text(status: str) -> Text:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from heliograph.cli.exit_codes import EXIT_FAILED
+from heliograph.cli.filters import MAX_OFFSET
 from heliograph.cli.plain import to_plain
 from heliograph.cli.render_upkeep import render_batches, render_check
 from heliograph.cli.session import Session, current_session
@@ -146,7 +147,7 @@ def reembed(ctx: typer.Context) -> None:
 def batches(
     ctx: typer.Context,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="Batches shown at the most.")] = 20,
-    offset: Annotated[int, typer.Option(min=0, help="Batches passed over.")] = 0,
+    offset: Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Batches passed over.")] = 0,
 ) -> None:
     """List what was taken in together: documents by status, moments, tokens spent."""
     session = current_session(ctx)

@@ -24,6 +24,7 @@ class DelimitedLoader(Loader):
 
     suffixes = frozenset({".csv", ".tsv", ".tab"})
     mime_types = frozenset({"text/csv", "text/tab-separated-values"})
+    runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         """See `Loader.load`."""

@@ -38,6 +38,8 @@ _SIGNATURES = (
     (b"RIFF", "media"),
     (b"OggS", "media"),
 )
+# Encodings of names and of source code, not of documents; the first two take the square of the length to read.
+_NEVER_DECLARED = frozenset({"punycode", "idna", "unicode-escape", "raw-unicode-escape"})
 _SAMPLE_BYTES = 65_536
 _MAX_CONTROL_SHARE = 0.1
 # Whole characters beyond ASCII per damaged one from which on a text still counts as UTF-8.
@@ -71,7 +73,7 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
 
 def _decode_as(data: bytes, charset: str) -> str | None:
     try:
-        return data.decode(charset)
+        return None if codecs.lookup(charset).name in _NEVER_DECLARED else data.decode(charset)
     except (LookupError, ValueError):
         return None
 

@@ -17,18 +17,38 @@ from heliograph.documents.base import RawDocument
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-__all__ = ["fetch", "is_url"]
+__all__ = ["check_url", "fetch", "is_url"]
 
 _SCHEMES = frozenset({"http", "https"})
 _PORTS = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HEADERS = {"User-Agent": f"heliograph/{__version__}", "Accept": "text/html, text/markdown, */*;q=0.8"}
+_HEADERS = {
+    "User-Agent": f"heliograph/{__version__}",
+    "Accept": "text/html, text/markdown, */*;q=0.8",
+    "Accept-Encoding": "gzip, deflate",
+}
+# A piece of a reply compressed in one of these unpacks to a thousand times its size at the most, so that the limit is
+# seen in time; of others, or of several over one another, a piece may fill the memory.
+_BOUNDED_CODINGS = frozenset({"gzip", "deflate"})
+_UNBOUNDED_CODINGS = frozenset({"br", "zstd"})
 
 
 def is_url(source: str) -> bool:
     """Return whether a source is a URL, of whatever scheme, and not a path."""
     scheme, mark, _ = source.partition("://")
     return bool(mark) and scheme[:1].isalpha() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+
+
+def check_url(url: str) -> httpx.URL:
+    """Return a URL in parts, if it may be fetched as far as can be told without asking anybody.
+
+    Raises:
+        IngestError: It is no http or https address, or holds credentials.
+    """
+    try:
+        return _checked(httpx.URL(url), url)
+    except httpx.InvalidURL as error:
+        raise IngestError(f"{url!r} is no URL ({error}); check it") from error
 
 
 async def fetch(url: str, settings: DocumentSettings, resolver: Resolver = resolve) -> RawDocument:
@@ -63,7 +83,7 @@ async def _fetch(url: str, settings: DocumentSettings, resolver: Resolver) -> Ra
     async with httpx.AsyncClient(
         transport=transport, trust_env=False, timeout=settings.url_timeout_seconds, headers=_HEADERS
     ) as client:
-        target = _checked(httpx.URL(url), url)
+        target = check_url(url)
         for _ in range(settings.max_redirects + 1):
             async with client.stream("GET", target) as response:
                 if response.status_code not in _REDIRECTS:
@@ -90,6 +110,7 @@ def _checked(target: httpx.URL, url: str) -> httpx.URL:
 async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocument:
     if not response.is_success:
         raise IngestError(f"{url!r} answered {response.status_code} {response.reason_phrase}; check the address")
+    _check_codings(response.headers.get("content-encoding", ""), url)
     declared = response.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
         raise _too_large(url, max_bytes)
@@ -100,6 +121,15 @@ async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocume
             raise _too_large(url, max_bytes)
     mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return RawDocument(url, bytes(data), mime_type, response.charset_encoding or "")
+
+
+def _check_codings(header: str, url: str) -> None:
+    codings = [coding.strip().lower() for coding in header.split(",")]
+    if sum(coding in _BOUNDED_CODINGS for coding in codings) > 1 or not _UNBOUNDED_CODINGS.isdisjoint(codings):
+        raise IngestError(
+            f"{url!r} is compressed as {header!r:.100}, which was not asked for and may unpack to anything; save it "
+            "and give the file"
+        )
 
 
 def _too_large(url: str, max_bytes: int) -> IngestError:

@@ -1,8 +1,8 @@
 """Reading documents outside the event loop, hostile ones in a process of their own that can be ended.
 
 `DocumentReader` owns at most one such process: started for the first document that needs it, used for those after it,
-killed when one takes too long, and replaced when it dies. Text formats, whose readers are plain Python of linear cost,
-are read in the caller's thread.
+killed when one takes too long, and replaced when it dies. Plain text, Markdown and program text, whose readers are
+Python of linear cost in time and memory, are read in the caller's thread.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ class JsonLoader(Loader):
 
     suffixes = frozenset({".json", *_LINE_SUFFIXES})
     mime_types = frozenset({"application/json", "application/x-ndjson", "application/jsonl"})
+    runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         """See `Loader.load`."""

@@ -26,6 +26,7 @@ class MailLoader(Loader):
 
     suffixes = frozenset({".eml"})
     mime_types = frozenset({"message/rfc822"})
+    runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         """See `Loader.load`."""

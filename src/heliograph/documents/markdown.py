@@ -13,6 +13,8 @@ from dataclasses import dataclass
 __all__ = ["Heading", "find_headings", "find_title", "split_front_matter"]
 
 _MAX_TITLE_LENGTH = 200
+# Of a longer line only the beginning can become a title.
+_MAX_HEADING_LENGTH = 2_000
 _TITLE_SEARCH_CHARACTERS = 10_000
 _MAX_FRONT_MATTER_LENGTH = 20_000
 
@@ -24,11 +26,10 @@ _LINE = re.compile(
     )$""",
     re.MULTILINE | re.VERBOSE,
 )
-_CLOSING_MARKS = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
-_ANCHOR = re.compile(r"\s*\{#[^}]*\}\s*$")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+# An address may hold brackets, one in another.
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_FIELD = re.compile(r"([A-Za-z_][\w .-]*?)[ \t]*:(?:[ \t]+(.*))?$")
+_FIELD_NAME = re.compile(r"[A-Za-z_][\w .-]*")
 _ITEM = re.compile(r"[ \t]*-[ \t]+(.*)$")
 
 
@@ -99,18 +100,33 @@ def _level(match: re.Match[str]) -> int:
 
 
 def _plain(markup: str) -> str:
-    title = _LINK.sub(r"\1", _ANCHOR.sub("", _CLOSING_MARKS.sub("", markup)))
+    title = _LINK.sub(r"\1", _without_anchor(_without_closing_marks(markup[:_MAX_HEADING_LENGTH])))
     return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
+
+
+def _without_closing_marks(markup: str) -> str:
+    """Return `Words` of `Words ##`."""
+    words = markup.rstrip(" \t")
+    left = words.rstrip("#")
+    return markup if left == words or left[-1:] not in ("", " ", "\t") else left
+
+
+def _without_anchor(markup: str) -> str:
+    """Return `Words` of `Words {#words}`."""
+    words = markup.rstrip()
+    start = words.find("{#", words.rfind("}", 0, -1) + 1)
+    return words[:start] if words.endswith("}") and start >= 0 else markup
 
 
 def _fields(block: str) -> dict[str, str | list[str]]:
     fields: dict[str, str | list[str]] = {}
     items: list[str] = []
     for line in block.split("\n"):
-        if match := _FIELD.match(line):
-            value, items = (match[2] or "").strip(), []
+        name, colon, value = line.partition(":")
+        if colon and value[:1] in ("", " ", "\t") and _FIELD_NAME.fullmatch(name := name.rstrip(" \t")):
+            value, items = value.strip(), []
             is_list = value.startswith("[") and value.endswith("]")
-            fields[match[1]] = _inline_items(value) if is_list else _unquoted(value) or items
+            fields[name] = _inline_items(value) if is_list else _unquoted(value) or items
         elif match := _ITEM.match(line):
             items.append(_unquoted(match[1].strip()))
     return {name: value for name, value in fields.items() if value}

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
@@ -39,6 +40,8 @@ T = TypeVar("T")
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
+# What two joint commits embed, about; 1.5 MB of the offline embedding's.
+_REMEMBERED_VECTORS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,10 @@ class _Stored:
 
 
 class Drafter:
-    """Computes changesets; what it remembers between drafts of a change is in the change's memo."""
+    """Computes changesets; what it remembers between drafts of a change is in the change's memo.
+
+    Of other changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
+    """
 
     def __init__(
         self,
@@ -86,6 +92,7 @@ class Drafter:
         self._summarizer = summarizer
         self._folder = folder
         self._max_description_tokens = max_description_tokens
+        self._last_vectors: dict[str, NDArray[np.float32]] = {}
 
     async def draft(self, change: Change, memo: DraftMemo) -> Draft:
         """Compute the changeset of a change from what is stored now.
@@ -254,7 +261,9 @@ class Drafter:
         self, texts: Mapping[Collection, Mapping[str, str]], memo: DraftMemo
     ) -> dict[Collection, VectorBatch]:
         """Embed all texts in one call, but those that are known."""
-        unknown = list({text: None for part in texts.values() for text in part.values() if text not in memo.vectors})
+        wanted = {text: None for part in texts.values() for text in part.values() if text not in memo.vectors}
+        memo.vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
+        unknown = [text for text in wanted if text not in memo.vectors]
         if unknown:
             with stage("ingest.embed", texts=len(unknown)):
                 vectors = (await self._embedding.embed(unknown, "document")).vectors
@@ -264,11 +273,18 @@ class Drafter:
                     f"for {len(unknown)} texts; check its model and dimension"
                 )
             memo.vectors.update(zip(unknown, vectors, strict=True))
+            self._remember(unknown, vectors)
         return {
             collection: VectorBatch(tuple(part), np.stack([memo.vectors[text] for text in part.values()]))
             for collection, part in texts.items()
             if part
         }
+
+    def _remember(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        # Copied, or each would keep all that came with it in memory.
+        last = zip(texts[-_REMEMBERED_VECTORS:], vectors[-_REMEMBERED_VECTORS:].copy(), strict=True)
+        kept = list({**self._last_vectors, **dict(last)}.items())
+        self._last_vectors = dict(kept[-_REMEMBERED_VECTORS:])
 
 
 def _check_versions(change: CurationChange, resolution: Resolution) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,9 @@ __all__ = ["JsonFormatter", "TextFormatter", "configure_logging"]
 
 # Loggers whose lines are the service's; everything else stays as the surrounding program has it.
 _LOGGERS = ("heliograph", "uvicorn")
+# What ends a line, or tells a terminal to do something; a traceback keeps its line ends.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL_IN_LINES = re.compile(rf"(?![\n\t]){_CONTROL.pattern}")
 
 
 def configure_logging(settings: ServerSettings) -> None:
@@ -33,14 +37,16 @@ def configure_logging(settings: ServerSettings) -> None:
 
 
 class TextFormatter(logging.Formatter):
-    """One line a record, the request's id before the message; line ends inside it are escaped."""
+    """One line a record, the request's id before the message; control characters inside it are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:  # noqa: D102 (an override, here and below)
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         request_id = REQUEST_ID.get() or "-"
-        message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+        message = _CONTROL.sub(_escaped, record.getMessage())
         line = f"{time} {record.levelname} {record.name} {request_id} {message}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        if not record.exc_info:
+            return line
+        return f"{line}\n{_CONTROL_IN_LINES.sub(_escaped, self.formatException(record.exc_info))}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -58,3 +64,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info)
         return json.dumps({name: value for name, value in fields.items() if value is not None}, default=str)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

@@ -8,6 +8,7 @@ from starlette.middleware.cors import CORSMiddleware
 from heliograph.server.guard import Guard
 from heliograph.server.headers import SecurityHeaders
 from heliograph.server.limits import Limits
+from heliograph.server.local_pages import LocalPages
 from heliograph.server.observed import Observed
 from heliograph.server.request_log import RequestLog
 from heliograph.server.shutdown import Drain, Draining
@@ -22,14 +23,16 @@ def add_middleware(app: FastAPI, service: Service, drain: Drain) -> None:
     """Put everything around an application that its requests pass through.
 
     From the outside in: ids and the log, counts and traces, headers for browsers, CORS if origins are allowed,
-    credentials, the end of the service, limits of bodies. So nobody unknown has a body read, and every refusal is
-    counted and has its id and its headers.
+    credentials (where none are asked for, which pages may ask), the end of the service, limits of bodies. So nobody
+    unknown has a body read, and every refusal is counted and has its id and its headers.
     """
     settings = service.settings.server
     # Each one goes around those before it.
     app.add_middleware(Limits, settings=settings)
     app.add_middleware(Draining, drain=drain)
     app.add_middleware(Guard, access=service.access)
+    if service.access.is_open and not settings.insecure:
+        app.add_middleware(LocalPages, settings=service.settings)
     if settings.allowed_origins:
         app.add_middleware(
             CORSMiddleware,

@@ -10,7 +10,8 @@ import asyncio
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,15 +19,15 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors.multiprocess import Multiprocess
 
-from heliograph.errors import SettingsError, StoreUnavailable
+from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
 from heliograph.monitoring.shared import SharedMetrics, shared_folder
 from heliograph.server.app import create_app
 from heliograph.server.logs import configure_logging
 from heliograph.server.protocol import ProblemProtocol
 from heliograph.server.shutdown import Drain
-from heliograph.server.startup import PlainStartup
+from heliograph.server.startup import PlainStartup, StartReport
+from heliograph.server.workers import Workers, make_reports
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
@@ -39,50 +40,84 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
-    """Serve until told to stop, and return the exit code: 0, or 1 if it could not start.
+    """Serve until told to stop, and return the exit code: 0, or 1 if a defect, which the log tells, kept it from that.
 
     Args:
         settings: Where to listen, and everything else.
-        announce: Told the address once the socket is bound.
+        announce: Told the address once requests are served.
 
     Raises:
         SettingsError: Nobody would be asked for credentials on an address that others reach, or they are not valid.
         StoreUnavailable: The address cannot be listened on.
+        HeliographError: It could not start.
     """
     check_exposure(settings)
-    listener = _listen(settings.server)
+    listener = _bind(settings.server)
     configure_logging(settings.server)
     with listener:
-        announce(_address(listener, settings.server))
-        if settings.server.workers > 1:
-            return _run_workers(settings, listener)
-        server = uvicorn.Server(_config(settings))
-        _run_until_told(server, listener)
-        return 0 if server.started else 1
+        address = _address(listener, settings.server)
+        run = _run_workers if settings.server.workers > 1 else _run_alone
+        return run(settings, listener, lambda: announce(address))
 
 
-def _run_workers(settings: Settings, listener: socket.socket) -> int:
+def _run_workers(settings: Settings, listener: socket.socket, on_started: Callable[[], None]) -> int:
+    reports = make_reports()
     with shared_folder() as folder:
-        supervisor = Multiprocess(_config(settings, folder), [listener])
-        supervisor.run()
-    return int(any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes))
+        workers = Workers(_config(settings, reports.put, folder), listener, reports, on_started)
+        workers.run()
+    if workers.error is not None:
+        raise workers.error
+    return int(any(process.exitcode == STARTUP_FAILURE for process in workers.processes))
+
+
+def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable[[], None]) -> int:
+    errors: list[HeliographError] = []
+    config = _config(settings, lambda error: errors.extend([error] if error else []))
+    server = _Server(config, settings.server, on_started)
+    _run_until_told(server, listener)
+    if errors:
+        raise errors[0]
+    return 0 if server.started else 1
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves."""
+
+    def __init__(self, config: uvicorn.Config, settings: ServerSettings, on_started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._settings = settings
+        self._on_started = on_started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        with _listening_errors(self._settings):
+            try:
+                await super().startup(sockets)
+            except OSError:
+                # Another process began to listen while this one opened its stores.
+                await self.lifespan.shutdown()
+                raise
+        if not self.should_exit:
+            self._on_started()
 
 
 def _run_until_told(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serve; the signal that ends it, which uvicorn raises again when all is closed, then has nothing left to end."""
-    before = {number: signal.signal(number, _pass_over) for number in _SIGNALS}
+    """Serve until a signal, also one that comes before uvicorn listens to them.
+
+    The signal that ends it, which uvicorn raises again when all is closed, then has nothing left to end.
+    """
+
+    def stop(received: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        server.should_exit = True
+
+    before = {number: signal.signal(number, stop) for number in _SIGNALS}
     try:
         server.run([listener])
     except SystemExit:
-        # It could not start, and has said why in the log.
+        # It could not start: why has been reported, or is in the log.
         pass
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _pass_over(received: int, frame: FrameType | None) -> None:
-    pass
 
 
 def check_exposure(settings: Settings) -> None:
@@ -114,6 +149,7 @@ class _Factory:
     """Makes the application in whichever process is to serve."""
 
     settings: Settings
+    report: StartReport
     metrics_folder: Path | None
 
     def __call__(self) -> ASGIApp:
@@ -122,7 +158,7 @@ class _Factory:
         app = create_app(self.settings, shared=shared)
         for number in _SIGNALS:
             _begin_drain_on(number, app.state.drain)
-        return PlainStartup(app)
+        return PlainStartup(app, self.report)
 
 
 def _begin_drain_on(number: int, drain: Drain) -> None:
@@ -138,10 +174,10 @@ def _begin_drain_on(number: int, drain: Drain) -> None:
     signal.signal(number, handle)
 
 
-def _config(settings: Settings, metrics_folder: Path | None = None) -> uvicorn.Config:
+def _config(settings: Settings, report: StartReport, metrics_folder: Path | None = None) -> uvicorn.Config:
     server = settings.server
     return uvicorn.Config(
-        _Factory(settings, metrics_folder),
+        _Factory(settings, report, metrics_folder),
         factory=True,
         host=server.host,
         port=server.port,
@@ -165,9 +201,9 @@ def _config(settings: Settings, metrics_folder: Path | None = None) -> uvicorn.C
     )
 
 
-def _listen(settings: ServerSettings) -> socket.socket:
+def _bind(settings: ServerSettings) -> socket.socket:
     host = settings.host.strip("[]")
-    try:
+    with _listening_errors(settings):
         found = socket.getaddrinfo(host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found[0]
         listener = socket.socket(family, kind, protocol)
@@ -178,12 +214,18 @@ def _listen(settings: ServerSettings) -> socket.socket:
         except OSError:
             listener.close()
             raise
+    return listener
+
+
+@contextmanager
+def _listening_errors(settings: ServerSettings) -> Generator[None]:
+    try:
+        yield
     except OSError as error:
         raise StoreUnavailable(
             f"cannot listen on {settings.host!r} port {settings.port} ({error.strerror}); "
             "choose others by --host and --port"
         ) from error
-    return listener
 
 
 def _address(listener: socket.socket, settings: ServerSettings) -> str:

@@ -31,7 +31,6 @@ _LONGEST_PIECE = 200
 _CLAUSE_END = re.compile(r"[。！？；，、,;!?\s]")
 # Viterbi paths are searched for so many pieces in one go.
 _DECODED_AT_ONCE = 32
-_NEVER = np.float32(-1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +82,9 @@ class _Lac:
         tags = {int(number): tag for number, tag in _read_pairs(folder / "tag.dic")}
         self._tags = [tags[number].rpartition("-")[0] or "xc" for number in range(len(tags))]
         self._is_inside = [tags[number].endswith("-I") for number in range(len(tags))]
-        # Stored as [from, to]; kept as [to, from], so that the best predecessor is a maximum over the last axis.
         transitions: NDArray[np.float32] = np.load(folder / "lac_crf_transitions.npy")
-        self._transitions = np.ascontiguousarray(transitions[: len(tags), : len(tags)].T)
+        self._transitions = np.ascontiguousarray(transitions[: len(tags), : len(tags)])
+        self._to = np.ascontiguousarray(self._transitions.T)
         numbers = {character: int(number) for number, character in _read_pairs(folder / "word.dic")}
         self._unknown = numbers["OOV"]
         # Traditional characters and full-width forms share the number of their plain form.
@@ -118,19 +117,17 @@ class _Lac:
     def _best_paths(self, scores: list[NDArray[np.float32]]) -> list[list[int]]:
         """Return the Viterbi path of every piece, all pieces side by side."""
         lengths = np.array([len(piece) for piece in scores])
-        longest = int(lengths.max())
-        emissions = np.zeros((longest, len(scores), len(self._tags)), np.float32)
+        longest, count, tags = int(lengths.max()), len(scores), len(self._tags)
+        # Scores of the characters alone at first, then of the best path to each.
+        best = np.zeros((longest, count, tags), np.float32)
         for index, piece in enumerate(scores):
-            emissions[: len(piece), index] = piece
-        best = emissions[0]
-        back = np.zeros(emissions.shape, np.int64)
+            best[: len(piece), index] = piece
+        # The tag that a path comes from lies on the first axis: a maximum over it takes whole rows at a time.
+        candidates = np.empty((tags, count, tags), np.float32)
         for step in range(1, longest):
-            candidates = best[:, None, :] + self._transitions
-            back[step] = candidates.argmax(axis=2)
-            moved = candidates.max(axis=2) + emissions[step]
-            best = np.where((step < lengths)[:, None], moved, best)
-        ends = best.argmax(axis=1)
-        return [_walk_back(back[: lengths[i], i], int(ends[i])) for i in range(len(scores))]
+            np.add(best[step - 1].T[:, :, None], self._transitions[:, None, :], out=candidates)
+            best[step] += candidates.max(axis=0)
+        return _walk_back(best, lengths, self._to)
 
     def _words(self, piece: str, offset: int, path: list[int]) -> Iterator[TaggedWord]:
         start = 0
@@ -140,12 +137,21 @@ class _Lac:
                 start = position
 
 
-def _walk_back(back: NDArray[np.int64], last: int) -> list[int]:
-    path = [last]
-    for predecessors in back[:0:-1]:
-        path.append(int(predecessors[path[-1]]))
-    path.reverse()
-    return path
+def _walk_back(best: NDArray[np.float32], lengths: NDArray[np.int64], to: NDArray[np.float32]) -> list[list[int]]:
+    """Return paths from their ends on; predecessors are looked for on the path alone.
+
+    Args:
+        best: Score of the best path to each tag, `(characters, pieces, tags)`.
+        lengths: Characters of each piece; what comes after is not looked at.
+        to: Transition scores, `(to, from)`.
+    """
+    ends = best[lengths - 1, np.arange(len(lengths))].argmax(axis=1)
+    paths = np.empty(best.shape[:2], np.int64)
+    paths[-1] = ends
+    for step in range(len(best) - 2, -1, -1):
+        before = (best[step] + to[paths[step + 1]]).argmax(axis=1)
+        paths[step] = np.where(step < lengths - 1, before, ends)
+    return [paths[:length, index].tolist() for index, length in enumerate(lengths.tolist())]
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

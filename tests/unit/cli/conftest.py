@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from heliograph.cli import app, session
+from heliograph.cli import session
+from heliograph.cli.app import app
 from heliograph.settings import Settings
 from heliograph.sync import Heliograph
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

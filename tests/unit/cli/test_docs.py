@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from heliograph.cli import app
+from heliograph.cli.app import app
 from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_CODES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text("utf-8")

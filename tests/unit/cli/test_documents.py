@@ -259,3 +259,19 @@ def test_delete_of_what_matches_nothing_says_so(story: World) -> None:
     result = story.run("delete", "--filter", "team=nobody", "--yes")
     assert result.exit_code == 0
     assert "nothing was deleted" in result.stderr
+
+
+def test_line_end_in_a_name_begins_no_line(world: World) -> None:
+    world.write("new\nline.md", STORY)
+    for command in (("index", "new\nline.md"), ("documents",), ("query", "Who wound the clock?")):
+        assert "new\ufffdline.md" in world.run(*command, width=200).stdout
+
+
+def test_errors_stand_behind_documents_that_have_any(world: World) -> None:
+    world.write("a.md", STORY)
+    world.write("empty.md", "")
+    assert world.run("index", "a.md", "empty.md").exit_code == 1
+    head, _, *rows = world.run("documents", "--sort", "source", width=200).stdout.splitlines()
+    assert head.split()[-1] == "error"
+    assert rows[1].rstrip().endswith("give it a text")
+    assert "error" not in world.run("documents", "--source", "a.md", width=200).stdout

@@ -9,6 +9,8 @@ from heliograph.cli.edge import global_options_first, reported_errors
 from heliograph.cli.output import Output
 from heliograph.errors import NotFoundError
 
+from .conftest import World
+
 
 @pytest.mark.parametrize(
     ("args", "expected"),
@@ -69,3 +71,10 @@ def test_command_line_that_cannot_be_read_is_told_in_one_line(args: list[str], s
 
 def test_no_command_at_all_prints_the_help() -> None:
     assert "Usage:" in CliRunner().invoke(app, [], prog_name="heliograph").output
+
+
+@pytest.mark.parametrize("command", ["documents", "entities", "batches", "curations"])
+def test_offset_beyond_all_is_refused(command: str, story: World) -> None:
+    result = story.run(command, "--offset", "9" * 20)
+    assert result.exit_code == 2
+    assert "--offset" in result.stderr

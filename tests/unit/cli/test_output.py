@@ -6,8 +6,12 @@ import logging
 import sys
 
 import pytest
+from rich.console import RenderableType
 
 from heliograph.cli.output import Output, make_streams_safe
+from heliograph.cli.render_graph import render_entities
+from heliograph.cli.tables import make_table
+from heliograph.models import Entity
 
 
 class Stream(io.TextIOWrapper):
@@ -73,3 +77,43 @@ def test_logging_leaves_no_handler_behind() -> None:
     with Output().logging():
         pass
     assert logging.getLogger("heliograph").handlers == before
+
+
+LONG = "Hester Tarrant kept the Gannet Head light for nine years, and then she went. " * 5
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, renderable: RenderableType) -> list[str]:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(sys, "stdout", stream := Stream("utf-8"))
+    Output().show(renderable)
+    return stream.written().decode().splitlines()
+
+
+def test_nothing_is_cut_or_wrapped_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    entity = Entity("e", f"The Gannet Head {'light ' * 20}house", type="place", description=LONG)
+    head, row = piped(monkeypatch, render_entities([entity, entity]))[:2]
+    assert head.split() == ["entity", "type", "degree", "description"]
+    assert row.startswith(f"{entity.name}  place")
+    assert row.endswith(LONG.strip())
+
+
+def test_lines_in_a_pipe_have_no_spaces_at_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table()
+    table.add_row("a", "long text")
+    table.add_row("b", "c")
+    assert piped(monkeypatch, table)[1:] == ["a  long text", "b  c"]
+
+
+def test_columns_are_kept_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "stdout", stream := Stream("utf-8"))
+    Output().show(render_entities([Entity("e", "Gannet Head", type="place", description=LONG)]))
+    lines = stream.written().decode().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert lines[-1].rstrip().endswith("...")
+
+
+def test_cells_of_tables_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table()
+    table.add_row("\x1b[31mred\x07")
+    assert piped(monkeypatch, table)[-1] == "\ufffd[31mred\ufffd"

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 COMMAND = (sys.executable, "-m", "heliograph")
 
@@ -24,3 +28,38 @@ def test_help_prints_on_an_ascii_terminal(tmp_path: Path) -> None:
     found = subprocess.run((*COMMAND, "--help"), cwd=tmp_path, capture_output=True, env=environment, check=False)
     assert found.returncode == 0, found.stderr
     assert b"neighbours" in found.stdout
+
+
+def test_interrupt_while_the_program_is_read_in_shows_no_traceback(tmp_path: Path) -> None:
+    program = """
+import os, signal
+# Who starts tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import heliograph.cli
+heliograph.cli.import_module = lambda name: os.kill(os.getpid(), signal.SIGINT)
+heliograph.cli.main()
+"""
+    found = subprocess.run((sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False)
+    assert found.returncode == -signal.SIGINT
+    assert found.stderr == b""
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_passed_over(closed: str, tmp_path: Path) -> None:
+    line = f"exec {shlex.quote(sys.executable)} -m heliograph make-key {closed}"
+    found = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert found.returncode == 0
+    assert found.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_full_disk_is_told_in_words(tmp_path: Path) -> None:
+    found = subprocess.run(
+        ["sh", "-c", f"exec {shlex.quote(sys.executable)} -m heliograph make-key >/dev/full"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.returncode == 1
+    assert found.stderr.startswith("error: what is printed: No space left on device; check")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,9 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from heliograph.server import run
 from heliograph.server.run import check_exposure, is_loopback
 from heliograph.service.access.passwords import PasswordChecker
-from heliograph.settings import Settings
+from heliograph.settings import ServerSettings, Settings
 
 from .conftest import World
 
@@ -38,8 +40,6 @@ def test_other_addresses_are_not_loopback(host: str) -> None:
 
 
 def test_port_in_use_is_named(world: World) -> None:
-    import socket
-
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -47,6 +47,47 @@ def test_port_in_use_is_named(world: World) -> None:
         found = world.run("serve", "--port", str(port))
     assert found.exit_code == 4
     assert str(port) in found.stderr
+
+
+def test_start_that_fails_never_says_that_it_listens(world: World) -> None:
+    Path(world.folder, "blocked").write_text("")
+    found = world.run("--data-dir", str(world.folder / "blocked" / "kb"), "serve", "--port", "0")
+    assert found.exit_code == 4
+    assert "listening" not in found.stderr
+    assert "Traceback" not in found.stderr
+    assert "error: " in found.stderr
+
+
+def test_port_that_another_begins_to_listen_on_meanwhile_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = socket.socket()
+    bind = run._bind
+
+    def race(settings: ServerSettings) -> socket.socket:
+        made = bind(settings)
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(made.getsockname())
+        other.listen()
+        return made
+
+    monkeypatch.setattr(run, "_bind", race)
+    with other:
+        found = world.run("serve", "--port", "0")
+    assert found.exit_code == 4
+    assert "cannot listen on '127.0.0.1'" in found.stderr
+    assert "listening on" not in found.stderr
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_say_why_once(tmp_path: Path) -> None:
+    (tmp_path / "blocked").write_text("")
+    arguments = ("--workers", "2", "--data-dir", "blocked/kb")
+    found = subprocess.run((*SERVE, *arguments), cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 4, found.stderr
+    assert found.stderr.count("error: ") == 1
+    assert "listening" not in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 async def test_hash_is_one_of_the_password(world: World) -> None:

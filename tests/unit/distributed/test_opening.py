@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from heliograph import AsyncHeliograph, Settings
-from heliograph.cli import app
+from heliograph.cli.app import app
 from heliograph.distributed import ray_cluster
 from heliograph.distributed.own_thread import OwnThread
 from heliograph.errors import MissingDependencyError, SettingsError

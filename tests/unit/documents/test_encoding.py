@@ -98,3 +98,9 @@ def test_utf16_without_a_mark_is_refused_not_garbled() -> None:
 def test_utf8_always_comes_back(text: str) -> None:
     data = ("words " * 100 + text).encode()
     assert decode_text(data, "a.txt") == "words " * 100 + text
+
+
+@pytest.mark.parametrize("charset", ["punycode", "IDNA", "unicode_escape", "raw_unicode_escape", "zip", "a\0b"])
+def test_declared_encoding_that_no_document_has_is_not_followed(charset: str) -> None:
+    text = r"Mnchen-3ya MQTT \u0041"
+    assert decode_text(text.encode(), "a.txt", charset) == text

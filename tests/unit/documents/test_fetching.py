@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -50,6 +51,21 @@ async def test_page_comes_with_its_type_and_charset() -> None:
     async with server(serving(b"<p>hi", "Content-Type: Text/HTML; charset=GBK")) as url:
         raw = await fetch(f"{url}/a", OPEN)
     assert (raw.name, raw.data, raw.mime_type, raw.charset) == (f"{url}/a", b"<p>hi", "text/html", "gbk")
+
+
+@pytest.mark.parametrize("coding", ["gzip, gzip", "gzip,deflate , gzip", "br", "ZSTD"])
+async def test_reply_compressed_beyond_bounds_is_refused(coding: str) -> None:
+    body = gzip.compress(gzip.compress(b"x" * 1000))
+    async with server(serving(body, f"Content-Encoding: {coding}")) as url:
+        with pytest.raises(IngestError, match="compressed as"):
+            await fetch(url, OPEN)
+
+
+async def test_compressed_reply_is_unpacked_and_counted_so() -> None:
+    async with server(serving(gzip.compress(b"x" * 100_000), "Content-Encoding: gzip")) as url:
+        assert len((await fetch(url, OPEN)).data) == 100_000
+        with pytest.raises(IngestError, match="more than 50,000 bytes"):
+            await fetch(url, DocumentSettings(allow_private_addresses=True, max_file_bytes=50_000))
 
 
 async def test_private_address_is_refused_unless_allowed() -> None:

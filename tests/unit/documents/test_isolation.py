@@ -17,6 +17,8 @@ from heliograph.errors import IngestError, MissingDependencyError
 
 from .samples import PdfPages, docx_bytes, load
 
+MAIL = b"From: a@example.org\nSubject: Tea\n\nIt is served at four.\n"
+
 
 @pytest.fixture
 def reader() -> Iterator[DocumentReader]:
@@ -49,6 +51,25 @@ def test_process_is_used_again_and_bad_documents_do_not_end_it(reader: DocumentR
 def test_text_needs_no_process(reader: DocumentReader, tmp_path: Path) -> None:
     assert reader.read(write(tmp_path / "a.md", b"# A")).title == "A"
     assert reader._process is None
+
+
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.json", b'[{"name": "x", "y": 1}]'), ("a.csv", b"a,b\n1,2\n"), ("a.eml", MAIL)]
+)
+def test_what_may_unfold_beyond_its_size_is_read_in_a_process(
+    reader: DocumentReader, tmp_path: Path, name: str, data: bytes
+) -> None:
+    path = write(tmp_path / name, data)
+    assert reader.read(path) == load(str(path), data)
+    assert reader._process is not None
+
+
+def test_mail_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(timeout_seconds=60, max_memory_bytes=400_000_000))
+    path = write(tmp_path / "a.eml", b"Subject: " + b"=?utf-8?q?a?= " * 20_000 + b"\n\nx")
+    with pytest.raises(IngestError, match=r"a\.eml.*max_memory_bytes"):
+        reader.read(path)
+    reader.close()
 
 
 def test_odd_file_names_come_back_as_they_are(reader: DocumentReader, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,6 +40,30 @@ def test_what_only_looks_like_a_heading_is_none() -> None:
 def test_markup_is_taken_out_of_titles() -> None:
     assert titles("## The **bold** [link](https://x.y) `code` {#anchor}") == [(2, "The bold link code")]
     assert titles("# snake_case *and* C#") == [(1, "snake_case *and* C#")]
+
+
+@pytest.mark.parametrize("filler", ["[", "![", "[](", " ", "{#", " {#", " #", "a"])
+@pytest.mark.parametrize("line", ["# a{}x\n", "a{}x\n===\n"])
+def test_line_without_end_is_read_in_one_go(filler: str, line: str) -> None:
+    # Were its cost the square of its length, this would take hours.
+    (heading,) = find_headings(line.format(filler * 1_000_000))
+    assert 0 < len(heading.title) <= 200
+
+
+@pytest.mark.parametrize(
+    ("markup", "title"),
+    [
+        ("Words ##", "Words"),
+        ("Words#", "Words#"),
+        ("Words {#a}", "Words"),
+        ("Words {#a {#b}", "Words"),
+        ("Words } {#a}", "Words }"),
+        ("Words {#a} more", "Words {#a} more"),
+        ("[A](b_(c)) and ![d](e)", "A and d"),
+    ],
+)
+def test_marks_at_the_end_and_links_are_no_part_of_a_title(markup: str, title: str) -> None:
+    assert find_headings(f"# {markup}")[0].title == title
 
 
 def test_title_is_the_first_heading_near_the_start() -> None:

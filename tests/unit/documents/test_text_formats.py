@@ -38,6 +38,14 @@ def test_rows_of_different_length_are_filled_up() -> None:
     assert markdown_table([["a", "b", ""], ["c"]]) == "| a | b |\n| --- | --- |\n| c |  |"
 
 
+def test_rows_are_not_filled_up_to_the_square_of_a_file() -> None:
+    count = 4_000
+    header = ",".join(f"h{number}" for number in range(count))
+    loaded = load("a.csv", (header + "\n" + "x\n" * count).encode())
+    assert len(loaded.text) < 20 * count
+    assert loaded.text.rstrip().endswith("\n| x |")
+
+
 def test_json_records_become_sections() -> None:
     records = [{"title": "Lamp", "port": 1, "tags": ["a", "b"], "text": "One.\nTwo."}, {"id": 7, "on": True, "x": None}]
     text = (

@@ -282,3 +282,8 @@ async def test_merge_and_split_of_nothing_say_what_is_missing(kb: AsyncHeliograp
         await kb.merge_entities([], into="Ann")
     with pytest.raises(InvalidRequestError, match="give ids of documents or chunks"):
         await kb.split_entity("Ann", "Ann (other)")
+
+
+async def test_id_that_no_store_could_hold_is_not_found(kb: AsyncHeliograph) -> None:
+    with pytest.raises(NotFoundError, match="no curation"):
+        await kb.undo("\0")

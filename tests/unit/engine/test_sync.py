@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from heliograph import AsyncHeliograph, Heliograph, QueryParam
+from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
@@ -93,3 +96,25 @@ def test_closed_engine_says_so(tmp_path: Path) -> None:
     kb.open()
     kb.close()
     kb.close()
+
+
+def test_work_that_is_broken_off_comes_to_its_end_before_the_loop_does(tmp_path: Path) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    class Slow(FakeEmbeddingModel):
+        async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+            begun.set()
+            try:
+                return await asyncio.Event().wait() or await super().embed(texts, kind)
+            finally:
+                await asyncio.sleep(0)
+                ended.set()
+
+    kb = Heliograph(tmp_path, embedding=Slow(dimension=32)).open()
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(kb.query, "What?")
+        assert begun.wait(30)
+        kb.close()
+        assert ended.is_set()
+        with pytest.raises(CancelledError):
+            asked.result()

@@ -138,7 +138,43 @@ def test_expression_is_read(text: str, meant: Filter) -> None:
     assert parse_expression(text) == meant
 
 
-@pytest.mark.parametrize("text", ["", "!", "=red", "a!", "!a=b", " > 3", "n>1e999"])
-def test_expression_that_is_not_understood_is_refused(text: str) -> None:
-    with pytest.raises(InvalidRequestError):
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        *(("", 1), ("!", 1), ("=red", 1), (" > 3", 2), ("a!", 2), ("!a=b", 3), ("!!draft", 2), ("year!2024", 5)),
+        *(("year>>2024", 6), ("year><2024", 6), ("year=<2024", 6), ("year=>2024", 6), ("year===2024", 7)),
+        *(("year<>2024", 6), ("year != =1", 9), ("year>", 6), ("year<= ", 8), ("year>true", 6), ("year>2020<2025", 10)),
+        *(("year >= 2024 and team=red", 13), ("team=red and year=2024", 9), ("team=red&&year>1", 9), ("team red", 5)),
+        *(("team:red", 5), ("team~red", 5), ("not draft", 4), ("(a=b)", 1), ('"team"=red', 1), ('{"a":"b"}', 1)),
+        *(('team="red', 6), ('team="a" b', 6), ("team='red'", 6), ("tags=[1,2]", 6), ("a=null", 3), ("a..b=c", 2)),
+        *((".a=b", 1), ("a.=b", 2), ("a\nb=c", 2), ("metadata.=x", 1), ("a=b or c=d", 4)),
+    ],
+)
+def test_expression_that_is_not_understood_is_refused_with_its_place(text: str, place: int) -> None:
+    with pytest.raises(InvalidRequestError) as error:
         parse_expression(text)
+    assert f"the filter {text!r} is wrong at character {place}:" in str(error.value)
+    assert "such as year>=2024" in str(error.value)
+
+
+def test_number_beyond_all_bounds_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="finite"):
+        parse_expression("n>1e999")
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ('year>">2024"', Range("year", gt=">2024")),
+        ("team=\"'red'\"", Equals("team", "'red'")),
+        ('a="null"', Equals("a", "null")),
+        ('a="x and y=z"', Equals("a", "x and y=z")),
+        ("dc:title=x and y", Equals("dc:title", "x and y")),
+        ("url=https://example.org/?a=b&c=d", Equals("url", "https://example.org/?a=b&c=d")),
+        ("first name=Ann", Equals("first name", "Ann")),
+        (r"a\.b=1.5 mm", Equals(r"a\.b", "1.5 mm")),
+        ("who='Twas", Equals("who", "'Twas")),
+    ],
+)
+def test_what_could_be_a_slip_can_be_said(text: str, meant: Filter) -> None:
+    assert parse_expression(text) == meant

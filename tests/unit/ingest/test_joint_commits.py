@@ -90,6 +90,29 @@ async def test_documents_that_rules_of_names_concern_go_alone() -> None:
     assert await snapshot(store) == await one_by_one([rules, *later])
 
 
+class RefusingStore(CountingStore):
+    """Refuses commits of several documents, after all in them is embedded."""
+
+    async def apply(self, changeset: Changeset) -> int:
+        if len(changeset.documents) > 1 and changeset.chunks:
+            raise ConflictError("one of them was replaced")
+        return await super().apply(changeset)
+
+
+@pytest.mark.parametrize(("remembered", "is_enough"), [(1000, True), (2, False)])
+async def test_what_is_taken_apart_is_embedded_once(
+    remembered: int, is_enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heliograph.ingest.drafting._REMEMBERED_VECTORS", remembered)
+    store, embedding = RefusingStore(), FakeEmbeddingModel(16)
+    apart = [NewDocument(item.text.replace("Ann", f"Ann {n}"), item.source) for n, item in enumerate(DOCUMENTS)]
+    await make_pipeline(store, embedding=embedding).insert(apart)
+    assert store.commits == [1] * 9
+    texts = [text for _, call in embedding.calls for text in call]
+    assert (len(texts) == len(set(texts))) is is_enough
+    assert await snapshot(store) == await one_by_one(apart)
+
+
 class HeldCommitter(Committer):
     """Commits nothing, once it is let."""
 

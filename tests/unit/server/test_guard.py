@@ -78,6 +78,7 @@ async def test_writer_manages_no_workspaces(client: httpx.AsyncClient) -> None:
     assert (await client.post("/workspaces", headers=WRITER, json={"name": "beta"})).status_code == 403
     assert (await client.put("/workspaces/beta", headers=WRITER)).status_code == 403
     assert (await client.delete("/workspaces/default", headers=WRITER)).status_code == 403
+    assert (await client.delete("/documents", headers=WRITER)).status_code == 403
 
 
 @pytest.mark.parametrize("header", ["LIGHTRAG-WORKSPACE", "X-Heliograph-Workspace"])

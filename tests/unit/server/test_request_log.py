@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -86,7 +87,7 @@ async def test_only_allowed_origins_may_ask(client: httpx.AsyncClient, tmp_path:
     assert "Access-Control-Allow-Origin" not in other.headers
     async with served(Settings.load(store={"data_dir": tmp_path / "open"})) as (_, closed):
         found = await closed.options("/query", headers=ask | {"Origin": "https://a.example"})
-        assert found.status_code == 405
+        assert found.status_code == 403
         assert "Access-Control-Allow-Origin" not in found.headers
 
 
@@ -100,6 +101,18 @@ def test_lines_have_the_request_id_and_stay_lines() -> None:
         REQUEST_ID.reset(token)
     assert " id-1 " in text
     assert "\n" not in text
+
+
+def test_line_tells_no_terminal_what_to_do() -> None:
+    hostile = "\x1b]0;title\x07 \x9b2J \u202e \u2028"
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        record = logging.LogRecord("heliograph.x", logging.ERROR, __file__, 1, "%s", (hostile,), sys.exc_info())
+    text = TextFormatter().format(record)
+    assert text.count("\\x1b]0;title\\x07") == 2
+    assert not set("\x1b\x07\x9b\u202e\u2028") & set(text)
+    assert "\nTraceback" in text
 
 
 def test_log_is_written_once(capsys: pytest.CaptureFixture[str]) -> None:

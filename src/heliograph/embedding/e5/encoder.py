@@ -17,7 +17,15 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
-from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, PLACES_INPUT, ROWS_INPUT, SLOTS_INPUT, WORDS_INPUT
+from heliograph.embedding.e5.graph_names import (
+    MASK_INPUT,
+    OUTPUT,
+    PADDED_INPUT,
+    PLACES_INPUT,
+    ROWS_INPUT,
+    SLOTS_INPUT,
+    WORDS_INPUT,
+)
 from heliograph.embedding.e5.weights import E5Weights
 from heliograph.errors import ModelUnavailable
 
@@ -25,6 +33,8 @@ __all__ = ["E5Encoder", "plan_runs"]
 
 # From about 100 tokens on a run costs the same a token; longer ones only make questions wait and keep more in memory.
 _MAX_RUN_TOKENS = 256
+# Far below any score, so that the softmax of it is 0.
+_OF_PADDING = np.float32(-10_000)
 _ERRORS_ONLY = 3
 _ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
     getattr(ort_errors, name)
@@ -63,7 +73,7 @@ class E5Encoder:
         """
         lengths = np.array([len(window) for window in windows], np.int64)
         words = self._weights.word_vectors(np.concatenate(windows))
-        vectors = _run(self._session, {WORDS_INPUT: words, **_layout(lengths)})
+        vectors = _run(self._session, {WORDS_INPUT: words, **_layout(lengths, self._weights.shape.heads)})
         starts = np.cumsum(lengths) - lengths
         sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
         return sums / lengths.astype(np.float32)[:, None]
@@ -105,17 +115,20 @@ def _run(session: onnxruntime.InferenceSession, inputs: dict[str, NDArray[Any]])
         raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
 
 
-def _layout(lengths: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
     """Return the inputs that say where each token of windows of these lengths belongs."""
-    places = np.arange(lengths.max())
-    is_token = places < lengths[:, None]
+    longest = lengths.max()
+    is_token = np.arange(longest) < lengths[:, None]
+    windows, places = np.nonzero(is_token)
     rows = np.zeros(is_token.shape, np.int64)
-    rows[is_token] = np.arange(lengths.sum())
+    rows[is_token] = np.arange(len(places))
+    head = np.arange(heads)
     return {
-        PLACES_INPUT: np.nonzero(is_token)[1],
-        ROWS_INPUT: rows,
-        MASK_INPUT: is_token.astype(np.int32),
-        SLOTS_INPUT: np.flatnonzero(is_token),
+        PLACES_INPUT: places,
+        ROWS_INPUT: rows[:, None, :] * (3 * heads) + head[:, None],
+        MASK_INPUT: np.where(is_token, np.float32(0), _OF_PADDING)[:, None, None, :],
+        PADDED_INPUT: np.array(not is_token.all()),
+        SLOTS_INPUT: (windows[:, None] * heads + head) * longest + places[:, None],
     }
 
 

@@ -2,7 +2,11 @@
 
 The transformer is BERT's (Devlin et al. 2019): twelve layers of attention and feed-forward, each followed by a layer
 norm. The windows of a run come as rows of one matrix, one below the other and without padding. Only attention needs to
-know which belong together: before it, rows are copied into one block a window, padded to the longest; after it, back.
+know which belong together: before it, each head's part of each row is copied into one block a window and head, padded
+to the longest; after it, back.
+
+Attention is spelt out in plain operators: `MultiHeadAttention` computes the same floats, but copies its inputs three
+times more, which takes twice as long for short windows.
 
 The matrix products run in eight bits. How they are quantised decides three things:
 
@@ -16,8 +20,7 @@ The matrix products run in eight bits. How they are quantised decides three thin
 
 One rounding that falls otherwise moves all that come after: a change of one part in ten million in the word vectors
 moves a text's vector to a (centred) cosine of .998. So stores stay exact, and a text's vector the same in every batch,
-only while each operator computes the same floats: no other division before rounding, and always a mask, since
-`MultiHeadAttention` without one adds up in another order.
+only while each operator computes the same floats: no other division before rounding, no other order of adding up.
 
 The word table is not part of the graph; the rows in use come in as `words`, so 96 of the model's 118 million weights
 never need to be unpacked.
@@ -25,13 +28,22 @@ never need to be unpacked.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from heliograph.embedding.e5.graph_names import MASK_INPUT, OUTPUT, PLACES_INPUT, ROWS_INPUT, SLOTS_INPUT, WORDS_INPUT
+from heliograph.embedding.e5.graph_names import (
+    MASK_INPUT,
+    OUTPUT,
+    PADDED_INPUT,
+    PLACES_INPUT,
+    ROWS_INPUT,
+    SLOTS_INPUT,
+    WORDS_INPUT,
+)
 from heliograph.embedding.e5.weights import E5Weights
 
 __all__ = ["make_graph"]
@@ -48,9 +60,11 @@ def make_graph(weights: E5Weights) -> bytes:
     """Return the serialized model.
 
     Inputs: `words`, float32 `(tokens, hidden)`, rows of the word table; `places`, int64 `(tokens,)`, each token's place
-    within its window; `rows`, int64 `(windows, longest)`, the token in each slot of the padded blocks, any for padding;
-    `mask`, int32 of that shape, 1 for tokens and 0 for padding; `slots`, int64 `(tokens,)`, each token's slot, counted
-    through all blocks. Output: `vectors`, float32 `(tokens, hidden)`.
+    within its window; `rows`, int64 `(windows, heads, longest)`, which row is in each slot of the padded blocks when a
+    token's queries, keys and values are cut into rows of one head each, the queries' row, any for padding; `mask`,
+    float32 `(windows, 1, 1, longest)`, added to scores: 0 for tokens, so little for padding that nothing is left of it;
+    `is_padded`, bool, whether there is any; `slots`, int64 `(tokens, heads)`, each such row's slot, counted through all
+    blocks. Output: `vectors`, float32 `(tokens, hidden)`.
     """
     return _GraphBuilder(weights).build().SerializeToString()
 
@@ -63,22 +77,26 @@ class _GraphBuilder:
         self._shape = weights.shape
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, NDArray[Any]] = {}
+        self._head_size = weights.shape.hidden // weights.shape.heads
+        # Of queries, keys and values.
+        self._rows = [ROWS_INPUT, self._rows_after(1), self._rows_after(2)]
 
     def build(self) -> ModelProto:
         value = self._embedded_words()
         for layer in range(self._shape.layers):
             value = self._feed_forward(layer, self._attention(layer, value))
         self._node("Identity", [value], [OUTPUT])
-        hidden = self._shape.hidden
+        hidden, heads = self._shape.hidden, self._shape.heads
         graph = helper.make_graph(
             self._nodes,
             "multilingual-e5-small",
             [
                 helper.make_tensor_value_info(WORDS_INPUT, TensorProto.FLOAT, ["tokens", hidden]),
                 helper.make_tensor_value_info(PLACES_INPUT, TensorProto.INT64, ["tokens"]),
-                helper.make_tensor_value_info(ROWS_INPUT, TensorProto.INT64, ["windows", "longest"]),
-                helper.make_tensor_value_info(MASK_INPUT, TensorProto.INT32, ["windows", "longest"]),
-                helper.make_tensor_value_info(SLOTS_INPUT, TensorProto.INT64, ["tokens"]),
+                helper.make_tensor_value_info(ROWS_INPUT, TensorProto.INT64, ["windows", heads, "longest"]),
+                helper.make_tensor_value_info(MASK_INPUT, TensorProto.FLOAT, ["windows", 1, 1, "longest"]),
+                helper.make_tensor_value_info(PADDED_INPUT, TensorProto.BOOL, []),
+                helper.make_tensor_value_info(SLOTS_INPUT, TensorProto.INT64, ["tokens", heads]),
             ],
             [helper.make_tensor_value_info(OUTPUT, TensorProto.FLOAT, ["tokens", hidden])],
             [numpy_helper.from_array(value, name) for name, value in self._constants.items()],
@@ -99,18 +117,27 @@ class _GraphBuilder:
         matrix = np.concatenate([weights.matrix(f"{prefix}{part}.w", hidden) for part in "qkv"])
         bias = np.concatenate([weights.vector(f"{prefix}{part}.b") for part in "qkv"])
         product = self._product(f"{prefix}qkv", value, matrix)
-        parts = [f"{prefix}{part}" for part in ("queries", "keys", "values")]
-        self._node("Split", [self._node("Gather", [product, ROWS_INPUT])], parts, axis=-1, num_outputs=3)
-        attended = self._node(
-            "MultiHeadAttention",
-            [*parts, self._constant(f"{prefix}qkv.b", bias), MASK_INPUT],
-            domain=_CONTRIB,
-            num_heads=self._shape.heads,
-        )
-        attended = self._node("Reshape", [attended, self._integers("flat", -1, hidden)])
-        attended = self._node("Gather", [attended, SLOTS_INPUT])
+        by_head = self._cut_by_head(self._node("Add", [product, self._constant(f"{prefix}qkv.b", bias)]))
+        queries, keys, values = (self._node("Gather", [by_head, rows]) for rows in self._rows)
+        factor = 1 / math.sqrt(self._head_size)
+        scores = self._node("FusedMatMul", [queries, keys], domain=_CONTRIB, transB=1, alpha=factor)
+        attended = self._node("MatMul", [self._shares(scores), values])
+        attended = self._node("Gather", [self._cut_by_head(attended), SLOTS_INPUT])
+        attended = self._node("Reshape", [attended, self._integers("whole", 0, hidden)])
         product = self._product(f"{prefix}ao", attended, weights.matrix(f"{prefix}ao.w", hidden))
         return self._residual(product, weights.vector(f"{prefix}ao.b"), value, f"{prefix}aln")
+
+    def _rows_after(self, parts: int) -> str:
+        return self._node("Add", [ROWS_INPUT, self._integers(f"rows{parts}", parts * self._shape.heads)])
+
+    def _cut_by_head(self, value: str) -> str:
+        return self._node("Reshape", [value, self._integers("head", -1, self._head_size)])
+
+    def _shares(self, scores: str) -> str:
+        """Return the softmax of scores, those of padding left out; where there is none, that pass is saved."""
+        masked = f"{scores}.masked"
+        with_padding = _softmax(masked, helper.make_node("Add", [scores, MASK_INPUT], [masked]))
+        return self._node("If", [PADDED_INPUT], then_branch=with_padding, else_branch=_softmax(scores))
 
     def _feed_forward(self, layer: int, value: str) -> str:
         weights, prefix, hidden, inner = self._weights, f"l{layer}.", self._shape.hidden, self._shape.inner
@@ -169,3 +196,11 @@ class _GraphBuilder:
         outputs = outputs or [f"{operator}{len(self._nodes)}"]
         self._nodes.append(helper.make_node(operator, inputs, outputs, **attributes))
         return outputs[0]
+
+
+def _softmax(scores: str, *before: NodeProto) -> GraphProto:
+    """Return a graph that gives the softmax of a value, which the nodes before it make or which comes from outside."""
+    shares = f"{scores}.shares"
+    softmax = helper.make_node("Softmax", [scores], [shares], axis=-1)
+    output = helper.make_tensor_value_info(shares, TensorProto.FLOAT, None)
+    return helper.make_graph([*before, softmax], shares, [], [output])

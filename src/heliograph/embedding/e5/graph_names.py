@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-__all__ = ["MASK_INPUT", "OUTPUT", "PLACES_INPUT", "ROWS_INPUT", "SLOTS_INPUT", "WORDS_INPUT"]
+__all__ = [
+    "MASK_INPUT",
+    "OUTPUT",
+    "PADDED_INPUT",
+    "PLACES_INPUT",
+    "ROWS_INPUT",
+    "SLOTS_INPUT",
+    "WORDS_INPUT",
+]
 
 WORDS_INPUT = "words"
 PLACES_INPUT = "places"
 ROWS_INPUT = "rows"
 MASK_INPUT = "mask"
+PADDED_INPUT = "is_padded"
 SLOTS_INPUT = "slots"
 OUTPUT = "vectors"

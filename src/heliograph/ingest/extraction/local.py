@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from heliograph.errors import SettingsError
 from heliograph.ingest.extraction.base import Extractor, ignore_progress
+from heliograph.ingest.extraction.file_titles import spoken_title
 from heliograph.ingest.extraction.local_context import chunk_contexts
 from heliograph.ingest.extraction.local_mentions import choose_entities
 from heliograph.ingest.extraction.local_occurrences import ReadChunk
@@ -89,11 +90,10 @@ class LocalExtractor(Extractor):
             ModelUnavailable: A chunk is Chinese and the files of the Chinese word model are missing or damaged.
         """
         extractions: list[Extraction] = []
+        title = spoken_title(document)
         for first in range(0, len(chunks), _WINDOW_CHUNKS):
             window = slice(first, first + _WINDOW_CHUNKS)
-            extractions.extend(
-                await asyncio.to_thread(self._read_window, document.title, chunks[window], contexts[window])
-            )
+            extractions.extend(await asyncio.to_thread(self._read_window, title, chunks[window], contexts[window]))
             for _ in chunks[window]:
                 on_chunk()
         return extractions

@@ -1,7 +1,8 @@
 """Sentences of a context that may be quoted, each with its place in its document.
 
-Headings, rules, code, images and marks without a word say nothing when they stand alone, so they are left out. A
-sentence that its chunk cuts off is completed from the document's text.
+Headings, rules, code, images and marks without a word say nothing when they stand alone, so they are left out; so are
+the header of a table and what only leads in to a list, whose words count for the rows and items below. A sentence that
+its chunk cuts off is completed from the document's text.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = [
 _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
 _LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_LEADS_IN = (":", "：")
 _WORD = re.compile(r"\w")
 # How far beyond a chunk the rest of a sentence is looked for.
 _REACH = 1000
@@ -41,7 +44,7 @@ class Quotable:
         start: First character in the chunk.
         end: One past the last.
         shown: The sentence on one line, without its list mark.
-        words: Its terms.
+        words: Its terms, and those of what leads in to its list or table.
         nearby: Terms of the chunk's headings, its first sentence and the sentence before.
         is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
     """
@@ -104,16 +107,28 @@ def _of_chunk(item: RetrievedChunk, place: int, is_code: bool) -> list[Quotable]
     headings = frozenset(terms(" ".join(item.chunk.headings)))
     first: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
     for start, end in sentence_spans(text):
         written = text[start:end]
         if _FENCE_LINE.match(written):
             is_code = not is_code
             continue
         shown = shown_text(written)
+        if found and _is_row(found[-1].shown) and _TABLE_RULE.match(shown):
+            above = found.pop().words
         if is_code or _NO_STATEMENT.match(shown) or not _WORD.search(shown):
             continue
         words = frozenset(terms(shown))
+        if shown.endswith(_LEADS_IN):
+            first, before, above = first or words, words, words
+            continue
+        if not (_is_row(shown) or _LIST_MARK.match(written.lstrip())):
+            above = frozenset()
         is_cut = (start == 0 and item.chunk.start > 0) or end == len(text)
-        found.append(Quotable(item, place, start, end, shown, words, headings | first | before, is_cut))
+        found.append(Quotable(item, place, start, end, shown, words | above, headings | first | before, is_cut))
         first, before = first or words, words
     return found
+
+
+def _is_row(shown: str) -> bool:
+    return shown.startswith("|")

@@ -3,7 +3,8 @@
 A sentence scores by the share of the question's terms that it holds, weighted by how rare they are in the context; by
 how well its chunk was found; and by whether it holds the kind of thing asked for. The best is taken first. Every next
 one is worth more the more of the question it adds, and if it speaks of what a sentence taken before has named: so the
-sentence that leads to the answer is followed by the one that gives it. Docs: `docs/answers.md`.
+sentence that leads to the answer is followed by the one that gives it. What is quoted first is then for `answer_order`
+to say. Docs: `docs/answers.md`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
-from heliograph.query.answers.expected_answer import AnswerType, expected_type, type_match
+from heliograph.query.answers.answer_order import answer_first
+from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name
+from heliograph.query.answers.comparison import compared_sides
+from heliograph.query.answers.expected_answer import expected_type, type_match
+from heliograph.query.answers.question_focus import find_focus, nearness
 from heliograph.query.answers.quotable import Quotable
 from heliograph.query.modes import Channel
 from heliograph.text.analysis import detect_language, terms
@@ -23,7 +27,9 @@ from heliograph.text.phrases import read_texts
 __all__ = ["best_sentences", "term_weights"]
 
 # Sentences whose names are read; the rest score too low to be taken.
-_CANDIDATES = 30
+_CANDIDATES = 20
+# What comes later in a question of pages is material, not the question.
+_LONGEST_READ = 4_000
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth.
 _NEARBY = 0.1
 _CHUNK_SCORE = 1.0
@@ -44,27 +50,6 @@ _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Candidate:
-    sentence: Quotable
-    score: float
-    own: frozenset[str]
-    names: frozenset[str]
-    new_names: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    folded: str
-    weights: Mapping[str, float]
-    total: float
-    is_chinese: bool
-    expected: AnswerType
-
-    def share(self, words: Iterable[str]) -> float:
-        return sum(self.weights.get(word, 0.0) for word in words) / self.total
-
-
 def best_sentences(
     question: str, sentences: Sequence[Quotable], titles: Mapping[str, str], limit: int
 ) -> list[Quotable]:
@@ -81,9 +66,11 @@ def best_sentences(
     asked = _read_question(question, sentences)
     if terms(question) and _is_comparable(question, sentences) and not _says_anything(question, asked, sentences):
         return []
-    scored = _scored(asked, sentences, titles)
-    candidates = _with_names(asked, sorted(scored, key=lambda item: -item[0])[:_CANDIDATES])
-    return _chosen(asked, candidates, titles, limit)
+    telling = _beyond_titles(sentences, titles)
+    scored = sorted(_scored(asked, telling, titles), key=lambda item: -item[0])[:_CANDIDATES]
+    candidates = _with_names(asked, scored, titles)
+    ordered = answer_first(asked, _chosen(asked, candidates, titles, limit), candidates)
+    return [candidate.sentence for candidate in ordered[:limit]]
 
 
 def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
@@ -92,16 +79,35 @@ def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict
     return {term: math.log1p(len(texts) / frequencies[term]) for term in wanted if frequencies[term]}
 
 
-def _read_question(question: str, sentences: Sequence[Quotable]) -> _Question:
+def _read_question(question: str, sentences: Sequence[Quotable]) -> AskedQuestion:
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:
         chunks.setdefault(sentence.item.chunk.id, set()).update(sentence.words)
     weights = term_weights(set(terms(question)), [frozenset(words) for words in chunks.values()])
     total = sum(weights.values()) or 1.0
-    return _Question(question.casefold(), weights, total, is_chinese(question), expected_type(question))
+    read = question[:_LONGEST_READ]
+    focus = find_focus(read)
+    names = [name.text for part in read_texts([read])[0] for name in part.names]
+    return AskedQuestion(
+        question.casefold(),
+        weights,
+        total,
+        nearness(focus),
+        is_chinese(question),
+        expected_type(focus),
+        compared_sides(read, names),
+    )
 
 
-def _says_anything(question: str, asked: _Question, sentences: Sequence[Quotable]) -> bool:
+def _beyond_titles(sentences: Sequence[Quotable], titles: Mapping[str, str]) -> Sequence[Quotable]:
+    """Return the sentences that say more than the title of their document, or all if none does."""
+    titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
+    none = frozenset[str]()
+    telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
+    return telling or sentences
+
+
+def _says_anything(question: str, asked: AskedQuestion, sentences: Sequence[Quotable]) -> bool:
     """Return whether some sentence holds enough of the question, words that nothing holds counted in.
 
     What is near the question may say it in other words, so the nearer the best chunk, the fewer must be shared. Pairs
@@ -125,7 +131,7 @@ def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:
 
 
 def _scored(
-    asked: _Question, sentences: Sequence[Quotable], titles: Mapping[str, str]
+    asked: AskedQuestion, sentences: Sequence[Quotable], titles: Mapping[str, str]
 ) -> list[tuple[float, int, Quotable]]:
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
@@ -147,40 +153,45 @@ def _standing(sentence: Quotable, best: float) -> float:
     return _CHUNK_SCORE * max(0.0, sum(sentence.item.scores.values())) / best + _CHUNK_PLACE * place
 
 
-def _with_names(asked: _Question, scored: Sequence[tuple[float, int, Quotable]]) -> list[_Candidate]:
+def _with_names(
+    asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]], titles: Mapping[str, str]
+) -> list[Candidate]:
     readings = read_texts([sentence.shown for _, _, sentence in scored])
-    candidates: list[_Candidate] = []
+    best = max((sum(sentence.item.scores.values()) for _, _, sentence in scored), default=0.0)
+    candidates: list[Candidate] = []
     for (score, _, sentence), reading in zip(scored, readings, strict=True):
         names = [name for part in reading for name in part.names]
-        new = [name for name in names if name.text.casefold() not in asked.folded]
-        fit = type_match(asked.expected, sentence.shown, new)
+        new = tuple(name for name in names if name.text.casefold() not in asked.folded)
         candidates.append(
-            _Candidate(
+            Candidate(
                 sentence,
-                score + _TYPE * fit,
+                score + _TYPE * type_match(asked.expected, sentence.shown, new),
+                _standing(sentence, best),
+                max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,
+                plain_name(titles.get(sentence.item.chunk.document_id, "")),
                 sentence.words & asked.weights.keys(),
                 frozenset(name.text.casefold() for name in names),
-                frozenset(name.text.casefold() for name in new),
+                new,
             )
         )
     return candidates
 
 
 def _chosen(
-    asked: _Question, candidates: Sequence[_Candidate], titles: Mapping[str, str], limit: int
-) -> list[Quotable]:
-    left, taken = list(candidates), list[_Candidate]()
+    asked: AskedQuestion, candidates: Sequence[Candidate], titles: Mapping[str, str], limit: int
+) -> list[Candidate]:
+    left, taken = list(candidates), list[Candidate]()
     covered: set[str] = set()
     named: set[str] = set()
     documents: set[str] = set()
 
-    def leads_on(candidate: _Candidate) -> bool:
-        title = titles.get(candidate.sentence.item.chunk.document_id, "").casefold()
+    def leads_on(candidate: Candidate) -> bool:
+        title = titles.get(candidate.document_id, "").casefold()
         return not named.isdisjoint(candidate.names) or any(name in title for name in named)
 
-    def value(candidate: _Candidate) -> float:
+    def value(candidate: Candidate) -> float:
         score = candidate.score - _REPEATED * asked.share(candidate.own & covered) + _LEADS_ON * leads_on(candidate)
-        return score - _SAME_DOCUMENT * (candidate.sentence.item.chunk.document_id in documents)
+        return score - _SAME_DOCUMENT * (candidate.document_id in documents)
 
     while len(taken) < limit:
         # What shares no word with the question answers it only by what was said of the name it leads on from.
@@ -192,5 +203,5 @@ def _chosen(
         taken.append(best)
         covered |= best.own
         named |= best.new_names
-        documents.add(best.sentence.item.chunk.document_id)
-    return [candidate.sentence for candidate in taken]
+        documents.add(best.document_id)
+    return taken

@@ -22,7 +22,7 @@ export function makeDocuments(section) {
     event.preventDefault();
     attempt(() => upload(event.dataTransfer.files));
   });
-  section.append(zone, el("div", { class: "row" },
+  section.append(zone, pasting(), fetching(), el("div", { class: "row" },
     field(t("status"), status),
     button(t("refresh"), () => attempt(load)),
     button(t("retry"), () => attempt(async () => {
@@ -30,6 +30,41 @@ export function makeDocuments(section) {
       notify(reply.message);
       await load();
     }))), list);
+
+  function pasting() {
+    const name = el("input", { id: "text-name", maxlength: 1000, spellcheck: "false", autocomplete: "off" });
+    const text = el("textarea", { id: "text", rows: 8, required: true });
+    return intake(t("paste"), [name, text], () => {
+      const body = { text: text.value };
+      if (name.value.trim()) body.file_source = name.value.trim();
+      return post("documents/text", body);
+    }, field(t("textName"), name), el("p", { class: "quiet" }, t("replaces")), field(t("text"), text));
+  }
+
+  function fetching() {
+    const address = el("input", { id: "url", type: "url", required: true, maxlength: 4096 });
+    return intake(t("fetch"), [address], () => post("documents/url", { url: address.value.trim() }), field(t("address"), address));
+  }
+
+  // A form that sends something in, is emptied when that was accepted, and keeps what was refused.
+  function intake(title, controls, send, ...content) {
+    const submit = el("button", { class: "main" }, t("add"));
+    const add = async () => {
+      submit.disabled = true;
+      try {
+        const reply = await send();
+        for (const control of controls) control.value = "";
+        page = 1;
+        await load();
+        notify(reply.message);
+      } finally {
+        submit.disabled = false;
+      }
+    };
+    const form = el("form", { class: "intake", onsubmit: (event) => { event.preventDefault(); attempt(add); } },
+      ...content, el("div", { class: "row" }, submit));
+    return el("details", { class: "panel" }, el("summary", null, title), form);
+  }
 
   async function upload(files) {
     const failed = [];

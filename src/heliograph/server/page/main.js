@@ -46,7 +46,7 @@ async function enter() {
   build();
 }
 
-addEventListener("hashchange", show);
+addEventListener("hashchange", () => { notify(""); show(); });
 for (const item of document.querySelectorAll("[data-view]")) {
   item.addEventListener("click", () => { location.hash = item.dataset.view; });
 }

@@ -30,6 +30,10 @@ const WORDS = {
   sending: ["Waiting …", "请稍候……"], shortened: ["Only the beginning is shown.", "仅显示开头部分。"],
   sureSend: ["Send this request? It may delete things for good.", "确定发送？此请求可能永久删除数据。"],
   badBody: ["The body is not valid JSON.", "请求体不是有效的 JSON。"], noCredentials: ["needs no credentials", "无需凭据"],
+  dark: ["Dark", "深色"], paste: ["Paste a text", "粘贴文本"], text: ["Text, plain or Markdown", "文本（纯文本或 Markdown）"],
+  textName: ["Name, as citations will give it", "名称（用于引用）"], add: ["Add", "添加"],
+  replaces: ["A name that is known replaces that document.", "同名文档将被替换。"],
+  fetch: ["Add a web page or file by its address", "通过网址添加网页或文件"], address: ["Address", "网址"],
 };
 
 export const language = (navigator.languages ?? [navigator.language])

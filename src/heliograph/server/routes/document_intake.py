@@ -12,9 +12,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from heliograph.documents.cleaning import clean_text
+from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.errors import ConflictError, IngestError, InvalidRequestError
 from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import IngestReport, Outcome
@@ -112,8 +113,10 @@ async def insert_url(
     body: UrlRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
 ) -> InsertResponse:
     """Fetch a URL in the background; a known one is updated. Private addresses are refused unless settings allow."""
-    if not body.url.lower().startswith(("http://", "https://")):
-        raise InvalidRequestError(f"{body.url!r:.200} is no http or https address; only these are fetched")
+    try:
+        check_url(body.url)
+    except IngestError as error:
+        raise InvalidRequestError(str(error)) from error
     await service.jobs.check_room(workspace, kb)
     track_id = new_track_id("url")
     asked = JobRequest(JobKind.URL, track_id, principal.name, (body.url,), metadata=body.metadata)

@@ -79,7 +79,7 @@ async def delete_document(
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
 async def clear_documents(
-    _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+    _: WriteEngine, principal: Admin, workspace: Workspace, service: CurrentService
 ) -> ClearResponse:
     """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
     if await service.jobs.count_unfinished(workspace):

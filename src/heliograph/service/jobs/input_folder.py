@@ -73,13 +73,14 @@ class InputFolder:
             return None
         path = self.path / source
         try:
-            inside = path.parent.resolve().is_relative_to(self.path.resolve())
-            return path if inside and path.is_file() else None
+            return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
         except OSError:
             return None
 
     def files(self) -> dict[str, tuple[Path, tuple[int, int]]]:
         """Return all files that can be read, per name below the folder, with modification time in ns and size.
+
+        What lies elsewhere and is only linked to from here is passed over.
 
         Raises:
             IngestError: The folder cannot be read.
@@ -87,8 +88,9 @@ class InputFolder:
         if not self.path.is_dir():
             return {}
         found: dict[str, tuple[Path, tuple[int, int]]] = {}
+        inside = self.path.resolve()
         for path in find_files([self.path], FileFilter()):
-            if (stamp := self.stamp(path)) is not None:
+            if path.resolve().is_relative_to(inside) and (stamp := self.stamp(path)) is not None:
                 found[clean_text(path.relative_to(self.path).as_posix())] = path, stamp
         return found
 

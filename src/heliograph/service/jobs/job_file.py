@@ -121,6 +121,8 @@ class JobFile:
         connection = apsw.Connection(str(self.path))
         try:
             connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
+            # What was dropped is not to stay readable in the file.
+            connection.pragma("secure_delete", 1)
             if connection.pragma("journal_mode") != "wal":
                 connection.pragma("journal_mode", "wal")
             _prepare(connection, str(self.path))

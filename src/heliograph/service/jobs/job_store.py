@@ -147,9 +147,10 @@ class JobStore:
             connection.execute(query, (*_progress_row(progress), id_))
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
-        """Note how a job ended."""
+        """Note how a job ended. The metadata it brought is with its documents by now, and goes when they do."""
         with self._file.transaction() as connection:
-            query = "UPDATE job SET state = ?, error = ?, finished_at = ? WHERE id = ?"
+            query = """UPDATE job SET state = ?, error = ?, finished_at = ?,
+                       request = json_replace(request, '$.metadata', NULL) WHERE id = ?"""
             connection.execute(query, (state.value, error, time.time(), id_))
 
     def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:

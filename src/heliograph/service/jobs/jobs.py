@@ -218,7 +218,7 @@ class Jobs:
             return known
         place = self._place(workspace)
         if not self._is_kept_in_folder:
-            place.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stores[workspace] = kept = JobStore(place)
         idle = [name for name in self._stores if name != workspace and self._is_idle(name)]
         for name in idle[: max(0, len(self._stores) - _MOST_OPEN)]:

@@ -19,7 +19,8 @@ def array(values: Collection[int] | Collection[str] | NDArray[np.int64]) -> Any:
     if isinstance(values, np.ndarray):
         return apsw.carray(values)
     if isinstance(next(iter(values)), str):
-        return apsw.carray(tuple(map(str, values)))
+        # A string of C ends at NUL, which no stored text holds.
+        return apsw.carray(tuple(str(value).replace("\0", "\ufffd") for value in values))
     return apsw.carray(np.fromiter(map(int, values), np.int64, len(values)))
 
 

@@ -168,7 +168,7 @@ class SqliteStore(Store):
 
 def _open_database(folder: Path, settings: StoreSettings) -> Database:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreUnavailable(
             f"the folder {str(folder)!r} cannot be made ({error.strerror}); check permissions, "

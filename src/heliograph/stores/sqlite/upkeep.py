@@ -78,6 +78,8 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
         raise ConflictError(f"the file {str(target)!r} is there already; choose another name for the backup")
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
+        # An empty file is written into, and keeps to whom it belongs.
+        part.touch(mode=0o600)
         with translate_errors(target):
             connection = connect()
             try:
@@ -110,7 +112,7 @@ def restore_file(backup: Path, folder: Path) -> None:
         )
     part = folder / f".{FILE_NAME}.{secrets.token_hex(4)}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _copy(backup, part)
         os.link(part, target)
     except FileExistsError:

@@ -92,3 +92,17 @@ def test_nothing_found_says_why_in_the_language_of_the_question() -> None:
     assert "没有找到" in nothing_found(Retrieval("这是谁的灯塔？", Mode.MIX, failure=Failure.NO_RESULTS))
     assert "keywords" in nothing_found(Retrieval("Who is it?", Mode.MIX, failure=Failure.NO_KEYWORDS))
     assert "max_total_tokens" in nothing_found(Retrieval("Who is it?", Mode.MIX, failure=Failure.EMPTY_CONTEXT))
+
+
+def test_what_leads_in_to_a_list_or_a_table_counts_for_what_stands_below() -> None:
+    context = _context(
+        "The lamp room holds these tools:\n\n- a brass wrench\n- a linen cloth\n\nNothing else is kept there.",
+        "| lighthouse | height |\n|---|---|\n| Skerry | 48 m |\n| Mull | 12 m |",
+    )
+    tools = extractive_answer("Which tools does the lamp room hold?", context).text
+    assert "- a brass wrench [1]" in tools
+    assert "- a linen cloth [1]" in tools
+    assert "these tools:" not in tools
+    height = extractive_answer("What is the height of the lighthouse Skerry?", context).text.splitlines()
+    assert height[2] == "- | Skerry | 48 m | [2]"
+    assert not any("| height |" in line for line in height)

@@ -80,7 +80,7 @@ def make_world(tmp_path: Path) -> MakeWorld:
                 sources, metadata = ["notes.md", "lamps.md"], [{"team": "red"}, {"team": "blue"}]
                 await kb.insert([NOTES, LAMPS], sources=sources, metadata=metadata)
             transport = httpx.ASGITransport(world.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as world.client:
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as world.client:
                 yield world
 
     return make

@@ -87,6 +87,6 @@ async def server(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncGenerat
     app = create_app(make_settings(tmp_path, **getattr(request, "param", {})), Given(embedding=embedding))
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://testserver") as http,
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as http,
     ):
         yield Server(app, http, tmp_path, embedding)

@@ -235,7 +235,13 @@ async def test_url_is_fetched_in_the_background(server: Server) -> None:
     assert (document["status"], document["metadata"]["kind"]) == ("processed", "page")
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "/etc/passwd", "ftp://example.org/a", "javascript:1", ""])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("file:///etc/passwd", "/etc/passwd", "ftp://example.org/a", "javascript:1", ""),
+        *("http://", "https:///page", "http://me:secret@example.org/", "http://[::1"),
+    ],
+)
 async def test_what_is_no_web_address_is_refused(server: Server, url: str) -> None:
     response = await server.http.post("/documents/url", json={"url": url})
     assert response.status_code in (400, 422)

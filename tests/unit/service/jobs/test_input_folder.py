@@ -54,6 +54,30 @@ def test_link_that_leads_out_is_not_followed_to_a_removal(tmp_path: Path) -> Non
     assert (outside / "a.md").exists()
 
 
+def test_what_a_link_leads_out_to_is_not_read(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_text("outside")
+    folder = InputFolder(tmp_path / "inputs")
+    folder.path.mkdir()
+    (folder.path / "folder").symlink_to(outside)
+    (folder.path / "file.md").symlink_to(outside / "a.md")
+    (folder.path / "own.md").write_text("inside")
+    (folder.path / "again").symlink_to(folder.path)
+    assert list(folder.files()) == ["own.md"]
+    assert folder.find("file.md") is None
+    assert folder.find("again/own.md") is not None
+
+
+def test_input_folder_may_be_a_link_itself(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.md").write_text("inside")
+    (tmp_path / "inputs").symlink_to(tmp_path / "elsewhere")
+    folder = InputFolder(tmp_path / "inputs")
+    assert list(folder.files()) == ["a.md"]
+    assert folder.find("a.md") is not None
+
+
 def test_upload_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     folder = InputFolder(tmp_path / "inputs")
     part, rival = folder.begin("a.md"), folder.begin("a.md")

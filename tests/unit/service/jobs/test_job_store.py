@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,15 @@ def test_job_goes_through_its_states(store: JobStore) -> None:
         False,
     )
     assert store.cancel(job.id, "me").cancelled_by == ""
+
+
+def test_ended_job_says_nothing_about_its_documents_but_their_names(store: JobStore, tmp_path: Path) -> None:
+    job = store.add(replace(FILES, metadata={"owner": "Xylocarpon"}))
+    store.begin(job.id)
+    store.end(job.id, JobState.DONE)
+    assert store.get(job.id).request == replace(FILES, metadata=None)
+    store.close()
+    assert not any(b"Xylocarpon" in path.read_bytes() for path in tmp_path.iterdir())
 
 
 def test_what_a_dead_process_ran_waits_again(store: JobStore) -> None:

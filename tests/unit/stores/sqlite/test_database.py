@@ -167,3 +167,10 @@ async def test_many_tasks_may_read_and_write_at_once(open_store: OpenStore) -> N
     stats = await store.get_stats()
     assert (stats.chunks, stats.entities, stats.relations, stats.data_version) == (40, 41, 40, 40)
     assert (await store.graph.list_entities(0, 1))[0].degree == 40
+
+
+async def test_workspaces_and_backups_are_their_users_alone(open_store: OpenStore, tmp_path: Path) -> None:
+    store = await open_store()
+    assert (tmp_path / FILE.parent).stat().st_mode & 0o777 == 0o700
+    await store.backup(tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from heliograph.query.answers.expected_answer import AnswerType, expected_type, type_match
+from heliograph.query.answers.question_focus import find_focus
+from heliograph.text.name_spans import NameSpan
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("Who keeps the light?", AnswerType.PERSON),
+        ("What is the name of the keeper's husband?", AnswerType.PERSON),
+        ("What is the name of the group that the keepers who left formed?", AnswerType.ORGANIZATION),
+        ("What is the date of birth of the keeper?", AnswerType.DATE),
+        ("What year was the light lit?", AnswerType.DATE),
+        ("How tall is the lighthouse?", AnswerType.NUMBER),
+        ("What is the population of the island?", AnswerType.NUMBER),
+        ("How does the lens turn?", AnswerType.OTHER),
+        ("What is the place of birth of the keeper?", AnswerType.LOCATION),
+        ("In which port cities is it sold?", AnswerType.LOCATION),
+        ("Which film shows the light?", AnswerType.WORK),
+        ("What kind of lens is it?", AnswerType.OTHER),
+        ("What did the keeper lose?", AnswerType.OTHER),
+        ("灯塔的看守人是谁？", AnswerType.PERSON),
+        ("谁能告诉我灯塔的高度是多少？", AnswerType.NUMBER),
+        ("灯塔是哪一年建成的？", AnswerType.DATE),
+        ("看守人的国籍是什么？", AnswerType.LOCATION),
+        ("哪个公司修了透镜？", AnswerType.ORGANIZATION),
+        ("透镜有什么用处？", AnswerType.OTHER),
+        ("Wer hütet das Licht?", AnswerType.OTHER),
+    ],
+)
+def test_type_is_read_off_the_question_word_and_its_noun(question: str, kind: AnswerType) -> None:
+    assert expected_type(find_focus(question)) is kind
+
+
+def test_sentence_fits_by_new_names_and_dates_and_numbers() -> None:
+    person, unknown = NameSpan("Anna Berg", 0, 9, "person"), NameSpan("Berg", 0, 4, "unknown")
+    assert type_match(AnswerType.PERSON, "Anna Berg keeps it.", [person]) == 1.0
+    assert 0.0 < type_match(AnswerType.PERSON, "Berg keeps it.", [unknown]) < 1.0
+    assert type_match(AnswerType.LOCATION, "Anna Berg keeps it.", [person]) == 0.0
+    assert 0.0 < type_match(AnswerType.LOCATION, "She was a Norwegian keeper.", []) < 1.0
+    assert type_match(AnswerType.DATE, "It was lit in 1921.", []) == 1.0
+    assert type_match(AnswerType.NUMBER, "It was lit twice.", []) == 1.0
+    assert type_match(AnswerType.DATE, "It was lit.", []) == 0.0

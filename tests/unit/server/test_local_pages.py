@@ -1,0 +1,100 @@
+"""A page of elsewhere gets nothing from a service that asks nobody for credentials, and sends it nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.datastructures import Headers
+
+from heliograph.errors import PermissionDenied
+from heliograph.server.local_pages import check_page
+from heliograph.settings import Settings
+
+from .guarded import ADMIN, guarded_settings, served
+
+HOME = "127.0.0.1:9621"
+NAMED = Settings.load(
+    mcp={"allowed_hosts": ["kb.example.org", "wiki.example.org:*"]}, server={"allowed_origins": ["app://notes"]}
+)
+
+
+def is_answered(settings: Settings = NAMED, **headers: str) -> bool:
+    try:
+        check_page(Headers(headers), settings)
+    except PermissionDenied:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        (HOME, True),
+        ("localhost", True),
+        ("LocalHost.:80", True),
+        ("kb.localhost:80", True),
+        ("[::1]:9621", True),
+        ("192.168.1.5:9621", True),
+        ("", True),
+        ("kb.example.org", True),
+        ("wiki.example.org:8080", True),
+        ("kb.example.org:8080", False),
+        ("evil.example:9621", False),
+        ("127.0.0.1.evil.example", False),
+        ("evil.example@127.0.0.1.example", False),
+        ("localhost.evil.example", False),
+        ("notlocalhost", False),
+        ("[::1", False),
+        (":9621", False),
+    ],
+)
+def test_request_is_addressed_to_this_machine(host: str, expected: bool) -> None:
+    assert is_answered(host=host) is expected
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        ("http://127.0.0.1:9621", True),
+        ("http://localhost:3000", True),
+        ("http://[::1]", True),
+        ("app://notes", True),
+        ("https://wiki.example.org", True),
+        ("null", False),
+        ("", False),
+        ("http://", False),
+        ("http://evil.example", False),
+        ("http://192.168.1.5:9621", False),
+        ("http://127.0.0.1.evil.example", False),
+    ],
+)
+def test_page_is_of_this_machine(origin: str, expected: bool) -> None:
+    assert is_answered(host=HOME, origin=origin) is expected
+
+
+def test_page_may_come_from_where_it_asks() -> None:
+    assert is_answered(host="192.168.1.5:9621", origin="http://192.168.1.5:9621")
+    assert is_answered(Settings.load(server={"allowed_origins": ["*"]}), host=HOME, origin="http://evil.example")
+
+
+async def test_open_service_answers_no_page_of_elsewhere(tmp_path: Path) -> None:
+    async with served(Settings.load(store={"data_dir": tmp_path})) as (_, client):
+        for path in ("/documents", "/health", "/openapi.json", "/page/", "/nothing"):
+            refused = await client.get(path, headers={"Host": "evil.example"})
+            assert (refused.status_code, refused.json()["title"]) == (403, "Not allowed"), path
+            assert refused.headers["X-Request-ID"]
+        files, page = {"file": ("evil.md", b"planted")}, {"Origin": "http://evil.example"}
+        assert (await client.post("/documents/upload", files=files, headers=page)).status_code == 403
+        assert (await client.post("/documents/clear_cache", headers=page)).status_code == 403
+        assert (await client.get("/documents")).json()["total"] == 0
+        own = {"Origin": "http://127.0.0.1"}
+        assert (await client.post("/documents/upload", files=files, headers=own)).status_code == 200
+
+
+@pytest.mark.parametrize("server", [{"insecure": True}, {}])
+async def test_other_names_are_answered_where_keys_or_settings_say_so(tmp_path: Path, server: dict[str, bool]) -> None:
+    settings = Settings.load(store={"data_dir": tmp_path}, server=server) if server else guarded_settings(tmp_path)
+    async with served(settings) as (_, client):
+        headers = ADMIN | {"Host": "kb.example.org", "Origin": "https://kb.example.org"}
+        assert (await client.get("/documents", headers=headers)).status_code == 200
