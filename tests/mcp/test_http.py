@@ -148,11 +148,21 @@ async def test_pages_of_other_names_do_not_get_at_an_open_service(serve: Serve) 
             ({"Host": "evil.example"}, 403),
             ({"Origin": "http://evil.example"}, 403),
             ({"Origin": "http://localhost:6274"}, 200),
+            ({"Host": "host.docker.internal:9621"}, 200),
+            ({"Host": "192.168.1.5:9621"}, 200),
         ):
             assert (await http.post(f"{address}/mcp", json=HELLO, headers=headers)).status_code == status
             modern = headers | {"MCP-Protocol-Version": LATEST_PROTOCOL_VERSION}
             found = await http.post(f"{address}/mcp", json=LIST, headers=modern)
             assert (found.status_code == status) is (status != 200)
+
+
+async def test_names_given_to_an_open_service_come_beside_those_of_its_machine(serve: Serve) -> None:
+    address = serve(mcp={"allowed_hosts": ["kb.example.org:*"]})
+    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+        for host, status in (("kb.example.org:8080", 200), ("127.0.0.1:9621", 200), ("evil.example", 403)):
+            found = await http.post(f"{address}/mcp", json=HELLO, headers={"Host": host})
+            assert found.status_code == status
 
 
 async def test_only_named_hosts_are_served_where_some_are_named(serve: Serve) -> None:

@@ -47,7 +47,7 @@ def check_url(url: str) -> httpx.URL:
     """
     try:
         return _checked(httpx.URL(url), url)
-    except httpx.InvalidURL as error:
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise IngestError(f"{url!r} is no URL ({error}); check it") from error
 
 

@@ -25,8 +25,6 @@ from heliograph.settings import Settings
 
 __all__ = ["McpEndpoint"]
 
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
 
 class McpEndpoint:
     """Serves the protocol's requests.
@@ -102,13 +100,11 @@ def _owner(principal: Principal) -> AuthenticatedUser:
 def _security(settings: Settings, *, is_open: bool) -> TransportSecuritySettings:
     """Return which names and origins are served.
 
-    Where nobody is asked for credentials, a web page must not get at the service by a name of its own that leads to
-    this machine. Where credentials are asked for, a page has none to send.
+    Where nobody is asked for credentials, the service keeps web pages of elsewhere away from all its routes
+    (`server.local_pages`). Where credentials are asked for, a page has none to send.
     """
     hosts = settings.mcp.allowed_hosts
-    if not hosts and is_open and not settings.server.insecure:
-        hosts = tuple(name for host in _LOOPBACK for name in (host, f"{host}:*"))
-    if not hosts:
+    if not hosts or (is_open and not settings.server.insecure):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
     return TransportSecuritySettings(

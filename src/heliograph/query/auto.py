@@ -102,7 +102,9 @@ class AutoSearch:
         sides = [side_question(question, understanding.sides, side) for side in understanding.sides]
         pieces = sides or list(understanding.parts)
         if pieces:
-            return _merged(whole, await self._search_all(pieces, limits), limits.hits)
+            if whole.respelt:
+                pieces = [whole.respelt.read(piece) for piece in pieces]
+            return _merged(whole, await self._search_all(pieces, replace(limits, is_read=True)), limits.hits)
         return await self._spread(whole) if understanding.kind is QuestionKind.GLOBAL else whole
 
     async def _search_all(self, questions: Sequence[str], limits: SearchLimits) -> Sequence[FusedHits]:

@@ -249,9 +249,8 @@ def _fused_channels(plan: Plan) -> frozenset[Channel]:
 def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
     """Return what was found with how misspelt names were read, and linked names as keywords where there were none."""
     if fused.respelt:
-        read = (
-            f"{item.written!r} stands in no document and is read as {item.read!r}" for item in fused.respelt.changes
-        )
+        changes = ((item.written, item.read) for item in fused.respelt.changes)
+        read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)
         warnings = (*retrieval.warnings, *read)
         retrieval = replace(retrieval, respelt=fused.respelt.question, warnings=warnings)
     if plan.needs_keywords:

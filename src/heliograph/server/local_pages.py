@@ -22,6 +22,9 @@ from heliograph.settings import Settings
 __all__ = ["LocalPages", "check_page"]
 
 _ANY_PORT = ":*"
+_LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+# Zones that no stranger can have a name in; containers call their machine host.docker.internal.
+_LOCAL_ZONES = (".localhost", ".internal")
 _REMEDY = "set a key (server.api_key), name it in {setting}, or serve with --insecure"
 
 
@@ -81,7 +84,7 @@ def _name(address: str) -> str:
 
 
 def _is_local(name: str) -> bool:
-    if name == "localhost" or name.endswith(".localhost"):
+    if name in _LOCAL_NAMES or name.endswith(_LOCAL_ZONES):
         return True
     return _is_number(name) and ipaddress.ip_address(name).is_loopback
 
@@ -97,6 +100,7 @@ def _is_number(name: str) -> bool:
 
 def _is_named(address: str, hosts: tuple[str, ...]) -> bool:
     return any(
-        address == host or (host.endswith(_ANY_PORT) and _name(address) == host.removesuffix(_ANY_PORT).lower())
+        address.lower() == host.lower()
+        or (host.endswith(_ANY_PORT) and _name(address) == _name(host[: -len(_ANY_PORT)]))
         for host in hosts
     )

@@ -136,7 +136,9 @@ async def test_redirect_to_anything_but_a_plain_web_address_is_refused(target: s
             await fetch(url, OPEN)
 
 
-@pytest.mark.parametrize("url", ["ftp://example.org/a", "file:///etc/passwd", "http://", "https://:80/", "http://[::1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://example.org/a", "file:///etc/passwd", "http://", "https://:80/", "http://[::1", "http://x/\ud800"]
+)
 async def test_address_that_is_not_of_the_web_is_refused(url: str) -> None:
     with pytest.raises(IngestError):
         await fetch(url, OPEN)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heliograph.query.answers.candidates import AskedQuestion, Candidate
+from heliograph.query.answers.candidates import AskedQuestion, Candidate, says
 from heliograph.query.answers.comparison import side_sentences
 from heliograph.query.answers.expected_answer import type_match
+from heliograph.text.analysis import terms
 
 __all__ = ["answer_first"]
 
@@ -26,6 +27,9 @@ _BRIDGE = 0.75
 _TYPE = 0.6
 _LEADS = 0.2
 _LEADS_FROM_NAMED = -0.7
+# What a sentence must hold of the question, by weight, and of the kind asked for, to answer it alone.
+_WHOLE = 0.999
+_LEAST_TYPE = 0.5
 # From this share on a chunk counts as reached over a bridge.
 _LEAST_BRIDGED = 0.02
 
@@ -49,12 +53,27 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
         value += _TYPE * type_match(asked.expected, candidate.sentence.shown, fresh)
         if candidate is not lead:
             return value
-        return value + (_LEADS_FROM_NAMED if lead.title and lead.title in asked.folded else _LEADS)
+        return value + (_LEADS_FROM_NAMED if asked.names(lead.title) else _LEADS)
 
     first = side_sentences(asked, sorted(candidates, key=_score, reverse=True)) if asked.sides else []
     rivals = [item for item in candidates if item.document_id != lead.document_id and _follows(item, chosen, asked)]
-    first = first or [max((lead, *rivals), key=likelihood)]
+    first = first or _alone(asked, lead, candidates) or [max((lead, *rivals), key=likelihood)]
     return [*first, *(candidate for candidate in chosen if candidate not in first)]
+
+
+def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the sentence that answers alone: of the document that the question names, all of it and of its kind."""
+    if not asked.names(lead.title):
+        return []
+    title = frozenset(terms(lead.title))
+    whole = [
+        item
+        for item in candidates
+        if item.document_id == lead.document_id
+        and asked.share((item.own | title) & asked.weights.keys()) >= _WHOLE
+        and type_match(asked.expected, item.sentence.shown, item.new) >= _LEAST_TYPE
+    ]
+    return [max(whole, key=_score)] if whole else []
 
 
 def _score(candidate: Candidate) -> float:
@@ -77,8 +96,8 @@ def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQues
     is_bridged = candidate.bridged > _LEAST_BRIDGED and asked.near_share(candidate.own) > 0.0
     if is_bridged or not known.isdisjoint(candidate.names):
         return True
-    if not candidate.title or candidate.title in asked.folded:
+    if not candidate.title or asked.names(candidate.title):
         return False
-    if any(candidate.title in item.sentence.shown.casefold() for item in _before(candidate, chosen)):
+    if any(says(item.sentence.shown.casefold(), candidate.title) for item in _before(candidate, chosen)):
         return True
     return any(name in candidate.title and len(name) >= _LEAST_IN_TITLE for name in known)

@@ -10,10 +10,12 @@ from heliograph.query.answers.expected_answer import AnswerType
 from heliograph.query.answers.quotable import Quotable
 from heliograph.text.name_spans import NameSpan
 
-__all__ = ["AskedQuestion", "Candidate", "plain_name"]
+__all__ = ["AskedQuestion", "Candidate", "plain_name", "says"]
 
 _IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ARTICLE = re.compile(r"^(?:the|an?) ")
+# A shorter title, such as "Who", may be any word or part of a number.
+_LEAST_TITLE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class AskedQuestion:
     is_chinese: bool
     expected: AnswerType
     sides: tuple[str, ...] = ()
+
+    def names(self, title: str) -> bool:
+        """Return whether the question says a plain title."""
+        return (len(title) >= _LEAST_TITLE or not title.isascii()) and says(self.folded, title)
 
     def share(self, words: Iterable[str]) -> float:
         """Return the share of the question that these distinct terms make up, by weight."""
@@ -86,3 +92,10 @@ class Candidate:
 def plain_name(name: str) -> str:
     """Return a name as names are compared: in lower case, without brackets behind it and an article before it."""
     return _ARTICLE.sub("", _IN_BRACKETS.sub("", name.strip()).casefold())
+
+
+def says(text: str, name: str) -> bool:
+    """Return whether a text in lower case holds a plain name, not as a part of longer words."""
+    if not name.isascii():
+        return name in text
+    return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum, auto
 
-from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name
+from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name, says
 from heliograph.query.understanding.models import QuestionKind
 from heliograph.query.understanding.rules import classify
 from heliograph.query.understanding.sides import find_sides
@@ -76,7 +76,7 @@ def side_sentences(asked: AskedQuestion, ranked: Sequence[Candidate]) -> list[Ca
         about = [item for item in _about(side, ranked) if item not in found.values()]
         if not about:
             return []
-        found[side] = max(about, key=lambda item: side in item.sentence.shown.casefold())
+        found[side] = max(about, key=lambda item: says(item.sentence.shown.casefold(), side))
     winner = _winner(asked, ranked)
     return sorted(found.values(), key=lambda item: item is not found.get(winner or ""))
 
@@ -84,7 +84,7 @@ def side_sentences(asked: AskedQuestion, ranked: Sequence[Candidate]) -> list[Ca
 def _about(side: str, ranked: Sequence[Candidate]) -> list[Candidate]:
     """Return the sentences of documents that bear a side's name, then those that say it."""
     titled = [item for item in ranked if item.title == side]
-    return titled or [item for item in ranked if side in item.sentence.shown.casefold()]
+    return titled or [item for item in ranked if says(item.sentence.shown.casefold(), side)]
 
 
 def _winner(asked: AskedQuestion, ranked: Sequence[Candidate]) -> str | None:

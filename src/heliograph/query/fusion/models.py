@@ -22,6 +22,7 @@ class SearchLimits:
         rounds: Bridges one after the other: 1 finds the second hop and costs one batch of embeddings; 2 goes on from
             there to the third and costs another; more is 2.
         min_score: Least cosine of a chunk that no other channel found.
+        is_read: Whether misspelt names were read before, so that the question is taken as it is.
     """
 
     hits: int = 20
@@ -29,6 +30,7 @@ class SearchLimits:
     by_rank: bool = False
     rounds: int = 1
     min_score: float = -1.0
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

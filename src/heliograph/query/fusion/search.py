@@ -108,6 +108,8 @@ class FusedSearch:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
         found = Found(self._store, question, np.ascontiguousarray(vector, np.float32))
         near = await self._first_hop(found, limits)
+        if limits.is_read:
+            return found
         respelt = await respell(self._store, question, found.named, [hit.id for hit in near])
         if respelt.changes:
             embedded = await self._embedding.embed([respelt.question], "query")

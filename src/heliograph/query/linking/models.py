@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 __all__ = ["LinkedEntity", "Respelling", "Respelt"]
@@ -40,3 +41,9 @@ class Respelt:
 
     question: str
     changes: tuple[Respelling, ...] = ()
+
+    def read(self, part: str) -> str:
+        """Return a part of the question, or what was made of it, read in the same way."""
+        for change in self.changes:
+            part = re.sub(rf"\b{re.escape(change.written)}\b", lambda _, read=change.read: read, part)
+        return part

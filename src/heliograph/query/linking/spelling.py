@@ -18,14 +18,16 @@ from heliograph.query.linking.names import Named
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
+from heliograph.text.language import HAN
 
 __all__ = ["respell"]
 
+# Letters of scripts that put spaces between words; Chinese, Thai, Japanese and Korean write on without.
+_LETTER = rf"[^\W\d_{HAN}\u0e00-\u0eff\u1100-\u11ff\u3041-\u30ff\uac00-\ud7af]"
 # Whole words of letters; what has digits or hyphens is an identifier, of which every character counts.
-_WORD = re.compile(r"(?<![\w-])[^\W\d_]{5,}(?![\w-])")
-# Letters left out, put in, changed or swapped with the next; in a long word one more.
+_WORD = re.compile(rf"(?<![\d_-])(?<!{_LETTER}){_LETTER}{{5,}}(?![\d_-])(?!{_LETTER})")
+# A letter left out, put in, changed or swapped with the next; from two on it may be another name (Australia, Austria).
 _MOST_SLIPS = 1
-_LONG = 8
 _MOST_WORDS = 8
 _CHUNKS_READ = 20
 
@@ -79,8 +81,7 @@ def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -
         written = word.group()
         # Hardly anybody misses the first letter, and two names that differ in it are two names.
         same_start = [key for key in spelt if key[0] == written[0].lower()]
-        slips = _MOST_SLIPS + (len(written) >= _LONG)
-        if near := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=slips):
+        if near := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
             pieces += question[end : word.start()], spelt[near[0]]
             changes.append(Respelling(written, spelt[near[0]]))
             end = word.end()

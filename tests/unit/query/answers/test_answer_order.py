@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from heliograph.models import Chunk
 from heliograph.query.answers.quotable import quotable_sentences
 from heliograph.query.answers.sentence_ranking import best_sentences
@@ -109,3 +111,35 @@ def test_bridged_chunk_wins_over_the_chunk_that_led_to_it() -> None:
     scores = {"Lantern Bay": {"vector": 0.5, "keyword": 0.2}, "Keepers": {"vector": 0.3, "bridge": 0.35}}
     quoted = _quoted("What medal was the person given who lit the light of Lantern Bay?", documents, scores)
     assert quoted[0] == "She was given the Order of the Sea as a medal."
+
+
+def test_question_of_one_step_is_answered_by_the_document_that_it_names() -> None:
+    countries = {
+        "Germany": "Germany is a country in Europe. The capital of Germany is Berlin. It lies beside France.",
+        "France": "France is a country in Europe. The capital of France is Paris. It lies beside Germany.",
+        "Spain": "Spain is a country in Europe. The capital of Spain is Madrid. It lies beside France.",
+    }
+    scores = {"Germany": {"vector": 0.9}, "France": {"vector": 0.8, "bridge": 0.1}, "Spain": {"vector": 0.7}}
+    for country, capital in (("Germany", "Berlin"), ("France", "Paris"), ("Spain", "Madrid")):
+        quoted = _quoted(f"What is the capital of {country}?", countries, scores)
+        assert quoted[0] == f"The capital of {country} is {capital}."
+
+
+@pytest.mark.parametrize("title", ["Mill X", "The Who", "1"])
+def test_title_that_the_question_only_seems_to_say_changes_nothing(title: str) -> None:
+    quoted = _quoted(
+        "Who signed the charter of Riverton in 1921?",
+        {
+            title: "Ida Falk signed the charter of Riverton in 1921, and Karl Holm saw it.",
+            "Karl Holm": "Karl Holm signed the charter of Milton.",
+        },
+    )
+    assert quoted[0].startswith("Ida Falk signed the charter of Riverton")
+
+
+def test_side_of_a_comparison_is_no_part_of_another_word() -> None:
+    quoted = _quoted(
+        "Which is faster, Go or C?",
+        {"notes": "Documents accumulate. C runs faster than Go does. Programs in Go are faster to write."},
+    )
+    assert "Documents accumulate." not in quoted[:2]

@@ -137,7 +137,7 @@ async def test_misspelt_name_is_read_as_the_one_in_the_documents(kb: AsyncHeliog
         "Where did the performer of Helo Love move, and who is Hank Marlwo?", QueryParam(mode="fusion")
     )
     assert wrong.retrieval.respelt == "Where did the performer of Helo Love move, and who is Hank Marlow?"
-    assert "'Marlwo' stands in no document and is read as 'Marlow'" in wrong.warnings
+    assert "'Marlwo' stands in no document that was searched and is read as 'Marlow'" in wrong.warnings
     assert "Hank Marlow" in wrong.retrieval.keywords.low_level
     right = await kb.query(wrong.retrieval.respelt, QueryParam(mode="fusion"))
     assert right.retrieval.respelt is None
@@ -151,10 +151,11 @@ async def test_misspelt_name_is_read_as_the_one_in_the_documents(kb: AsyncHeliog
     [
         "Who is Marlow?",  # stands in a document
         "Who is Larlow?",  # another first letter
-        "Who is Maorlw?",  # two slips in a short word
+        "Who is Maorlw, and where is Ryvertown?",  # two slips, which may be another name
         "Where is Marlow-X and what is MARLW01?",  # identifiers
         "what does the writer drinkk?",  # no document holds anything near
         "马洛是谁?",
+        "Riverton在哪里?",  # writing that goes on without a space
     ],
 )
 async def test_question_is_left_as_it_is(kb: AsyncHeliograph, question: str) -> None:
@@ -171,3 +172,8 @@ async def test_mode_auto_tells_how_it_read_a_question(kb: AsyncHeliograph) -> No
 async def test_modes_of_lightrag_read_a_question_as_it_is(kb: AsyncHeliograph) -> None:
     found = await kb.query_data("Who is Hank Marlwo?", QueryParam(mode="mix"))
     assert "respelt" not in found["metadata"]
+
+
+async def test_word_beside_writing_without_spaces_is_read_alone(kb: AsyncHeliograph) -> None:
+    found = await kb.query("Rivertn在哪里?", QueryParam(mode="fusion"))
+    assert found.retrieval.respelt == "Riverton在哪里?"
