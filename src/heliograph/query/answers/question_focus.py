@@ -19,10 +19,10 @@ __all__ = ["Focus", "find_focus", "nearness"]
 _COURTESY = re.compile(
     r"^(?:你好|您好|请问|请教|请|谁能|谁可以|有谁|有人|谁|你们|你|您|大家|能不能|能否|可不可以|可以|麻烦|帮忙|告诉|说说|讲讲|知道|了解|晓得"
     r"|一下|我想|想|问|吗|我|，|,|\s){0,6}(?:告诉我|知道|请问|了解|晓得|请教|说说|想问|问一下)[，,\s]*(?=.{4})"
-    r"|^(?:please\s+|can|could|would|will|do)\s*(?:you\s+)?(?:please\s+)?(?:tell me|know|say|explain)\b[,:\s]*(?=.{8})",
+    r"|^(?:please\s|can|could|would|will|do)\s*(?:you\s+)?(?:please\s+)?(?:tell me|know|say|explain)\b[,:\s]*(?=.{8})",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(r"(?:[吗呢呀啊吧嘛\s？?。.!！]|(?<![什怎那这多])么)+$")
+_CLOSING = re.compile(r"[吗呢呀啊吧嘛\s？?。.!！]|(?<![什怎那这多])么")
 _ENGLISH = re.compile(r"\b(?:who|whose|whom|when|where|what|which|how|why)\b", re.IGNORECASE)
 # A question word behind these still opens the question: "in which city", "and to what extent".
 _OPENING = re.compile(
@@ -59,7 +59,7 @@ def find_focus(question: str) -> Focus:
 
     Where none opens it, it is the last that is no relative pronoun, or else the last one.
     """
-    text = _CLOSING.sub("", _COURTESY.sub("", question.strip()))
+    text = _without_closing(_COURTESY.sub("", question.strip()))
     if is_chinese(text):
         found = list(_CHINESE.finditer(text))
         start, end = found[-1].span() if found else (len(text), len(text))
@@ -71,6 +71,13 @@ def find_focus(question: str) -> Focus:
         return Focus(text, *found[0].span(), False)
     asking = [match for match in found if match[0].lower() not in _RELATIVE]
     return Focus(text, *(asking or found)[-1].span(), False)
+
+
+def _without_closing(text: str) -> str:
+    end = len(text)
+    while end and _CLOSING.match(text, end - 1):
+        end -= 1
+    return text[:end]
 
 
 def nearness(focus: Focus) -> Mapping[str, float]:

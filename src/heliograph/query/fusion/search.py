@@ -45,6 +45,7 @@ from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
+from heliograph.text.mention_ids import mention_entity_id
 
 __all__ = ["FusedSearch"]
 
@@ -95,6 +96,8 @@ class FusedSearch:
         found = await self._begin(question, vector, limits)
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
             await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside)
+            if not found.named.linked:
+                await self._link_similar(found)
         if found.channels and Channel.BRIDGE in limits.channels:
             gained = await self._cross_bridges(found)
             if gained and limits.rounds > 1:
@@ -125,7 +128,6 @@ class FusedSearch:
         if not (near or worded):
             return []
         about = [chunk_id for entity in found.named.linked for chunk_id in entity.chunk_ids]
-        about += [chunk_id for places in found.similar.values() for chunk_id in places.about]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
         others = (*(hit.id for hit in worded), *about)
@@ -159,12 +161,18 @@ class FusedSearch:
             if aliases:
                 found.places |= places
                 found.named = link_entities([*spans, *aliases], found.places)
-        if not found.named.linked:
-            parameters = self._parameters
-            found.similar = await find_similar(
-                self._store, found.vector, parameters.similar_limit, parameters.least_similar, READ_MENTIONS
-            )
         return []
+
+    async def _link_similar(self, found: Found) -> None:
+        """Let entities of the best chunks that the question resembles stand in for names, of which it has none."""
+        parameters = self._parameters
+        mentioned = [mention_entity_id(mention) for mentions in found.mentions.values() for mention in mentions]
+        candidates = [id_ for id_ in dict.fromkeys(mentioned) if id_ in found.places]
+        limit, least = parameters.similar_limit, parameters.least_similar
+        similar = await find_similar(self._store, found.vector, candidates, limit, least)
+        found.similar = {id_: found.places[id_] for id_ in similar}
+        await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
+        found.channels[Channel.ENTITY] = _named_scores(found.named, found.similar, parameters)
 
     async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""

@@ -3,12 +3,13 @@
 An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another. So
 what may be a name in the question and led to none is looked for as a phrase in the names of entities, and each found
 is asked for the names that its mentions bear; one of these must be the run of words, in all its letters. Under a filter
-these are names that matching documents give. Entities near the question by vector stand in where it names none.
+these are names that matching documents give. Where the question names none, those entities of the chunks found first
+stand in that are near it by vector.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,20 +88,17 @@ def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
 
 
 async def find_similar(
-    store: StoreView, vector: NDArray[np.float32], limit: int, least: float, mentions: int
-) -> Mapping[str, EntityPlaces]:
-    """Return where entities are mentioned whose vectors are near a question's, the nearest first.
+    store: StoreView, vector: NDArray[np.float32], entity_ids: Sequence[str], limit: int, least: float
+) -> list[str]:
+    """Return those of some entities whose vectors are near a question's, the nearest first.
 
     Args:
-        store: Asked once for vectors, and once for mentions where any is near.
+        store: Asked once for vectors.
         vector: The question's, of length 1.
+        entity_ids: Entities to choose from.
         limit: Entities at the most.
         least: The least cosine.
-        mentions: Mentions read of each.
     """
-    near = await store.vectors.search(Collection.ENTITIES, vector, limit, least)
-    if not near:
-        return {}
-    places = await store.records.get_mention_places([hit.id for hit in near], mentions)
-    found = {item.id: item for item in places if item.chunk_ids}
-    return {hit.id: found[hit.id] for hit in near if hit.id in found}
+    vectors = await store.vectors.get_vectors(Collection.ENTITIES, entity_ids) if entity_ids else {}
+    near = {id_: float(stored @ vector) for id_, stored in vectors.items()}
+    return sorted((id_ for id_, score in near.items() if score >= least), key=lambda id_: (-near[id_], id_))[:limit]
