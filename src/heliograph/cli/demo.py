@@ -13,11 +13,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 import typer
+from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
 from heliograph.cli.documents import run_ingest
-from heliograph.cli.flow import FlowText
+from heliograph.cli.flow import FlowText, has_bounds
 from heliograph.cli.plain import to_plain
 from heliograph.cli.progress import seconds
 from heliograph.cli.query import show_answer
@@ -116,11 +117,17 @@ def _ask(session: Session, engine: Heliograph, number: int) -> object:
     if output.is_json:
         return to_plain(answer.payload(param))
     title = f"question {number + 1} of {len(QUESTIONS)}: mode {asked.mode.value}, {asked.shows}"
-    output.show("", Rule(Text(title, "dim"), align="left", style="dim"), FlowText(asked.question, "bold"), "")
+    output.show("", _heading(output.console, title), FlowText(asked.question, "bold"), "")
     show_answer(output, answer)
     _show_graph(session, answer)
     output.note(f"\n{describe_answer(answer)}, {seconds(elapsed_seconds)}")
     return None
+
+
+def _heading(console: Console, title: str) -> RenderableType:
+    text = Text(title, "dim")
+    # A rule is as long as a line may be.
+    return Rule(text, align="left", style="dim") if has_bounds(console) else text
 
 
 def _show_graph(session: Session, answer: Answer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import traceback
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ __all__ = ["CommandGroup", "global_options_first", "reported_errors"]
 
 # Said by the validation of options before what is wrong.
 _NOISE = "Value error, "
+# What fails so without a name is what standard output leads to.
+_WRITING = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 _FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
 _VALUED = frozenset({"--data-dir", "--workspace"})
 
@@ -73,7 +76,9 @@ def _tell_usage(error: TyperException) -> str:
 
 
 def _tell_system(error: OSError) -> str:
-    """Return what the system refused, and what of; without a name it is what standard output leads to."""
+    """Return what the system refused, and what of where that is known."""
+    if error.filename is None and error.errno not in _WRITING:
+        return f"the system refused: {error.strerror or error}"
     name = "what is printed" if error.filename is None else repr(str(error.filename))
     return f"{name}: {error.strerror or error}; check the path, its permissions and the space that is left"
 

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator
 
 from rich.cells import cell_len, chop_cells
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.style import StyleType
 from rich.text import Text
 
-__all__ = ["UNBOUNDED_CELLS", "BriefText", "FlowText", "has_bounds", "one_line", "printable"]
+__all__ = ["UNBOUNDED_CELLS", "BriefText", "FlowText", "flat_text", "has_bounds", "one_line", "printable"]
 
 # Width of what is no terminal: nothing is wrapped there, and nothing is cut.
 UNBOUNDED_CELLS = 1_000_000
@@ -50,6 +50,17 @@ def one_line(text: str, max_cells: int | None) -> str:
     return chop_cells(flat[: max_cells + 1], max(1, max_cells - 3))[0].rstrip() + "..."
 
 
+def flat_text(shown: RenderableType | None) -> str:
+    """Return a string, a text of any kind or a group of them on one line, without styles, uncut.
+
+    Spaces within a line stay as they are; strokes stand between the parts of a group.
+    """
+    if isinstance(shown, Group):
+        return " / ".join(filter(None, map(flat_text, shown.renderables)))
+    first, *more = printable(str(shown or "")).expandtabs(4).split("\n")
+    return " ".join(filter(None, (first.rstrip(), *(line.strip() for line in more))))
+
+
 class FlowText:
     """Text from outside, ready to print: harmless, and wrapped at words or between Chinese characters.
 
@@ -58,6 +69,9 @@ class FlowText:
 
     def __init__(self, text: str, style: StyleType = "") -> None:
         self._text = Text(printable(text).expandtabs(4), style=style)
+
+    def __str__(self) -> str:
+        return self._text.plain
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for line in self._text.split(allow_blank=True):
@@ -80,6 +94,9 @@ class BriefText:
         self._text = text
         self._max_cells = max_cells
         self._style = style
+
+    def __str__(self) -> str:
+        return one_line(self._text, None)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from self._shown(console).__rich_console__(console, options)

@@ -56,15 +56,9 @@ class Output:
 
     def show(self, *renderables: RenderableType) -> None:
         """Print to standard output: to fit a terminal, or `COLUMNS`; elsewhere whole, in lines as long as it takes."""
-        if has_bounds(self.console):
-            for renderable in renderables:
-                self.console.print(renderable)
-            return
-        with self.console.capture() as capture:
-            for renderable in renderables:
-                self.console.print(renderable)
-        # Cells are filled up with spaces, the last ones of a line for nothing.
-        self.console.file.writelines(f"{line.rstrip()}\n" for line in capture.get().removesuffix("\n").split("\n"))
+        is_cut = has_bounds(self.console)
+        for renderable in renderables:
+            self.console.print(renderable, crop=is_cut)
 
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""

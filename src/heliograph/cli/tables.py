@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
+from rich.segment import Segment
+from rich.table import Column, Table
 from rich.text import Text
 
-from heliograph.cli.flow import BriefText, FlowText, has_bounds, printable
+from heliograph.cli.flow import BriefText, FlowText, flat_text, has_bounds, printable
 
 __all__ = ["byte_size", "description_cell", "fields_table", "local_time", "make_table", "name_cell", "status_text"]
 
 _DESCRIPTION_CELLS = 160
+# Where nothing is cut, a longer cell shifts those after it in its own row only.
+_ALIGNED_CELLS = 200
+_GAP = "  "
 _SEPARATOR = "<SEP>"
 _STYLES = {
     "processed": "green",
@@ -29,18 +34,40 @@ _STYLES = {
 
 
 class _Table(Table):
-    """A table in whose cells no text can steer the terminal; without rules, and as wide as it is, where none is."""
+    """A table in whose cells no text can steer the terminal; where none is, a line a row."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row; text from outside is shown as it is, but for control characters."""
         super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if not has_bounds(console):
-            self.box, self.padding = None, (0, 2, 0, 0)
-            for column in self.columns:
-                column.max_width = None
-        yield from super().__rich_console__(console, options)
+        if has_bounds(console):
+            yield from super().__rich_console__(console, options)
+            return
+        # Rich would fill every row up to the longest.
+        for line in self._lines():
+            yield Segment(line)
+            yield Segment.line()
+
+    def _lines(self) -> Iterator[str]:
+        if self.title:
+            yield flat_text(self.title)
+        cells = [self._filled(column) for column in self.columns[:-1]]
+        cells += [self._texts(column) for column in self.columns[-1:]]
+        yield from (_GAP.join(row).rstrip() for row in zip(*cells, strict=True))
+
+    def _filled(self, column: Column) -> Sequence[str]:
+        """Return the cells of a column, all but long ones of equal width."""
+        texts = self._texts(column)
+        sizes = [cell_len(text[:_ALIGNED_CELLS]) for text in texts]
+        width = min(_ALIGNED_CELLS, max(sizes, default=0))
+        spaces = (" " * (width - size) for size in sizes)
+        is_right = column.justify == "right"
+        return [space + text if is_right else text + space for text, space in zip(texts, spaces, strict=True)]
+
+    def _texts(self, column: Column) -> Sequence[str]:
+        head = (column.header,) if self.show_header else ()
+        return [flat_text(cell) for cell in (*head, *column.cells)]
 
 
 def make_table(title: str = "", *, with_header: bool = True) -> Table:

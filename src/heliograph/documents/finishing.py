@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import PurePath
@@ -48,11 +49,18 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
 
 def name_title(source: str) -> str:
     """Return a title made of the end of a path or URL, without its ending; the source itself if that is nothing."""
+    name = PurePath(source).stem
     if "://" in source:
-        parts = urlsplit(source)
-        source = unquote(parts.path).rstrip("/") or parts.netloc
-        return PurePath(source).name or source
-    return clean_text(PurePath(source).stem) or source
+        # What only looks like an address is a path.
+        with suppress(ValueError):
+            name = _end_of_address(source)
+    return clean_text(name) or source
+
+
+def _end_of_address(source: str) -> str:
+    parts = urlsplit(source)
+    path = unquote(parts.path).rstrip("/") or parts.netloc
+    return " ".join((PurePath(path).name or path).split())
 
 
 def too_long(name: str, max_characters: int) -> IngestError:

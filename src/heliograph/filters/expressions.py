@@ -26,11 +26,12 @@ _COMPARISON = re.compile(r"(?P<path>[^=<>!]*)(?P<sign>!=|>=|<=|==?|>|<)\s*(?P<va
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 _FORMS = "write FIELD=VALUE with =, !=, <, <=, > or >=, such as year>=2024, or FIELD alone, or !FIELD"
 _AGAIN = "one condition each: give --filter twice, or an object by --filter-json"
+_ODD_NAME = "a field that has such a name can be given in an object by --filter-json (`filter` in JSON)"
 _QUOTED = 'put a value that begins so in double quotation marks, as in note="<b>"'
-# No metadata have such names, so they are slips; an object may still ask for them.
+# Few fields have such names, so they are taken for slips; an object can ask for the few.
 _NO_PATH = re.compile(r"[\"'(){}\[\]&|\x00-\x1f\x7f]|(?:^|(?<!\\)\.)(?=\.|$)|^\.")
 _NO_PATH_ALONE = re.compile(r"[=<>!:~\s]")
-_SECOND = re.compile(r"(?:\s(?:and|or)\s+|\s*(?:&&|\|\|)\s*)!?[\w.]+\s*(?:[=<>]|!=)", re.IGNORECASE)
+_SECOND = re.compile(r"(?:\s(?:and|or)\s+|(?:&&|\|\|)\s*)!?[\w.]+\s*(?:[=<>]|!=)", re.IGNORECASE)
 
 
 def parse_expression(text: str) -> Filter:
@@ -52,7 +53,7 @@ def _existence(text: str) -> Filter:
     start = text.index(path)
     for pattern in (_NO_PATH, _NO_PATH_ALONE):
         if slip := pattern.search(path):
-            raise _refusal(text, start + slip.start(), "that is no name of a field")
+            raise _refusal(text, start + slip.start(), "that is no name of a field", _ODD_NAME)
     return check_filter(Not(Exists(path)) if is_not else Exists(path))
 
 
@@ -61,7 +62,7 @@ def _comparison(text: str, found: re.Match[str]) -> Filter:
     if not path:
         raise _refusal(text, 0, "it names no field")
     if slip := _NO_PATH.search(path):
-        raise _refusal(text, text.index(path) + slip.start(), "that is no name of a field")
+        raise _refusal(text, text.index(path) + slip.start(), "that is no name of a field", _ODD_NAME)
     values = _meanings(value, text, found.start("value"))
     if sign in _BOUNDS and not value.startswith('"'):
         _check_bound(value, text, found.start("value"))

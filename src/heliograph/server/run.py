@@ -33,6 +33,7 @@ from heliograph.settings import ServerSettings, Settings
 
 __all__ = ["check_exposure", "is_loopback", "run_server"]
 
+_BACKLOG = 2048
 _HEADER_BYTES = 32_768
 _KEEP_ALIVE_SECONDS = 30
 _WORKER_START_SECONDS = 60
@@ -61,6 +62,9 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
 
 
 def _run_workers(settings: Settings, listener: socket.socket, on_started: Callable[[], None]) -> int:
+    # Workers tell that they serve before they listen; that the port is taken shows here, once and in time.
+    with _listening_errors(settings.server):
+        listener.listen(_BACKLOG)
     reports = make_reports()
     with shared_folder() as folder:
         workers = Workers(_config(settings, reports.put, folder), listener, reports, on_started)
@@ -179,6 +183,7 @@ def _config(settings: Settings, report: StartReport, metrics_folder: Path | None
     return uvicorn.Config(
         _Factory(settings, report, metrics_folder),
         factory=True,
+        backlog=_BACKLOG,
         host=server.host,
         port=server.port,
         workers=server.workers,

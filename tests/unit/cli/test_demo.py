@@ -45,6 +45,12 @@ def test_demo_indexes_and_answers_in_a_workspace_of_its_own(small: World) -> Non
     assert not (small.folder / "heliograph_data" / "default").exists()
 
 
+def test_demo_in_a_pipe_draws_no_endless_rules(small: World) -> None:
+    lines = small.run("demo", env={"COLUMNS": None}).stdout.splitlines()
+    assert "question 1 of 4: mode naive, one fact, by passages" in lines
+    assert max(map(len, lines)) < 10_000
+
+
 def test_demo_uses_the_local_embedding_whatever_is_configured(small: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HELIOGRAPH_EMBEDDING__PROVIDER", "openai")
     monkeypatch.setenv("HELIOGRAPH_STORE__WORKSPACE", "mine")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -38,6 +40,22 @@ def test_reported_errors_shows_a_traceback_when_verbose(capsys: pytest.CaptureFi
     with pytest.raises(typer.Exit), reported_errors(Output(is_verbose=True)):
         raise NotFoundError("gone")
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "what is printed: No space left on device; check the path"),
+        (OSError(errno.EACCES, "Permission denied", "kb"), "'kb': Permission denied; check the path"),
+        (OSError(errno.EMFILE, "Too many open files"), "the system refused: Too many open files\n"),
+        (TimeoutError("timed out"), "the system refused: timed out\n"),
+    ],
+)
+def test_refusals_of_the_system_are_told(error: OSError, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as raised, reported_errors(Output()):
+        raise error
+    assert raised.value.exit_code == 1
+    assert capsys.readouterr().err.startswith(f"error: {said}")
 
 
 def test_reported_errors_takes_an_interrupt_for_130() -> None:

@@ -6,8 +6,9 @@ import logging
 import sys
 
 import pytest
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
+from heliograph.cli.flow import FlowText
 from heliograph.cli.output import Output, make_streams_safe
 from heliograph.cli.render_graph import render_entities
 from heliograph.cli.tables import make_table
@@ -102,6 +103,30 @@ def test_lines_in_a_pipe_have_no_spaces_at_their_end(monkeypatch: pytest.MonkeyP
     table.add_row("a", "long text")
     table.add_row("b", "c")
     assert piped(monkeypatch, table)[1:] == ["a  long text", "b  c"]
+
+
+def test_row_is_one_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make_table("Notes")
+    table.add_column("note")
+    table.add_column("count", justify="right")
+    table.add_column("of")
+    table.add_row(Group(FlowText("钟"), FlowText("two  words\n and more")), "7", "a")
+    table.add_row("x", "1,000", "b")
+    assert piped(monkeypatch, table) == [
+        "Notes",
+        f"{'note':24}  count  of",
+        "钟 / two  words and more      7  a",
+        f"{'x':24}  1,000  b",
+    ]
+
+
+def test_one_long_cell_widens_no_other_line_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    table = make_table()
+    for text in ("x" * 100_000, *"abc"):
+        table.add_row(text, text)
+    rendered = ["".join(segment.text for segment in line) for line in Output().console.render_lines(table, pad=False)]
+    assert [len(line) for line in rendered[1:]] == [200_002, *[203] * 3]
 
 
 def test_columns_are_kept_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

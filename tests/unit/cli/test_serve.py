@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -77,6 +78,29 @@ def test_port_that_another_begins_to_listen_on_meanwhile_is_named(
     assert found.exit_code == 4
     assert "cannot listen on '127.0.0.1'" in found.stderr
     assert "listening on" not in found.stderr
+
+
+def test_port_that_another_listens_on_is_named_before_workers_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "Workers", lambda *_: pytest.fail("workers were started"))
+    with socket.socket() as taken:
+        # As long as neither listens, both may have the address.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(run, "_bind", listen_after(run._bind, taken))
+        found = world.run("serve", "--port", str(taken.getsockname()[1]), "--workers", "2")
+    assert found.exit_code == 4
+    assert "cannot listen on '127.0.0.1'" in found.stderr
+
+
+def listen_after(bind: Callable[[ServerSettings], socket.socket], other: socket.socket) -> Callable[..., socket.socket]:
+    def race(settings: ServerSettings) -> socket.socket:
+        made = bind(settings)
+        other.listen()
+        return made
+
+    return race
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.documents.base import Limits
+from heliograph.documents.finishing import name_title
 from heliograph.errors import IngestError
 
 from .samples import load
@@ -23,6 +24,21 @@ def test_title_of_front_matter_wins_and_its_fields_are_metadata() -> None:
 
 def test_title_falls_back_to_the_file_name() -> None:
     assert load("ordner/手册.v2.txt", "只有正文。").title == "手册.v2"
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [
+        ("https://example.org/a/scan%2001.pdf?x=1#y", "scan 01.pdf"),
+        ("https://example.org/", "example.org"),
+        ("https://example.org/a%00%0Ab", "a b"),
+        ("https://example.org/%00", "https://example.org/%00"),
+        ("http://[draft]/notes.md", "notes"),
+        ("http://[", "["),
+    ],
+)
+def test_end_of_an_address_is_a_clean_title(source: str, title: str) -> None:
+    assert name_title(source) == title
 
 
 def test_language_is_told_from_the_text() -> None:

@@ -145,6 +145,7 @@ def test_expression_is_read(text: str, meant: Filter) -> None:
         *(("year>>2024", 6), ("year><2024", 6), ("year=<2024", 6), ("year=>2024", 6), ("year===2024", 7)),
         *(("year<>2024", 6), ("year != =1", 9), ("year>", 6), ("year<= ", 8), ("year>true", 6), ("year>2020<2025", 10)),
         *(("year >= 2024 and team=red", 13), ("team=red and year=2024", 9), ("team=red&&year>1", 9), ("team red", 5)),
+        *(("team=red && year>1", 10), ("team=red ||year>1", 10)),
         *(("team:red", 5), ("team~red", 5), ("not draft", 4), ("(a=b)", 1), ('"team"=red', 1), ('{"a":"b"}', 1)),
         *(('team="red', 6), ('team="a" b', 6), ("team='red'", 6), ("tags=[1,2]", 6), ("a=null", 3), ("a..b=c", 2)),
         *((".a=b", 1), ("a.=b", 2), ("a\nb=c", 2), ("metadata.=x", 1), ("a=b or c=d", 4)),
@@ -155,6 +156,18 @@ def test_expression_that_is_not_understood_is_refused_with_its_place(text: str, 
         parse_expression(text)
     assert f"the filter {text!r} is wrong at character {place}:" in str(error.value)
     assert "such as year>=2024" in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["a..b=c", "(a=b)", "team:red", "!field (x)"])
+def test_refused_name_of_a_field_can_be_given_in_an_object(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match=r"no name of a field.*--filter-json \(`filter` in JSON\)"):
+        parse_expression(text)
+
+
+@pytest.mark.parametrize("unit", [" ", "&", "a ", " and", " and ", ".", "&& "])
+def test_long_value_is_read_in_linear_time(unit: str) -> None:
+    with pytest.raises(InvalidRequestError, match="4,096"):
+        parse_expression(f"a=b{unit * (500_000 // len(unit))}c")
 
 
 def test_number_beyond_all_bounds_is_refused() -> None:

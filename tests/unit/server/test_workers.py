@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from heliograph.errors import StoreUnavailable
+from heliograph.server import workers as workers_module
 from heliograph.server.workers import Workers, make_reports
 
 
@@ -55,3 +56,28 @@ def test_failed_start_ends_all_without_asking_any(workers: Workers, started: lis
     assert workers.should_exit.is_set()
     assert str(workers.error) == "the store is gone"
     assert started == []
+
+
+def test_replacement_that_cannot_start_ends_nothing(
+    workers: Workers, started: list[bool], caplog: pytest.LogCaptureFixture
+) -> None:
+    for worker in workers.processes:
+        worker.is_alive = lambda timeout: True
+    for report in (None, None, StoreUnavailable("the store is gone")):
+        workers._reports.put(report)
+    workers.keep_subprocess_alive()
+    assert started == [True]
+    assert workers.error is None
+    assert not workers.should_exit.is_set()
+    assert "cannot start: the store is gone" in caplog.text
+
+
+def test_workers_that_take_too_long_to_report_are_asked(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    for worker in workers.processes:
+        worker.is_alive = lambda timeout: not asked.append(timeout)
+    workers.keep_subprocess_alive()
+    assert asked == []
+    monkeypatch.setattr(workers_module, "_UNASKED_SECONDS", 0)
+    workers.keep_subprocess_alive()
+    assert len(asked) == 2

@@ -28,6 +28,26 @@ def test_courtesy_is_left_out_but_not_the_question() -> None:
     assert find_focus("谁是灯塔的看守人？").text == "谁是灯塔的看守人"
 
 
+@pytest.mark.parametrize(
+    ("question", "left"),
+    [
+        ("灯塔在江边吗？\n", "灯塔在江边"),
+        ("灯塔在江边么么。", "灯塔在江边"),
+        ("灯塔叫什么？", "灯塔叫什么"),
+        ("？？", ""),
+    ],
+)
+def test_closing_words_are_left_out_but_not_the_question(question: str, left: str) -> None:
+    assert find_focus(question).text == left
+
+
+@pytest.mark.parametrize("question", ["x{}y", "please{}x", "can you{}x", "{}x"])
+@pytest.mark.parametrize("unit", ["吗", " ", ".么"])
+def test_long_question_is_read_in_linear_time(question: str, unit: str) -> None:
+    text = question.format(unit * 200_000)
+    assert find_focus(text).text.endswith(text[-1])
+
+
 def test_words_near_the_question_word_count_more() -> None:
     near = nearness(find_focus("Who is the mother of the keeper of the lighthouse?"))
     assert near["mother"] == 1.0 > near["keeper"] > near["lighthous"] > 0.0
