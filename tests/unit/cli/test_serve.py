@@ -23,6 +23,12 @@ from .conftest import World
 SERVE = (sys.executable, "-m", "heliograph", "serve", "--port", "0")
 
 
+@pytest.fixture(autouse=True)
+def _log_of_the_tests_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a service that is started in this process from taking its log over for good."""
+    monkeypatch.setattr(run, "configure_logging", lambda _: None)
+
+
 def test_service_for_others_needs_credentials(world: World) -> None:
     found = world.run("serve", "--host", "0.0.0.0", "--port", "0")
     assert found.exit_code == 2
