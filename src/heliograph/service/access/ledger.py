@@ -25,6 +25,8 @@ __all__ = ["Ledger"]
 T = TypeVar("T")
 
 _BUSY_MILLISECONDS = 5_000
+_WAL_TRIES = 100
+_WAL_REST_SECONDS = 0.05
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempt (
     subject BLOB NOT NULL, batch INTEGER NOT NULL, at REAL NOT NULL, until REAL NOT NULL
@@ -54,7 +56,7 @@ class Ledger:
             path.touch(mode=0o600)
             self._connection = apsw.Connection(str(path))
             self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
-            self._connection.pragma("journal_mode", "wal")
+            _use_wal(self._connection)
             # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
             self._connection.pragma("synchronous", "normal")
             self._connection.execute(_SCHEMA)
@@ -167,3 +169,17 @@ class Ledger:
 
 def _digest(subject: str) -> bytes:
     return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Switch a file to a write-ahead log; workers that begin a new one at once refuse each other without waiting."""
+    for tries_left in reversed(range(_WAL_TRIES)):
+        try:
+            if connection.pragma("journal_mode") != "wal":
+                connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if not tries_left:
+                raise
+            time.sleep(_WAL_REST_SECONDS)
+        else:
+            return
