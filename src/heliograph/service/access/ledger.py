@@ -19,14 +19,13 @@ from typing import TypeVar
 import apsw
 
 from heliograph.errors import StoreUnavailable
+from heliograph.stores.wal import use_wal
 
 __all__ = ["Ledger"]
 
 T = TypeVar("T")
 
 _BUSY_MILLISECONDS = 5_000
-_WAL_TRIES = 100
-_WAL_REST_SECONDS = 0.05
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS attempt (
     subject BLOB NOT NULL, batch INTEGER NOT NULL, at REAL NOT NULL, until REAL NOT NULL
@@ -56,7 +55,7 @@ class Ledger:
             path.touch(mode=0o600)
             self._connection = apsw.Connection(str(path))
             self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
-            _use_wal(self._connection)
+            use_wal(self._connection)
             # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
             self._connection.pragma("synchronous", "normal")
             self._connection.execute(_SCHEMA)
@@ -169,17 +168,3 @@ class Ledger:
 
 def _digest(subject: str) -> bytes:
     return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()
-
-
-def _use_wal(connection: apsw.Connection) -> None:
-    """Switch a file to a write-ahead log; workers that begin a new one at once refuse each other without waiting."""
-    for tries_left in reversed(range(_WAL_TRIES)):
-        try:
-            if connection.pragma("journal_mode") != "wal":
-                connection.pragma("journal_mode", "wal")
-        except apsw.BusyError:
-            if not tries_left:
-                raise
-            time.sleep(_WAL_REST_SECONDS)
-        else:
-            return

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 
 from heliograph.errors import NotFoundError, SchemaMismatch, StoreUnavailable
+from heliograph.stores.wal import use_wal
 
 __all__ = ["JobFile"]
 
@@ -123,8 +124,7 @@ class JobFile:
             connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
             # What was dropped is not to stay readable in the file.
             connection.pragma("secure_delete", 1)
-            if connection.pragma("journal_mode") != "wal":
-                connection.pragma("journal_mode", "wal")
+            use_wal(connection)
             _prepare(connection, str(self.path))
         except BaseException:
             connection.close()

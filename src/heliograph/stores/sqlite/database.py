@@ -23,6 +23,7 @@ import apsw
 from heliograph.errors import StoreError, StoreUnavailable
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch
+from heliograph.stores.wal import use_wal
 
 __all__ = ["Database", "translate_errors"]
 
@@ -121,8 +122,7 @@ class Database:
             migrate(connection, str(self.path))
             return
         connection.pragma("page_size", _PAGE_BYTES)
-        if connection.pragma("journal_mode") != "wal":
-            connection.pragma("journal_mode", "wal")
+        use_wal(connection)
         migrate(connection, str(self.path))
         connection.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
