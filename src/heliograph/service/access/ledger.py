@@ -59,8 +59,9 @@ class Ledger:
             # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
             self._connection.pragma("synchronous", "normal")
             self._connection.execute(_SCHEMA)
-            # Reads never wait, not even for this process's own writes.
+            # Reads do not wait for writes, not even for those of this process; only for a file that is being recovered.
             self._reader = apsw.Connection(str(path))
+            self._reader.set_busy_timeout(_BUSY_MILLISECONDS)
 
     async def attempt(self, subjects: Sequence[str], most: int, window_seconds: float) -> float:
         """Count one attempt by each of some subjects, unless one of them has made `most` within the window.
