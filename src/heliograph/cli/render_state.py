@@ -44,16 +44,25 @@ def _follower_text(lag: int, trouble: str) -> str:
     return f"{behind}; cannot be asked now: {trouble}" if trouble else behind
 
 
-def render_settings(values: Sequence[SettingValue]) -> RenderableType:
-    """Return all settings in force with what they mean below them, those that are not the default in bold."""
+def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> RenderableType:
+    """Return all settings in force, those that are not the default in bold.
+
+    What they mean stands below them; where no width has to be kept to, in a column of its own.
+    """
     table = make_table()
     table.add_column("setting", ratio=3)
     table.add_column("value", ratio=2)
     table.add_column("from", no_wrap=True)
+    if not is_bounded:
+        table.add_column("meaning")
     for item in values:
         style = "" if item.origin == "default" else "bold"
-        setting = Group(FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim"))
-        table.add_row(setting, FlowText(_shown(item.value), style), item.origin)
+        name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
+        value = FlowText(_shown(item.value), style)
+        if is_bounded:
+            table.add_row(Group(name, meaning), value, item.origin)
+        else:
+            table.add_row(name, value, item.origin, meaning)
     return table
 
 

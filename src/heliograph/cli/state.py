@@ -9,6 +9,7 @@ import typer
 
 from heliograph.cli.checks import State, run_checks
 from heliograph.cli.exit_codes import EXIT_FAILED
+from heliograph.cli.flow import has_bounds
 from heliograph.cli.plain import to_plain
 from heliograph.cli.render_state import render_checks, render_settings, render_stats
 from heliograph.cli.session import current_session
@@ -42,7 +43,7 @@ def settings(
         rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
         session.output.json({"settings": rows})
     else:
-        session.output.show(render_settings(values))
+        session.output.show(render_settings(values, is_bounded=has_bounds(session.output.console)))
 
 
 def doctor(ctx: typer.Context) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from heliograph.errors import SettingsError
 from heliograph.settings import Settings
 
 from .conftest import World
+from .test_process import COMMAND
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "settings.md"
 
@@ -46,6 +48,13 @@ def test_settings_command_shows_them_all(world: World) -> None:
     shown = world.run("settings", width=160)
     assert "HELIOGRAPH" not in shown.stderr
     assert "store.write_timeout_seconds" in shown.stdout
+
+
+def test_settings_in_a_pipe_are_a_line_each_that_begins_with_name_and_value(tmp_path: Path) -> None:
+    done = subprocess.run((*COMMAND, "settings"), cwd=tmp_path, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1 + len(list_settings())
+    assert ["ingest.overlap_tokens", "100", "default"] in [line.split()[:3] for line in lines]
 
 
 def test_settings_page_escapes_table_separators() -> None:
