@@ -18,7 +18,6 @@ from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.config import STARTUP_FAILURE
 
 from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
 from heliograph.monitoring.shared import SharedMetrics, shared_folder
@@ -27,7 +26,7 @@ from heliograph.server.logs import configure_logging
 from heliograph.server.protocol import ProblemProtocol
 from heliograph.server.shutdown import Drain
 from heliograph.server.startup import PlainStartup, StartReport
-from heliograph.server.workers import Workers, make_reports
+from heliograph.server.workers import Reports, Workers
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
@@ -36,7 +35,8 @@ __all__ = ["check_exposure", "is_loopback", "run_server"]
 _BACKLOG = 2048
 _HEADER_BYTES = 32_768
 _KEEP_ALIVE_SECONDS = 30
-_WORKER_START_SECONDS = 60
+# One that is killed while it is asked is missed after this long; one that hangs as well.
+_WORKER_ANSWER_SECONDS = 10
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -65,13 +65,13 @@ def _run_workers(settings: Settings, listener: socket.socket, on_started: Callab
     # Workers tell that they serve before they listen; that the port is taken shows here, once and in time.
     with _listening_errors(settings.server):
         listener.listen(_BACKLOG)
-    reports = make_reports()
+    reports = Reports()
     with shared_folder() as folder:
-        workers = Workers(_config(settings, reports.put, folder), listener, reports, on_started)
+        workers = Workers(_config(settings, reports.tell, folder), listener, reports, on_started)
         workers.run()
     if workers.error is not None:
         raise workers.error
-    return int(any(process.exitcode == STARTUP_FAILURE for process in workers.processes))
+    return int(workers.has_failed)
 
 
 def _run_alone(settings: Settings, listener: socket.socket, on_started: Callable[[], None]) -> int:
@@ -200,8 +200,7 @@ def _config(settings: Settings, report: StartReport, metrics_folder: Path | None
         proxy_headers=bool(server.trusted_proxies),
         forwarded_allow_ips=list(server.trusted_proxies),
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        # A worker answers once it has imported everything, which a busy machine draws out.
-        timeout_worker_healthcheck=_WORKER_START_SECONDS,
+        timeout_worker_healthcheck=_WORKER_ANSWER_SECONDS,
         timeout_graceful_shutdown=max(1, round(server.shutdown_seconds * 0.9)),
     )
 

@@ -1,12 +1,13 @@
 """Several processes that serve one socket: uvicorn's supervisor, which here also tells how their start went.
 
-A worker reports once: that it serves, or why it cannot. Until all have, none is asked whether it is alive, since one
-that cannot start never answers; but only for a while, as one that hangs never reports.
+A worker reports once: that it serves, or why it cannot. Until it has, it is not asked whether it is alive, since one
+that is starting does not answer; but only for a while, as one that hangs never reports.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import socket
 import time
@@ -15,26 +16,42 @@ from multiprocessing import get_context
 from multiprocessing.queues import SimpleQueue
 
 import uvicorn
-from uvicorn.supervisors.multiprocess import Multiprocess
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from heliograph.errors import HeliographError
 
-__all__ = ["Reports", "Workers", "make_reports"]
+__all__ = ["Reports", "Workers"]
 
 _logger = logging.getLogger(__name__)
 
-_UNASKED_SECONDS = 60
+_UNASKED_SECONDS = 60.0
+# So long a worker is left alone that could not start, or did not live, before another is tried.
+_REST_SECONDS = 5.0
 
-Reports = SimpleQueue[HeliographError | None]
 
+class Reports:
+    """Where workers tell how their start went; it can be given to processes that are spawned."""
 
-def make_reports() -> Reports:
-    """Return where workers tell how their start went; it can be given to processes that are spawned."""
-    return get_context("spawn").SimpleQueue()
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[tuple[int, HeliographError | None]] = get_context("spawn").SimpleQueue()
+
+    def tell(self, error: HeliographError | None) -> None:
+        """Say that this process serves, or why it cannot."""
+        self._queue.put((os.getpid(), error))
+
+    def take(self) -> list[tuple[int, HeliographError | None]]:
+        """Return what has been told since the last time: by which process, and its error or None."""
+        told: list[tuple[int, HeliographError | None]] = []
+        while not self._queue.empty():
+            told.append(self._queue.get())
+        return told
 
 
 class Workers(Multiprocess):
     """Runs the workers until told to stop, or until one of the first cannot start.
+
+    One that is gone later is replaced; a replacement that cannot start is tried again, while the others serve.
 
     Args:
         config: What they serve, and how many there are.
@@ -44,6 +61,7 @@ class Workers(Multiprocess):
 
     Attributes:
         error: Why one of the first could not start.
+        has_failed: Whether one of the first could not start for a reason that only the log tells.
     """
 
     def __init__(
@@ -51,39 +69,75 @@ class Workers(Multiprocess):
     ) -> None:
         super().__init__(config, [listener])
         self.error: HeliographError | None = None
+        self.has_failed = False
         self._reports = reports
         self._on_started = on_started
-        self._starting = config.workers
-        self._begun_seconds = time.monotonic()
+        self._awaited = config.workers
+        self._begun_seconds: dict[Process, float] = {}
+        self._serving: set[int] = set()
 
     def init_processes(self) -> None:
-        """Start the workers; Ctrl-C, which reaches all processes of a terminal, is this one's to hear."""
-        # What is blocked here stays blocked in a process that is spawned.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            super().init_processes()
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        """Start the workers."""
+        self.processes += [self._start() for _ in range(self.processes_num)]
 
     def keep_subprocess_alive(self) -> None:
-        """Take reports; then replace workers that are gone, and stop if one of the first cannot start."""
-        while not self._reports.empty():
-            self._take(self._reports.get())
-        if self.error is not None:
-            self.should_exit.set()
-        elif self._is_settled() or not all(worker.process.is_alive() for worker in self.processes):
-            super().keep_subprocess_alive()
+        """Take reports; then replace workers that are gone or hang, and stop if one of the first cannot start."""
+        self._take_reports()
+        for place, worker in enumerate(self.processes):
+            if self.should_exit.is_set():
+                return
+            if not self._is_alive(worker):
+                self._replace(place, worker)
 
-    def _is_settled(self) -> bool:
-        return self._starting <= 0 or time.monotonic() - self._begun_seconds >= _UNASKED_SECONDS
+    def _start(self) -> Process:
+        worker = Process(self.config, self.sockets)
+        # Ctrl-C, which reaches all processes of a terminal, is this one's to hear; what is blocked here stays blocked
+        # in a process that is spawned.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            worker.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        self._begun_seconds[worker] = time.monotonic()
+        return worker
 
-    def _take(self, error: HeliographError | None) -> None:
-        if self._starting <= 0:
-            if error is not None:
+    def _take_reports(self) -> None:
+        for process_id, error in self._reports.take():
+            if error is None:
+                self._serving.add(process_id)
+            if self._awaited > 0:
+                self._take_first(error)
+            elif error is not None:
                 _logger.error("a worker that was to replace another cannot start: %s", error)
-        elif error is not None:
+
+    def _take_first(self, error: HeliographError | None) -> None:
+        if error is not None:
             self.error = self.error or error
-        else:
-            self._starting -= 1
-            if self._starting == 0:
-                self._on_started()
+            self.should_exit.set()
+            return
+        self._awaited -= 1
+        if self._awaited == 0:
+            self._on_started()
+
+    def _is_alive(self, worker: Process) -> bool:
+        is_starting = worker.pid not in self._serving and self._age_seconds(worker) < _UNASKED_SECONDS
+        return worker.process.is_alive() if is_starting else worker.is_alive(self.config.timeout_worker_healthcheck)
+
+    def _age_seconds(self, worker: Process) -> float:
+        return time.monotonic() - self._begun_seconds.get(worker, 0.0)
+
+    def _replace(self, place: int, worker: Process) -> None:
+        if worker.process.is_alive():
+            _logger.warning("worker %s does not answer and is ended", worker.pid)
+            worker.kill()
+            worker.join()
+        if worker.exitcode == STARTUP_FAILURE and self._awaited > 0:
+            # Its report, if it made one, may have come since.
+            self._take_reports()
+            self.has_failed = self.error is None
+            self.should_exit.set()
+        elif self._age_seconds(worker) >= _REST_SECONDS:
+            _logger.warning("worker %s is gone (%s); another takes its place", worker.pid, worker.exitcode)
+            self._begun_seconds.pop(worker, None)
+            self._serving.discard(worker.pid or 0)
+            self.processes[place] = self._start()
