@@ -2,6 +2,7 @@
 
 `checks_arguments` marks a class whose public methods people call. What a method states as its types is then what it
 takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
+Whole numbers count things, so they go from 0 to `LARGEST_COUNT`.
 Contents of mappings and of what is no list are left to the rooms that read them. A one-shot iterator is read first.
 """
 
@@ -17,11 +18,14 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from heliograph.errors import InvalidRequestError
+from heliograph.errors import InvalidRequestError, shown
 
-__all__ = ["check_fields", "checks_arguments"]
+__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "checks_arguments"]
 
 C = TypeVar("C")
+
+# What every store takes as the number of things to skip or to return.
+LARGEST_COUNT = 2**31 - 1
 
 _WORDS: Mapping[Any, tuple[str, str]] = {
     str: ("a text", "texts"),
@@ -101,8 +105,27 @@ def _read(
         if name in types:
             given = list(value) if isinstance(value, Iterator) and _takes_iterator(types[name]) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
+            if types[name] is int:
+                check_count(name, given)
+            elif Path in _options(types[name]):
+                _check_path(name, given)
             bound.arguments[name] = given
     return bound.args, bound.kwargs
+
+
+def check_count(name: str, value: Any) -> None:
+    """Hold a number of things, such as an offset, a limit or a depth, against what can be counted.
+
+    Raises:
+        InvalidRequestError: It is no whole number, or below 0 or above `LARGEST_COUNT`.
+    """
+    if not isinstance(value, Integral) or not 0 <= int(value) <= LARGEST_COUNT:
+        raise InvalidRequestError(f"{name} is {shown(value, 80)}; give a whole number from 0 to {LARGEST_COUNT:,}")
+
+
+def _check_path(name: str, value: Any) -> None:
+    if value is not None and "\0" in os.fsdecode(value):
+        raise InvalidRequestError(f"{name} is {shown(value, 200)}; no path holds NUL, leave it out")
 
 
 def _takes_iterator(kind: Any) -> bool:
@@ -116,7 +139,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
         if get_origin(option) in _LISTS and _is_list(value):
             for item in value:
                 _check(f"each of {name}", item, get_args(option)[0])
-    raise InvalidRequestError(f"{name} must be {_described(kind)}, got {type(value).__name__}: {value!r:.80}")
+    raise InvalidRequestError(f"{name} must be {_described(kind)}, got {type(value).__name__}: {shown(value, 80)}")
 
 
 def _is_of(value: Any, kind: Any) -> bool:

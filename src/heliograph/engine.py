@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -22,9 +22,9 @@ from heliograph.documents.fetching import is_url
 from heliograph.documents.files import FileFilter
 from heliograph.documents.sources import find_sources
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import InvalidRequestError, StoreUnavailable
+from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, parse_filter
-from heliograph.ids import relation_id
+from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.batch import new_documents
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.files import enqueue_files, insert_files
@@ -38,7 +38,7 @@ from heliograph.maintenance.importing.detection import import_path
 from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
-from heliograph.opening import Given, Rooms, open_rooms, with_engine, with_store
+from heliograph.opening import Given, Opening, Rooms, with_engine, with_store
 from heliograph.query.answers.streaming import AnswerStream
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
@@ -56,7 +56,7 @@ class AsyncHeliograph(GraphCuration):
             await kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             answer = await kb.query("What does ESP32 speak?")
 
-    Safe to use from many tasks of one event loop.
+    Safe to use from many tasks of one event loop; another loop may go on with it once that one has ended.
     """
 
     def __init__(
@@ -87,28 +87,25 @@ class AsyncHeliograph(GraphCuration):
             SettingsError: A setting is not valid.
         """
         self.settings = with_engine(with_store(settings or Settings.load(), data_dir, workspace), engine)
-        self._given = Given(chat, embedding, reranker, extractor)
-        self._stack = AsyncExitStack()
-        self._rooms: Rooms | None = None
+        self._opening = Opening(self.settings, Given(chat, embedding, reranker, extractor))
 
     async def open(self) -> Self:
         """Open store and models; opening twice does nothing.
 
         Raises:
+            InvalidRequestError: It is used from another event loop, which still runs.
             StoreError: The store cannot be opened.
             ModelError: The embedding model cannot be made ready.
         """
-        if self._rooms is None:
-            async with AsyncExitStack() as stack:
-                rooms = await open_rooms(self.settings, self._given, stack)
-                self._stack = stack.pop_all()
-            self._rooms = rooms
+        await self._opening.open()
         return self
 
     async def close(self) -> None:
-        """Finish what is under way and close what was opened; closing twice does nothing."""
-        self._rooms = None
-        await self._stack.aclose()
+        """Close what was opened; closing twice does nothing.
+
+        Calls under way are cut off. What is stored stays whole: documents not finished stay pending for `resume`.
+        """
+        await self._opening.close()
 
     async def __aenter__(self) -> Self:
         return await self.open()
@@ -300,18 +297,18 @@ class AsyncHeliograph(GraphCuration):
 
     async def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
         """Return one page of documents."""
-        return await self.store.records.find_documents(query or DocumentQuery())
+        wanted = query or DocumentQuery()
+        return await self.store.records.find_documents(wanted) if wanted.can_match else DocumentPage((), 0)
 
     async def document(self, document_id: str) -> Document | None:
         """Return one document, or None."""
-        found = await self.store.records.get_documents([document_id])
+        found = await self.store.records.get_documents([*filter(is_storable, [document_id])])
         return found[0] if found else None
 
     async def chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks in order, for a twin its original's; empty if there is no such document."""
         document = await self.document(document_id)
-        holder = document.twin_of or document_id if document else document_id
-        return await self.store.records.get_document_chunks(holder)
+        return await self.store.records.get_document_chunks(document.twin_of or document.id) if document else []
 
     # Questions
 
@@ -402,7 +399,7 @@ class AsyncHeliograph(GraphCuration):
 
     def usage(self) -> ChatUsage:
         """Return the calls and tokens that chat models have spent since opening, per purpose."""
-        return self._open_rooms_or_fail.meter.usage()
+        return self._opening.rooms_in_any_loop.meter.usage()
 
     async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
         """Return what was taken in together, the latest first: documents per status, moments, tokens spent."""
@@ -476,7 +473,9 @@ class AsyncHeliograph(GraphCuration):
         Raises:
             StoreUnavailable: Another process is taking documents in.
         """
-        await self._open_rooms_or_fail.maintenance.clear()
+        rooms = self._open_rooms_or_fail
+        await rooms.maintenance.clear()
+        rooms.ingest.forget_updates()
 
     @property
     def store(self) -> Store:
@@ -493,6 +492,4 @@ class AsyncHeliograph(GraphCuration):
 
     @property
     def _open_rooms_or_fail(self) -> Rooms:
-        if self._rooms is None:
-            raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
-        return self._rooms
+        return self._opening.rooms

@@ -60,6 +60,7 @@ __all__ = [
     "StoreAccessDenied",
     "StoreError",
     "StoreUnavailable",
+    "shown",
 ]
 
 
@@ -71,6 +72,14 @@ class HeliographError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (type(self), self.args, self.__dict__)
+
+
+def shown(value: object, most_characters: int) -> str:
+    """Return how a value is shown in a message: its start, or its type where it cannot be written out."""
+    try:
+        return repr(value)[:most_characters]
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that is too large or nested too deep"
 
 
 def _restore(kind: type[HeliographError], args: tuple[object, ...], state: dict[str, object]) -> HeliographError:

@@ -6,6 +6,7 @@ in one canonical order that does not depend on when its document arrived; folds 
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -17,6 +18,7 @@ __all__ = [
     "curation_id",
     "document_id",
     "entity_id",
+    "is_storable",
     "is_subject_rank",
     "mention_rank",
     "moved_rank",
@@ -24,6 +26,8 @@ __all__ = [
     "track_id",
 ]
 
+# Left out or replaced in every text that is taken in.
+_UNSTORED = re.compile("[\0\ud800-\udfff]")
 _POSITION_BITS = 20
 _DOCUMENT_BITS = 42
 # Ranks below stand for chunks that are about the thing.
@@ -41,6 +45,11 @@ def _digest(*parts: str) -> str:
         state.update(len(data).to_bytes(8, "little"))
         state.update(data)
     return state.hexdigest()
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a store can hold an id: one with NUL or a lone surrogate stands for nothing, in any of them."""
+    return not _UNSTORED.search(text)
 
 
 def content_hash(text: str) -> str:

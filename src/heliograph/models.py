@@ -46,7 +46,9 @@ def utc_now() -> datetime:
 class DocumentStatus(StrEnum):
     """Where a document is on its way in.
 
-    `partial` means: in every projection, but the extraction of some chunks failed and can be retried.
+    `partial` means: in every projection, but the extraction of some chunks failed and can be retried. What is being
+    read is `pending` until it is committed. Nothing sets `parsing` and `processing`; they are LightRAG's words, which
+    its clients list by.
     """
 
     PENDING = "pending"
@@ -238,6 +240,9 @@ class CurationKind(StrEnum):
     DELETE_RELATION = "delete_relation"
 
 
+_AFTER_STORED = 1 << 62
+
+
 @dataclass(frozen=True, slots=True)
 class Curation:
     """One correction of the graph by a person. It counts from its commit until it is undone, whatever documents do.
@@ -279,6 +284,11 @@ class Curation:
     def is_active(self) -> bool:
         """Whether it counts."""
         return self.undone_at is None
+
+    @property
+    def place(self) -> int:
+        """Place in the order of all curations; what is not stored yet comes after all that is."""
+        return self.sequence or _AFTER_STORED
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from heliograph.distributed.opening import GivenModels, open_cluster
 from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.errors import SettingsError
+from heliograph.errors import InvalidRequestError, SettingsError, StoreUnavailable
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder
 from heliograph.ingest.evidence_fold import EvidenceFold
@@ -27,13 +28,14 @@ from heliograph.ingest.graph_curation import CurationRooms
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.query.engine import QueryEngine
+from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.registry import open_store
 
-__all__ = ["Given", "Rooms", "open_rooms", "with_engine", "with_store"]
+__all__ = ["Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,67 @@ class Rooms:
     curation: CurationRooms
 
 
+class Opening:
+    """What an engine has open, and the event loop that it is used from.
+
+    Locks and connections belong to a loop, so a second one is refused while the first runs; once that has ended, the
+    next may go on with what is open.
+    """
+
+    def __init__(self, settings: Settings, given: Given) -> None:
+        self._settings, self._given = settings, given
+        self._stack = AsyncExitStack()
+        self._rooms: Rooms | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def open(self) -> None:
+        """Open all rooms, or do nothing if they are; raises as `open_rooms`."""
+        self._refuse_other_loop()
+        if self._rooms is None:
+            async with AsyncExitStack() as stack:
+                rooms = await open_rooms(self._settings, self._given, stack)
+                self._stack = stack.pop_all()
+            self._rooms = rooms
+
+    async def close(self) -> None:
+        """Close what was opened; closing twice does nothing."""
+        self._refuse_other_loop()
+        self._rooms = None
+        await self._stack.aclose()
+        self._loop = None
+
+    @property
+    def rooms(self) -> Rooms:
+        """What is open.
+
+        Raises:
+            InvalidRequestError: It is asked for in another event loop than that which uses it.
+            StoreUnavailable: Nothing is.
+        """
+        self._refuse_other_loop()
+        return self.rooms_in_any_loop
+
+    @property
+    def rooms_in_any_loop(self) -> Rooms:
+        """What is open, to read what belongs to no loop."""
+        if self._rooms is None:
+            raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
+        return self._rooms
+
+    def _refuse_other_loop(self) -> None:
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        if self._loop is None or not self._loop.is_running():
+            self._loop = running
+        elif self._loop is not running:
+            raise InvalidRequestError(
+                "this engine was opened in another event loop; call it there (asyncio.run_coroutine_threadsafe), or "
+                "use Heliograph, which many threads may share"
+            )
+
+
 async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) -> Rooms:
     """Open store and models, in the order in which they need one another.
 
@@ -93,9 +156,8 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     truth = store.truth
     ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, stack)
-    query = QueryEngine(
-        store, embedding, chat, reranker, settings.query, settings.rerank, EvidenceFold.of(settings.ingest)
-    )
+    fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat)
+    query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
     curator = Curator(truth, ingest.committer)
     duplicates = DuplicateFinder(truth, curator, settings.resolution)

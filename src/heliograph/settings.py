@@ -95,7 +95,7 @@ class ChatSettings(_Room):
     max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
     temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature.")
     max_output_tokens: int | None = Field(None, ge=1, description="Longest reply; empty leaves it to the model.")
-    context_tokens: int = Field(128_000, ge=512, description="The model's context window.")
+    context_tokens: int = Field(0, ge=0, description="The model's window, which bounds what answers read; 0: no bound.")
     json_mode: bool = Field(True, description="Ask for JSON objects where a reply is to be JSON.")
     cache: bool = Field(True, description="Keep replies so that none is paid for twice.")
 
@@ -287,7 +287,7 @@ class QuerySettings(_Room):
         "score", description="How chunks of several channels are fused: by weighted score, or by reciprocal rank."
     )
     keyword_language: str = Field("", description="Language of keywords; empty means the question's.")
-    max_question_characters: int = Field(65_536, ge=1, description="A longer question is refused.")
+    max_question_characters: int = Field(65_536, ge=1, description="Longest question; HTTP and MCP take 65,536.")
     enable_rerank: bool = Field(True, description="Rerank chunks when a reranker is configured.")
     user_prompt_prefix: str = Field("", description="Instructions put before every question's `user_prompt`.")
     cache_answers: bool = Field(True, description="Keep a chat model's answers until the workspace changes.")

@@ -13,7 +13,7 @@ from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatUsage
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.graph_curation import GraphCuration
@@ -58,7 +58,8 @@ class Heliograph(SyncGraphCuration):
             kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             print(kb.query("What does ESP32 speak?"))
 
-    Safe to use from many threads. Every method is that of `AsyncHeliograph`, which documents them.
+    Safe to use from many threads. Every method is that of `AsyncHeliograph`, which documents them. A `progress`
+    callback runs in the engine's thread, from where only `pause`, `unpause`, `cancel` and `usage` may be called.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Heliograph(SyncGraphCuration):
 
     def close(self) -> None:
         """See `AsyncHeliograph.close`."""
+        self._refuse_own_thread()
         with self._lock:
             if self._loop is not None:
                 try:
@@ -143,6 +145,11 @@ class Heliograph(SyncGraphCuration):
         if self._loop is None:
             work.close()
             raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
+        try:
+            self._refuse_own_thread()
+        except InvalidRequestError:
+            work.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -150,6 +157,17 @@ class Heliograph(SyncGraphCuration):
             # A KeyboardInterrupt arrives in this thread only: stop the work as well.
             future.cancel()
             raise
+
+    @property
+    def _is_own_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def _refuse_own_thread(self) -> None:
+        """Refuse to wait for the loop in the thread that runs it, which would wait for ever."""
+        if self._is_own_thread:
+            raise InvalidRequestError(
+                "called from the engine's own thread (a progress callback); do it after the call returns"
+            )
 
     def insert(
         self,
@@ -306,7 +324,10 @@ class Heliograph(SyncGraphCuration):
             while (piece := self._run(_next(pieces))) is not None:
                 yield piece
         finally:
-            if self._loop is not None:
+            if self._loop is not None and self._is_own_thread:
+                # Garbage is collected in any thread.
+                asyncio.run_coroutine_threadsafe(_close(pieces), self._loop)
+            elif self._loop is not None:
                 self._run(_close(pieces))
 
     def clear_cache(self, cache_type: str | None = None) -> int:

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from heliograph.analysis.asking import checked_modes
 from heliograph.query.context.format import ContextFormat, context_format
 from heliograph.query.context.prompt import count_prompt_tokens
-from heliograph.query.linking.paths import path_row
+from heliograph.query.context.room import fit_budgets, paths_tokens
 from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
-from heliograph.query.plan import Plan, make_plan
+from heliograph.query.plan import Plan, make_plan, readable_tokens
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
@@ -98,16 +98,16 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     """
     given = param or QueryParam()
     checked_modes([given.mode])
-    plan = make_plan(question, given, kb.settings.query)
+    plan = make_plan(question, given, kb.settings.query, readable_tokens(kb.settings.chat))
     form = context_format(plan.context_format)
     found = kb.retrieve(question, given)
     given = _with_keywords(given, found.keywords)
     fixed = _Fixed(
         count_prompt_tokens(plan),
         count_tokens(plan.question),
-        form.frame_tokens(has_graph=plan.uses_graph)
-        + form.paths_tokens([path_row(path) for path in found.context.paths or ()]),
+        form.frame_tokens(has_graph=plan.uses_graph) + paths_tokens(form, found.context.paths or ()),
     )
+    plan = fit_budgets(plan, plan.max_total_tokens - plan.buffer_tokens - fixed.total)
     graph = _graph_sections(kb, question, given, plan, form, found) if plan.uses_graph else []
     left = plan.max_total_tokens - fixed.total - plan.buffer_tokens - sum(section.tokens for section in graph)
     sections = (*graph, _chunk_section(kb, question, given, plan, form, found, max(0, left)))

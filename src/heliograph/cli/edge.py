@@ -58,6 +58,11 @@ def reported_errors(output: Output) -> Generator[None]:
     except BrokenPipeError:
         discard_stdout()
         raise typer.Exit(EXIT_BROKEN_PIPE) from None
+    except SystemExit as error:
+        # What writes the help text ends the process itself when the pipe is closed.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise typer.Exit(EXIT_BROKEN_PIPE) from None
+        raise
     except TyperException as error:
         output.error(_tell_usage(error))
         raise typer.Exit(error.exit_code) from None

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from heliograph.cli.eval_files import EvaluationFiles
 from heliograph.cli.output import Output
 from heliograph.cli.plain import to_plain
 from heliograph.cli.progress import ProgressView, seconds
@@ -27,8 +28,7 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo
-from heliograph.evaluation.plot import to_svg
-from heliograph.evaluation.reports import ragas_lines, read_run, to_json, to_markdown
+from heliograph.evaluation.reports import read_run, to_json, to_markdown
 from heliograph.evaluation.run_diff import diff_runs, diff_to_markdown
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
 from heliograph.ingest.extraction.base import Extractor
@@ -101,6 +101,7 @@ def eval_(
     if paths[0] == _DIFF:
         _show_diff(session.output, paths[1:])
         return
+    files = EvaluationFiles(output, markdown, plot, ragas)
     plan = EvaluationPlan(
         configurations=tuple(Configuration.parse(text) for text in mode or _DEFAULT_MODES),
         folder=index_dir,
@@ -111,11 +112,10 @@ def eval_(
     )
     settings = session.load_settings(**_parse_settings(setting or []))
     sets = _read_sets(session.output, paths, (split, extractions), max_passages)
+    files.make_folders()
     run = _evaluate(session, sets, settings, plan)
-    _write(run, {output: to_json, markdown: to_markdown, plot: to_svg})
-    if ragas is not None:
-        _write_ragas(run, ragas)
     _show(session.output, run)
+    files.write(run)
 
 
 def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
@@ -205,22 +205,6 @@ def _watcher(output: Output) -> Generator[Watcher]:
 
     with view:
         yield Watcher(on_set, on_index, view, on_question)
-
-
-def _write(run: EvaluationRun, files: dict[Path | None, Any]) -> None:
-    for path, render in files.items():
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(render(run), "utf-8")
-
-
-def _write_ragas(run: EvaluationRun, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for report in run.sets:
-        for ran in report.runs:
-            name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name)
-            text = "".join(f"{line}\n" for line in ragas_lines(ran))
-            (folder / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
 
 
 def _show(output: Output, run: EvaluationRun) -> None:

@@ -7,6 +7,7 @@ system reports a move or an editor saves a file, and without the package `watchf
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
@@ -15,9 +16,15 @@ from typing import Literal
 
 from heliograph.documents.files import FileFilter, find_files
 from heliograph.documents.optional import import_package
-from heliograph.errors import MissingDependencyError
+from heliograph.errors import IngestError, MissingDependencyError
 
 __all__ = ["Snapshot", "signals", "snapshot"]
+
+# What `watchfiles` raises of a name that is no text, there or new (alone or in a group), and where the system's limit
+# of watched folders is reached.
+_NO_REPORTS = (ExceptionGroup, RuntimeError, UnicodeError, OSError)
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +71,31 @@ async def signals(
     Args:
         folder: The folder.
         watch_by: `system` uses what the system reports, `polling` yields at intervals; `auto` takes the first if
-            `watchfiles` is installed.
+            `watchfiles` is installed and as long as it can report.
         poll_seconds: The interval.
 
     Raises:
         MissingDependencyError: `system` is asked for and `watchfiles` is not installed.
+        IngestError: `system` is asked for and cannot report of this folder; `auto` then goes on by polling.
     """
-    watchfiles = None
     if watch_by != "polling":
         try:
             watchfiles = import_package("watchfiles", "watchfiles", "watch")
+            async for _ in watchfiles.awatch(folder, debounce=400, step=50, ignore_permission_denied=True):
+                yield
         except MissingDependencyError:
             if watch_by == "system":
                 raise
-    if watchfiles is None:
-        while True:
-            await asyncio.sleep(poll_seconds)
+        except _NO_REPORTS as error:
+            reason = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
+            if watch_by == "system":
+                raise IngestError(
+                    f"the system cannot report what changes in {str(folder)!r} ({reason}); rename what is named there, "
+                    "or set documents.watch_by to 'auto' or 'polling'"
+                ) from error
+            _log.warning("what changes in %r is looked for every %g s: %s", str(folder), poll_seconds, reason)
+            # What it could not report.
             yield
-    async for _ in watchfiles.awatch(folder, debounce=400, step=50, ignore_permission_denied=True):
+    while True:
+        await asyncio.sleep(poll_seconds)
         yield

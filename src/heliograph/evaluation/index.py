@@ -1,8 +1,9 @@
 """Makes the index of a set, in a workspace of its own, or finds the one that was made before.
 
 Beside each index stands `fingerprint.json`: a hash of all that the index depends on (the texts, how they are joined,
-settings of ingest, embedding model, extractor, and the code that reads documents). If it is the same, nothing is
-indexed; if not, the workspace is made anew. The file is written last, so an interrupted run counts as none.
+settings of ingest and resolution, embedding model, extractor, chat model and how it is asked, and the code that reads
+documents). If it is the same, nothing is indexed; if not, the workspace is made anew. The file is written last, so an
+interrupted run counts as none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,6 +36,7 @@ __all__ = ["IndexPlan", "ensure_index", "plan_index"]
 
 _FILE = "fingerprint.json"
 _READING_ROOMS = (heliograph.documents, heliograph.ingest, heliograph.text)
+_CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
 _INFO = TypeAdapter(IndexInfo)
 
 
@@ -85,11 +88,23 @@ def plan_index(
         "chat": settings.chat.model if settings.ingest.extractor in ("auto", "chat") else "",
         "extractor": extractor,
     }
+    # What is as it was when these were not looked at is left out, so that indexes made then are found.
+    choices |= _further(settings)
     how = _hash([json.dumps(choices, sort_keys=True, default=str)])
     what = _hash(part for item in corpus.documents for part in (item.source, item.title, item.text))
     workspace = f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')[:40] or 'set'}-{_hash([what, how])[:12]}"
     store = settings.store.model_copy(update={"data_dir": folder, "workspace": workspace})
     return IndexPlan(settings.model_copy(update={"store": store}), _hash([what, how]), _code_hash())
+
+
+def _further(settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return, per room, what else an index depends on and is not as by default."""
+    further: dict[str, dict[str, Any]] = {}
+    if settings.resolution.merge_duplicates:
+        further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
+    if settings.chat.model and settings.ingest.extractor in ("auto", "chat"):
+        further["chat_options"] = settings.chat.model_dump(mode="json", exclude_defaults=True, include=_CHAT_OPTIONS)
+    return {room: options for room, options in further.items() if options}
 
 
 async def ensure_index(

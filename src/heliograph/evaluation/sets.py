@@ -8,6 +8,7 @@ judgements in `qrels/<split>.tsv`). What cannot be read is an `InvalidRequestErr
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,6 +119,11 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
     passages = tuple(_passage(row, "_id" if is_beir else "id", where) for where, row in corpus)
     questions = _beir_questions(folder, split) if is_beir else _plain_questions(folder, split)
     _check_unique([passage.id for passage in passages], folder / CORPUS)
+    if not questions and any(True for _ in _rows(folder / QUERIES)):
+        wanted = f" of the split {split!r}" if split else ""
+        raise InvalidRequestError(
+            f"no question{wanted} in {str(folder / QUERIES)!r} is judged; check the ids of the judgements, and --split"
+        )
     _check_unique([question.id for question in questions], folder / QUERIES)
     _check_gold(folder, passages, questions)
     given = _read_extractions(folder / extractions, {item.id for item in passages}) if extractions else None
@@ -158,6 +164,10 @@ def _plain_questions(folder: Path, split: str) -> list[Question]:
 def _plain_question(row: _Row, where: str) -> Question:
     text = _string(row, "question", where)
     answers = _strings(row, "answers", where) or ((row["answer"],) if isinstance(row.get("answer"), str) else ())
+    if row.get("gold") is None:
+        raise InvalidRequestError(
+            f"{where} has no 'gold'; give the ids of passages, or [] if none answers the question"
+        )
     gold = dict.fromkeys(_strings(row, "gold", where), 1.0)
     known = tuple(dict.fromkeys(answer for answer in answers if answer.strip()))
     return Question(_string(row, "id", where, text), text, gold, known, str(row.get("type") or ""))
@@ -196,6 +206,8 @@ def _read_judgements(path: Path) -> dict[str, dict[str, float]]:
         # trec_eval's four columns have a second one that says nothing.
         if len(fields) not in (3, 4) or not _is_number(fields[-1]):
             raise InvalidRequestError(f"line {number} of {str(path)!r} is not 'query-id TAB corpus-id TAB score'")
+        if not math.isfinite(float(fields[-1])):
+            raise InvalidRequestError(f"line {number} of {str(path)!r} has the score {fields[-1]!r}; give a finite one")
         found.setdefault(fields[0], {})[fields[-2]] = float(fields[-1])
     return found
 

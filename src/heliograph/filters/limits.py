@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from heliograph.errors import InvalidRequestError
+from heliograph.errors import InvalidRequestError, shown
 from heliograph.filters.conditions import (
     And,
     DocumentIds,
@@ -54,7 +54,7 @@ def check_filter(filter_: object) -> Filter:
 
 def refusal(place: str, value: object, advice: str) -> InvalidRequestError:
     """Return the error for a value that stands at a place of a filter."""
-    return InvalidRequestError(f"{place} is {value!r:.200}; {advice}")
+    return InvalidRequestError(f"{place} is {shown(value, 200)}; {advice}")
 
 
 def _conditions(filter_: object, depth: int) -> Iterator[object]:

@@ -28,7 +28,6 @@ _NAMING = (
     *(CurationKind.CREATE_ENTITY, CurationKind.RENAME_ENTITY),
     *(CurationKind.MERGE_ENTITIES, CurationKind.SPLIT_ENTITY),
 )
-_LAST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class _Said:
 
     @property
     def all(self) -> list[Curation]:
-        return sorted((*self.own, *self.merged), key=_place)
+        return sorted((*self.own, *self.merged), key=lambda item: item.place)
 
     @property
     def by_weight(self) -> list[Curation]:
@@ -172,7 +171,7 @@ def _names_held(book: RuleBook, subjects: set[str], found: list[Curation]) -> se
     held: set[str] = set()
     for item in relations:
         last = deleted.get(relation_pair(book, item))
-        if item.kind is CurationKind.CREATE_RELATION and (last is None or _place(last) < _place(item)):
+        if item.kind is CurationKind.CREATE_RELATION and (last is None or last.place < item.place):
             held.update(name for name, id_ in zip(item.names, item.entity_ids, strict=True) if id_ in subjects)
     return held
 
@@ -183,9 +182,4 @@ def _is_deleted(said: _Said, created: CurationKind, deleted: CurationKind) -> bo
 
 
 def _distinct(items: Iterable[Curation]) -> list[Curation]:
-    return sorted({item.id: item for item in items}.values(), key=_place)
-
-
-def _place(item: Curation) -> int:
-    # What is not stored yet comes after all that is.
-    return item.sequence or _LAST
+    return sorted({item.id: item for item in items}.values(), key=lambda item: item.place)

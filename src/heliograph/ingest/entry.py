@@ -34,6 +34,8 @@ class SharedEntry:
             yield
         finally:
             self._inside -= 1
-            if not self._inside and (stack := self._stack):
-                self._stack = None
-                await stack.aclose()
+            # A run that starts while the last one closes waits, and opens the section anew.
+            async with self._opening:
+                if not self._inside and (stack := self._stack):
+                    self._stack = None
+                    await stack.aclose()

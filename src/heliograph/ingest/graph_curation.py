@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from heliograph.arguments import checks_arguments
+from heliograph.errors import NotFoundError
+from heliograph.ids import is_storable
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder, DuplicatePair
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
@@ -216,6 +218,8 @@ class GraphCuration(ABC):
             ConflictError: It was taken back before.
             NotFoundError: There is no such curation.
         """
+        if not is_storable(curation_id):
+            raise NotFoundError(f"there is no curation {curation_id!r} in this workspace; list them to find its id")
         return await self._curation.curator.undo(curation_id, author)
 
     async def curations(self, query: CurationQuery | None = None) -> CurationPage:

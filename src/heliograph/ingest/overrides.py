@@ -1,6 +1,6 @@
 """What people say of one entity or one relation, as the fold takes it: pure data.
 
-Made from the active curations by `heliograph.ingest.resolution`, used by `heliograph.ingest.merging`. Nothing said is
+Made from the active curations by `heliograph.ingest.curated`, used by `heliograph.ingest.merging`. Nothing said is
 `NO_ENTITY_OVERRIDES` or `NO_RELATION_OVERRIDES`, under which a fold is that of the mentions alone.
 """
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ConflictError
+from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
@@ -48,6 +49,8 @@ __all__ = ["IngestPipeline"]
 _WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
 _RETRIED = (DocumentStatus.FAILED, DocumentStatus.PARTIAL)
 _PAGE = 10_000
+# Another process may do what this one noted; what is forgotten is read again as a whole.
+_MOST_UPDATES = 10_000
 # Checking less than this takes well below a millisecond and is not worth a thread.
 _THREAD_FROM_DOCUMENTS = 16
 _THREAD_FROM_CHARACTERS = 50_000
@@ -177,7 +180,7 @@ class IngestPipeline:
         entries = await self._intake.enqueue(await self._prepare(documents, batch))
         for entry in entries:
             if isinstance(entry, Work) and entry.keeps_readings:
-                self._updates[entry.document.id] = replace(entry, text=None)
+                self._note_update(replace(entry, text=None))
         return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
 
     async def abandon(self, reason: str) -> int:
@@ -263,11 +266,6 @@ class IngestPipeline:
         """
         return await self._process_stored(new_track_id("retry"), _RETRIED, progress)
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether `pause` was called and nothing has gone on since."""
-        return not self._gate.is_set()
-
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
         self._gate.clear()
@@ -303,6 +301,7 @@ class IngestPipeline:
             for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
                 async with self._texts.claim([document.content_hash]):
                     removed, commit = await self._delete_document(document.id)
+                self._updates.pop(document.id, None)
                 deleted.append(document.id)
                 chunks += removed
                 entities -= commit.added_entities
@@ -348,6 +347,16 @@ class IngestPipeline:
                 ]
                 return IngestReport(batch, tuple(await run.process(works, claim.release)))
 
+    def forget_updates(self) -> None:
+        """Forget what is known of updates that wait, once the documents are gone; what waits is read as a whole."""
+        self._updates.clear()
+
+    def _note_update(self, update: Work) -> None:
+        self._updates.pop(update.document.id, None)
+        self._updates[update.document.id] = update
+        if len(self._updates) > _MOST_UPDATES:
+            del self._updates[next(iter(self._updates))]
+
     def _stored_work(self, document: Document) -> Work:
         known = self._updates.pop(document.id, None)
         if known is not None and _is_same(known.document, document):
@@ -356,14 +365,16 @@ class IngestPipeline:
 
     async def _find(self, query: DocumentQuery) -> list[str]:
         ids: list[str] = []
-        while True:
+        while query.can_match:
             page = await self._store.records.find_documents(replace(query, offset=len(ids), limit=_PAGE))
             ids += [document.id for document in page.documents]
             if len(page.documents) < _PAGE:
-                return ids
+                break
+        return ids
 
     async def _documents(self, ids: Sequence[str]) -> list[Document]:
         documents: list[Document] = []
+        ids = [id_ for id_ in ids if is_storable(id_)]
         for start in range(0, len(ids), _PAGE):
             documents += await self._store.records.get_documents(ids[start : start + _PAGE])
         return documents

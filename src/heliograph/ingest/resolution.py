@@ -21,7 +21,6 @@ __all__ = ["LocalAliases", "Place", "Resolution", "RuleBook", "local_aliases", "
 
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
 _MAKERS = (*_MOVES, CurationKind.SPLIT_ENTITY, CurationKind.CREATE_ENTITY)
-_LAST = 1 << 62
 
 LocalAliases = Mapping[str, frozenset[str]]
 
@@ -271,5 +270,4 @@ def _relating(mention: RelationMention, source_id: str, target_id: str) -> Relat
 
 
 def _last_first(items: Iterable[Curation]) -> list[Curation]:
-    # What is not stored yet comes after all that is.
-    return sorted(items, key=lambda item: item.sequence or _LAST, reverse=True)
+    return sorted(items, key=lambda item: item.place, reverse=True)

@@ -31,7 +31,6 @@ from heliograph.text.names import name_to_entity_id
 
 __all__ = ["Resolver", "RuleLoader", "resolve_again"]
 
-_LAST = 1 << 62
 _NO_ENDS: Mapping[str, tuple[str, str]] = {}
 
 
@@ -308,7 +307,7 @@ def _changed_rules(
     for item in curations:
         for id_ in item.entity_ids:
             kept = [other for other in rules(id_).curations if other.id != item.id]
-            active = sorted((*kept, item) if item.is_active else kept, key=lambda item: item.sequence or _LAST)
+            active = sorted((*kept, item) if item.is_active else kept, key=lambda item: item.place)
             changed[id_] = replace(rules(id_), curations=tuple(active))
     return tuple(changed.values())
 

@@ -22,7 +22,7 @@ from string import Template
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
-from heliograph.ids import content_hash
+from heliograph.ingest.extraction.chat_requests import data_marker
 from heliograph.ingest.tasks import gather_or_cancel
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
@@ -214,7 +214,7 @@ class _Run:
         lines = "\n".join(json.dumps(fragment, ensure_ascii=False) for fragment in group)
         text = Template(load_prompt("summarize")).substitute(
             name=json.dumps(self._name, ensure_ascii=False),
-            marker=f"=== {content_hash(lines)[:16]} ===",
+            marker=data_marker(lines),
             fragments=lines,
             language=self._language,
             words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),

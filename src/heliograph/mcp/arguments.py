@@ -33,6 +33,8 @@ _MOST_QUESTION = 65_536
 _MOST_DOCUMENTS = 1_000
 
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MOST_NAME)]
+# As it is stored, so that the document that it means is found before anything is replaced.
+_Id = Annotated[_Name, AfterValidator(clean_text)]
 
 
 def _not_blank(text: str) -> str:
@@ -135,17 +137,23 @@ class NewDocumentArguments(_Arguments):
         description="Free JSON that filters can ask for. Its `source` is shown in citations if none is given beside "
         "it, and may be that of many documents.",
     )
-    document_id: _Name | None = Field(None, description="An id of your own; without one it follows from the source.")
+    document_id: _Id | None = Field(None, description="An id of your own; without one it follows from the source.")
 
 
 class InsertArguments(NewDocumentArguments):
     """One document."""
 
 
+class BatchDocumentArguments(NewDocumentArguments):
+    """One document of several; one without a text is told of beside the others."""
+
+    content: str = Field(description="The whole text, plain or Markdown.")
+
+
 class BatchInsertArguments(_Arguments):
     """Several documents."""
 
-    documents: Annotated[list[NewDocumentArguments], Field(min_length=1, max_length=_MOST_DOCUMENTS)] = Field(
+    documents: Annotated[list[BatchDocumentArguments], Field(min_length=1, max_length=_MOST_DOCUMENTS)] = Field(
         description="The documents."
     )
 
@@ -153,7 +161,7 @@ class BatchInsertArguments(_Arguments):
 class UpdateArguments(_Arguments):
     """What to change of a document; what is not given stays."""
 
-    document_id: _Name = Field(description="Id of the document, as query and insert return it.")
+    document_id: _Id = Field(description="Id of the document, as query and insert return it.")
     content: _Text | None = Field(None, description="The new whole text.")
     title: Annotated[str, Field(max_length=1_000)] | None = Field(None, description="The new title.")
     metadata: dict[str, Any] | None = Field(None, description="The new metadata, in place of all of the old.")
@@ -172,6 +180,6 @@ def _as_list(value: Any) -> Any:
 class DeleteArguments(_Arguments):
     """Which documents to delete."""
 
-    document_ids: Annotated[list[_Name], BeforeValidator(_as_list), Field(min_length=1, max_length=_MOST_DOCUMENTS)] = (
+    document_ids: Annotated[list[_Id], BeforeValidator(_as_list), Field(min_length=1, max_length=_MOST_DOCUMENTS)] = (
         Field(description="Ids of the documents, as query and insert return them.")
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import NotFoundError
 from heliograph.filters import parse_filter
@@ -11,10 +13,12 @@ from heliograph.mcp.results import EntitiesResult, EntityItem, QueryResult, Rela
 from heliograph.models import Entity
 from heliograph.query.models import Mode, QueryParam
 from heliograph.service.principal import Role
+from heliograph.stores.base import StoreView
 
 __all__ = ["get_entities", "get_relations", "get_stats", "query", "require_entity"]
 
 _SUGGESTIONS = 5
+_CANDIDATES = 100
 # Nothing is to be cut off but by the limit of the call.
 _NO_BUDGET = 1_000_000
 
@@ -48,12 +52,12 @@ async def get_entities(call: Call, arguments: EntitiesArguments) -> EntitiesResu
 async def get_relations(call: Call, arguments: RelationsArguments) -> RelationsResult:
     """Return what lies around an entity."""
     async with call.engine(Role.READ) as engine:
-        entity = await require_entity(engine, arguments.entity)
-        view = engine.store if arguments.filters is None else engine.view(arguments.filters)
+        view = None if arguments.filters is None else engine.view(arguments.filters)
+        entity = await require_entity(engine, arguments.entity, view)
         # One more, for the entity itself.
-        around = await view.graph.get_neighbourhood(entity.id, arguments.depth, arguments.limit + 1)
+        around = await (view or engine.store).graph.get_neighbourhood(entity.id, arguments.depth, arguments.limit + 1)
     if not around.entities:
-        raise NotFoundError(f"no document that matches the filter mentions {entity.name!r}; widen the filter")
+        raise _no_entity(arguments.entity, [], is_filtered=arguments.filters is not None)
     first, *others = around.entities
     return RelationsResult(
         entity=EntityItem.of(first),
@@ -69,17 +73,32 @@ async def get_stats(call: Call, _: NoArguments) -> StatsResult:
         return StatsResult.of(call.caller.workspace, await engine.stats())
 
 
-async def require_entity(engine: AsyncHeliograph, name: str) -> Entity:
+async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | None = None) -> Entity:
     """Return the entity that a name stands for.
+
+    Args:
+        engine: Of the workspace.
+        name: As the caller spells it.
+        view: What a filter leaves, which alone is told of; None means everything.
 
     Raises:
         NotFoundError: There is none; says which names are like it.
     """
-    if (entity := await engine.entity(name)) is not None:
-        return entity
-    alike = [item.name for item in await _find_named(engine, name, _SUGGESTIONS)]
+    graph = engine.store.graph if view is None else view.graph
+    entity = await engine.entity(name)
+    if entity is not None and (seen := await graph.get_entities([entity.id])):
+        return seen[0]
+    # Names are looked up in all documents: what a filter leaves out is neither told nor may it crowd out the rest.
+    ids = await engine.store.names.find_names(name, _SUGGESTIONS if view is None else _CANDIDATES)
+    by_id = {item.id: item.name for item in await graph.get_entities(ids)}
+    raise _no_entity(name, [by_id[id_] for id_ in ids if id_ in by_id][:_SUGGESTIONS], is_filtered=view is not None)
+
+
+def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> NotFoundError:
+    """Return one error for what there is not and for what a filter leaves out, which says nothing of the latter."""
+    where = "the documents that match the filter" if is_filtered else "this workspace"
     advice = f"did you mean {', '.join(map(repr, alike))}?" if alike else "look for it with the tool for entities"
-    raise NotFoundError(f"there is no entity {name!r:.200} in this workspace; {advice}")
+    return NotFoundError(f"there is no entity {name!r:.200} in {where}; {advice}")
 
 
 def _entities(found: list[Entity], more: int | None) -> EntitiesResult:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from heliograph.documents.cleaning import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, ModelError, NotFoundError, StoreUnavailable
+from heliograph.filters import Sources
 from heliograph.ids import content_hash, document_id
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
@@ -115,10 +117,10 @@ async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
 
 
 async def _insert(call: Call, given: Sequence[NewDocumentArguments]) -> list[DocumentResult]:
-    new = [_new_document(arguments) for arguments in given]
     async with call.engine(Role.WRITE) as engine:
         await call.check_room(engine)
-        refused = await _refuse_known(engine, new)
+        checked = await _check_known(engine, given)
+        new, refused = [item for item, _ in checked], [error for _, error in checked]
         accepted = [item for item, error in zip(new, refused, strict=True) if error is None]
         taken = iter(await _take_in(call, engine, accepted))
     return [
@@ -136,9 +138,41 @@ def _new_document(arguments: NewDocumentArguments) -> NewDocument:
     return NewDocument(arguments.content, source, arguments.title or "", id_, arguments.metadata)
 
 
-async def _refuse_known(engine: AsyncHeliograph, new: Sequence[NewDocument]) -> list[HeliographError | None]:
+async def _check_known(
+    engine: AsyncHeliograph, given: Sequence[NewDocumentArguments]
+) -> list[tuple[NewDocument, HeliographError | None]]:
+    """Return the documents, each with why it is refused."""
+    new = [_new_document(arguments) for arguments in given]
     known = {item.id: item for item in await engine.store.records.get_documents([item.id for item in new])}
-    return [_refusal(item, known.get(item.id)) for item in new]
+    taken: dict[str, str] = {}
+    checked: list[tuple[NewDocument, HeliographError | None]] = []
+    for item, arguments in zip(new, given, strict=True):
+        if item.id in known or not arguments.source:
+            checked.append((item, _refusal(item, known.get(item.id))))
+            continue
+        if taken.setdefault(clean_text(item.source), item.id) != item.id:
+            checked.append((item, ConflictError(f"two documents come from {item.source!r}; give each its own source")))
+            continue
+        other = await _find_source(engine, clean_text(item.source))
+        checked.append((item, None) if other is None else _check_source(item, other, arguments))
+    return checked
+
+
+async def _find_source(engine: AsyncHeliograph, source: str) -> Document | None:
+    page = await engine.documents(DocumentQuery(filter=Sources((source,)), sort="id", limit=1))
+    return page.documents[0] if page.documents else None
+
+
+def _check_source(
+    new: NewDocument, known: Document, arguments: NewDocumentArguments
+) -> tuple[NewDocument, HeliographError | None]:
+    """Return a document whose source is known under another id: with that id, unless it brings one of its own."""
+    if arguments.document_id is None:
+        new = replace(new, id=known.id)
+        return new, _refusal(new, known)
+    return new, ConflictError(
+        f"there is a document {known.id!r} from {known.source!r}; update it, or give another source"
+    )
 
 
 def _refusal(new: NewDocument, known: Document | None) -> HeliographError | None:

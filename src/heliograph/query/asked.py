@@ -54,6 +54,10 @@ class Asked:
             self._tell(type(error))
             raise
 
+    def give_up(self) -> None:
+        """Tell that nobody read the answer."""
+        self._tell(GeneratorExit)
+
     def __enter__(self) -> Self:
         return self
 

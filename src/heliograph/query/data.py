@@ -3,7 +3,8 @@
 A superset of what the seeds and LightRAG 1.5.7 give. Where they differ, the plain field follows the seed and the
 other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and relations
 carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma. The metadata's `timings`
-(seconds a stage) and `understanding` (mode `auto`) are ours.
+(seconds a stage), `understanding` (mode `auto`) and six counts in every mode are ours: LightRAG counts only chunks in
+mode naive and nothing in bypass.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ SEPARATOR = "<SEP>"
 def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> dict[str, Any]:
     """Return status, message, data and metadata of a retrieval.
 
-    When nothing was found, `data` is empty and the metadata gives `failure_reason` and `mode`; when something was
-    found and nothing fits the budget, `data` holds four empty lists.
+    When nothing was found, `data` is an empty dict, as in LightRAG, and the metadata gives `failure_reason` and `mode`;
+    when something was found and nothing fits the budget, and in mode bypass, `data` holds four empty lists.
 
     Args:
         retrieval: What was found.
@@ -103,8 +104,7 @@ def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
     }
     if retrieval.failure:
         metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
-    if retrieval.mode is not Mode.BYPASS:
-        metadata["processing_info"] = _processing_info(retrieval)
+    metadata["processing_info"] = _processing_info(retrieval)
     if retrieval.warnings:
         metadata["warnings"] = list(retrieval.warnings)
     if retrieval.respelt:
@@ -129,10 +129,10 @@ def _understanding(found: Understanding) -> dict[str, Any]:
 
 
 def _processing_info(retrieval: Retrieval) -> dict[str, int]:
+    """Return the six counts, zeros where nothing was looked for; LightRAG's other name of one of them in mode naive."""
     info = retrieval.info
-    if retrieval.mode is Mode.NAIVE:
-        return {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
-    return {
+    found = {"total_chunks_found": info.merged_chunks_count} if retrieval.mode is Mode.NAIVE else {}
+    return found | {
         "total_entities_found": info.total_entities_found,
         "total_relations_found": info.total_relations_found,
         "entities_after_truncation": info.entities_after_truncation,

@@ -36,8 +36,9 @@ _DEFAULTS = QueryParam()
 class QueryEngine:
     """Answers questions.
 
-    Stages are told to `progress` as they begin, those that a mode has: `extracting_keywords`, `retrieving_entities`,
-    `retrieving_relations`, `retrieving_chunks`, `reranking`, `generating_response`.
+    Stages are told to `progress` as they begin, those that a mode has: `understanding_question`,
+    `extracting_keywords`, `retrieving_entities`, `retrieving_relations`, `retrieving_chunks`, `reranking`,
+    `generating_response`.
 
     Args:
         store: The workspace.
@@ -47,6 +48,7 @@ class QueryEngine:
         settings: Defaults of questions.
         rerank_settings: Threshold and time of the reranker.
         fold: How entities and relations are folded under a filter; None folds with the default limits.
+        readable: Tokens that the chat model can read, as `readable_tokens` says; None for no bound.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class QueryEngine:
         settings: QuerySettings,
         rerank_settings: RerankSettings,
         fold: Fold | None = None,
+        readable: int | None = None,
     ) -> None:
         self._store = store
         self._embedding = embedding
@@ -66,6 +69,7 @@ class QueryEngine:
         self._settings = settings
         self._rerank_settings = rerank_settings
         self._fold = fold or EvidenceFold.of(IngestSettings())  # pyright: ignore[reportCallIssue]
+        self._readable = readable
         self._retriever = self._make_retriever(store)
         self._cache = AnswerCache(store.replies)
 
@@ -80,7 +84,7 @@ class QueryEngine:
             ModelError: A model failed; a failing reranker is only a warning.
             StoreError: The store failed.
         """
-        plan = make_plan(question, param, self._settings)
+        plan = self._plan(question, param)
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
         with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
@@ -96,7 +100,7 @@ class QueryEngine:
             ModelError: A model failed.
             StoreError: The store failed.
         """
-        return await self._stream(make_plan(question, param, self._settings), progress)
+        return await self._stream(self._plan(question, param), progress)
 
     async def query_data(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
@@ -110,7 +114,7 @@ class QueryEngine:
             ModelError: A model failed.
             StoreError: The store failed.
         """
-        plan = replace(make_plan(question, param, self._settings), is_written=False)
+        plan = replace(self._plan(question, param), is_written=False)
         retrieval = await self._observed(plan, progress)
         return query_data(retrieval, include_chunk_content=param.include_chunk_content)
 
@@ -118,7 +122,7 @@ class QueryEngine:
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
     ) -> Retrieval:
         """Return what was found for a question, typed; raises as `query_data` does."""
-        return await self._observed(make_plan(question, param, self._settings), progress)
+        return await self._observed(self._plan(question, param), progress)
 
     async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
         with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
@@ -131,6 +135,9 @@ class QueryEngine:
             InvalidRequestError: The filter cannot be served.
         """
         return self._store.view(parse_filter(filter_), self._fold)
+
+    def _plan(self, question: str, param: QueryParam) -> Plan:
+        return make_plan(question, param, self._settings, self._readable)
 
     def _make_retriever(self, view: StoreView) -> Retriever:
         return Retriever(view, self._embedding, self._reranker, self._rerank_settings)

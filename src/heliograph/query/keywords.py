@@ -24,7 +24,7 @@ from heliograph.query.json_replies import objects_in
 from heliograph.query.modes import Channel
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Keywords
-from heliograph.text.phrases import content_phrases, find_names
+from heliograph.text.phrases import read_texts
 
 __all__ = ["FoundKeywords", "find_keywords", "local_keywords", "parse_keywords"]
 
@@ -96,8 +96,10 @@ def _mend_empty(plan: Plan, found: FoundKeywords) -> FoundKeywords:
 
 def local_keywords(question: str) -> Keywords:
     """Return keywords found without a model; both lists are empty when the question has no content words."""
-    names = _unique(name.text for name in find_names(question))
-    phrases = _unique(phrase for phrase in content_phrases(question) if phrase not in names)
+    (sentences,) = read_texts([question])
+    names = _unique(name.text for sentence in sentences for name in sentence.names)
+    words = (phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
+    phrases = _unique(word for word in words if word not in names)
     return Keywords(phrases or names, names or phrases)
 
 

@@ -16,12 +16,16 @@ from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, parse_filter
 from heliograph.query.models import Keywords, Mode, QueryParam
 from heliograph.query.modes import FUSED_CHANNELS, Channel, channels_of, is_fused
-from heliograph.settings import QuerySettings
+from heliograph.settings import ChatSettings, QuerySettings
+from heliograph.text.tokens import count_tokens
 
-__all__ = ["MAX_TOP_K", "Plan", "make_plan"]
+__all__ = ["MAX_TOP_K", "Plan", "check_length", "make_plan", "readable_tokens"]
 
 MAX_TOP_K = 10_000
 _LEAST_WEIGHT = 3
+# Of a window kept for the reply where no length of it is set, and the largest share that is ever kept.
+_REPLY_TOKENS = 4096
+_MOST_REPLY = 0.5
 _DEFAULT_RESPONSE_TYPE = "Multiple Paragraphs"
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 # Whole Unicode blocks of Chinese, Japanese and Korean writing, forms and punctuation included.
@@ -51,7 +55,7 @@ class Plan:
         chunk_top_k: Chunks searched and kept.
         max_entity_tokens: Budget of the entities.
         max_relation_tokens: Budget of the relations.
-        max_total_tokens: Budget of everything.
+        max_total_tokens: Budget of everything; less than was asked for where the chat model can read less.
         buffer_tokens: Held back from it.
         related_chunks: Chunks picked per entity or relation.
         chunk_picking: `vector`, `weight` or `shared_relations`.
@@ -112,8 +116,23 @@ class Plan:
         return is_fused(self.channels)
 
 
-def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan:
+def readable_tokens(settings: ChatSettings) -> int | None:
+    """Return how many tokens the chat model can read and still reply, or None where no window is set."""
+    window = settings.context_tokens
+    if not window:
+        return None
+    return window - min(settings.max_output_tokens or _REPLY_TOKENS, int(_MOST_REPLY * window))
+
+
+def make_plan(question: str, param: QueryParam, settings: QuerySettings, readable: int | None = None) -> Plan:
     """Check a question and fill in the defaults.
+
+    Args:
+        question: The question.
+        param: How it is asked.
+        settings: The defaults.
+        readable: Tokens that the configured chat model can read, history included; None for no bound. A chat model
+            that is given with the question has a window of its own.
 
     Raises:
         InvalidRequestError: Something cannot be served as given.
@@ -121,6 +140,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
     _check_type("param", param, QueryParam)
     mode = _checked_mode(param.mode)
     added = _added_channels(param, mode)
+    history = _checked_history(param)
     return Plan(
         question=_checked_question(question, mode, settings.max_question_characters),
         mode=mode,
@@ -128,7 +148,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
         added_channels=added,
         param=param,
         keywords=_given_keywords(param),
-        history=_checked_history(param),
+        history=history,
         response_type=_text("response_type", param.response_type) or _DEFAULT_RESPONSE_TYPE,
         user_prompt=_user_prompt(param, settings),
         system_prompt=_text("system_prompt", param.system_prompt),
@@ -137,7 +157,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
         chunk_top_k=_count("chunk_top_k", param.chunk_top_k, settings.chunk_top_k, MAX_TOP_K),
         max_entity_tokens=_count("max_entity_tokens", param.max_entity_tokens, settings.max_entity_tokens),
         max_relation_tokens=_count("max_relation_tokens", param.max_relation_tokens, settings.max_relation_tokens),
-        max_total_tokens=_count("max_total_tokens", param.max_total_tokens, settings.max_total_tokens),
+        max_total_tokens=_total_tokens(param, settings, history, readable if param.chat_model is None else None),
         buffer_tokens=settings.buffer_tokens,
         related_chunks=settings.related_chunks,
         chunk_picking=_choice("chunk_picking", param.chunk_picking, settings.chunk_picking),
@@ -148,6 +168,19 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings) -> Plan
         keyword_language=settings.keyword_language,
         filter=None if param.filter is None else parse_filter(param.filter),
     )
+
+
+def check_length(question: str, mode: Mode) -> None:
+    """Refuse a question that is too short to search for; a mode that searches nothing takes any.
+
+    Raises:
+        InvalidRequestError: It is too short.
+    """
+    if channels_of(mode) and _weight(question) < _LEAST_WEIGHT:
+        raise InvalidRequestError(
+            f"the question {question!r} is too short to search for; use at least {_LEAST_WEIGHT} characters, where "
+            "each Chinese, Japanese or Korean one counts as 2, or mode 'bypass'"
+        )
 
 
 def _checked_mode(mode: Mode | str) -> Mode:
@@ -177,11 +210,7 @@ def _checked_question(question: str, mode: Mode, max_characters: int) -> str:
         )
     if not text:
         raise InvalidRequestError("the question is empty; ask something")
-    if channels_of(mode) and _weight(text) < _LEAST_WEIGHT:
-        raise InvalidRequestError(
-            f"the question {text!r} is too short to search for; use at least {_LEAST_WEIGHT} characters, where each "
-            "Chinese, Japanese or Korean one counts as 2, or mode 'bypass'"
-        )
+    check_length(text, mode)
     return text
 
 
@@ -256,6 +285,18 @@ def _count(name: str, value: object, default: int, maximum: int | None = None, *
         shown = str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
     allowed = f"at least {least}" if maximum is None else f"from {least} to {maximum:,}"
     raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
+
+
+def _total_tokens(
+    param: QueryParam, settings: QuerySettings, history: Sequence[ChatMessage], readable: int | None
+) -> int:
+    asked = _count("max_total_tokens", param.max_total_tokens, settings.max_total_tokens)
+    if readable is None:
+        return asked
+    # A token has at least one byte, so a short history need not be counted.
+    if asked + sum(len(message.content.encode()) for message in history) <= readable:
+        return asked
+    return max(1, min(asked, readable - sum(count_tokens(message.content) for message in history)))
 
 
 def _choice(name: str, value: object, default: str) -> str:

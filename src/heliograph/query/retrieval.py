@@ -26,6 +26,7 @@ from heliograph.query.concurrency import run_together
 from heliograph.query.context.assembly import build_context
 from heliograph.query.context.format import context_format
 from heliograph.query.context.keeping import ChunkKeeper
+from heliograph.query.context.room import fit_budgets, fit_paths, room_for_rows
 from heliograph.query.context.selection import Selection, select
 from heliograph.query.fusion.combine import fuse_lists, ordered
 from heliograph.query.fusion.models import FusedHits, SearchLimits
@@ -131,7 +132,8 @@ class Retriever:
         retrieval = _as_searched(plan, retrieval, fused)
         form = context_format(plan.context_format)
         with clock.measure("select"):
-            selection = await select(self._store.graph, [*findings, evidence], form, plan)
+            paths, room = fit_paths(form, paths, room_for_rows(plan, form))
+            selection = await select(self._store.graph, [*findings, evidence], form, fit_budgets(plan, room))
             merged = await self._merge_chunks(plan, findings, selection, vectors.get(Channel.VECTOR), fused)
         info = ProcessingInfo(
             total_entities_found=selection.entities_found,
@@ -144,12 +146,12 @@ class Retriever:
         if not (selection.entities_found or selection.relations_found or merged.ids):
             return replace(retrieval, failure=Failure.NO_RESULTS)
         with clock.measure("chunks"):
-            kept = await self._keeper.keep(plan, form, selection, merged, paths or (), progress, clock)
+            kept = await self._keeper.keep(plan, form, selection, merged, room, progress, clock)
         context = build_context(plan, form, selection, merged, kept, paths)
         return replace(
             retrieval,
             context=context,
-            info=replace(info, final_chunks_count=len(context.chunks)),
+            info=replace(info, final_chunks_count=len(context.chunks), ranked_chunks_count=kept.ranked_count),
             failure=Failure.EMPTY_CONTEXT if context.is_empty else None,
             warnings=(*retrieval.warnings, *kept.warnings),
         )

@@ -181,7 +181,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ProcessingInfo:
-    """How many were found, and how many were left after each cut."""
+    """How many were found, and how many were left after each cut; `ranked_chunks_count` is before that to tokens."""
 
     total_entities_found: int = 0
     total_relations_found: int = 0
@@ -189,6 +189,7 @@ class ProcessingInfo:
     relations_after_truncation: int = 0
     merged_chunks_count: int = 0
     final_chunks_count: int = 0
+    ranked_chunks_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ class Retrieval:
         info: Counts.
         failure: Why there is no context; None when there is one, and in mode bypass.
         warnings: What did not go as one would expect, in words.
-        usage: Tokens that a chat model spent on keywords.
+        usage: Tokens that a chat model spent on understanding and keywords.
         respelt: The question as it was searched for, if names in it were misspelt; None if as it was written.
         understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
         timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
@@ -226,6 +227,12 @@ class Retrieval:
     def rerank_latency(self) -> float | None:
         """Seconds that the reranker took; None if none was asked."""
         return self.timings.get("rerank")
+
+    @property
+    def has_no_room(self) -> bool:
+        """Whether there are chunks that say something of the question, and the budget keeps none of them."""
+        is_cut = self.info.ranked_chunks_count > 0 and self.info.final_chunks_count == 0
+        return is_cut or self.failure is Failure.EMPTY_CONTEXT
 
     @property
     def status(self) -> Literal["success", "failure"]:

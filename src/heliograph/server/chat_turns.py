@@ -1,9 +1,10 @@
 """From the messages of a chat client to a question and how it is to be answered, as LightRAG's emulation reads them.
 
-The last message is the question and may begin with a command: `/local`, `/global`, `/hybrid`, `/mix`, `/fusion`,
-`/auto`, `/naive`, `/bypass`, the same with `context` (`/naivecontext`), or `/context`; `[...]` after it is an
-instruction for this answer (`/mix[in one sentence] ...`, `/[in one sentence] ...`). What has no such command is a
-question as it stands. System messages are further instructions; in mode bypass they are the system prompt.
+The last message, or the user's last where a tool spoke after it, is the question. It may begin with a command:
+`/local`, `/global`, `/hybrid`, `/mix`, `/fusion`, `/auto`, `/naive`, `/bypass`, the same with `context`
+(`/naivecontext`), or `/context`; `[...]` after it is an instruction for this answer (`/mix[in one sentence] ...`,
+`/[in one sentence] ...`). What has no such command is a question as it stands. System messages are further
+instructions; in mode bypass they are the system prompt. What other roles say, and messages without text, are left out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode, QueryParam
-from heliograph.server.schemas.query import QueryOptions
+from heliograph.server.schemas.query import SPEAKERS, QueryOptions
 
 __all__ = ["Command", "Turn", "TurnMessage", "problem_text", "read_command", "read_turn"]
 
@@ -29,7 +30,7 @@ _CLIENT_TASK = "\n<chat_history>\nUSER:"
 
 @dataclass(frozen=True, slots=True)
 class TurnMessage:
-    """One message of a client: `role` is `system`, `user` or `assistant`."""
+    """One message of a client; of its roles `system`, `user` and `assistant` count."""
 
     role: str
     content: str
@@ -82,17 +83,15 @@ def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryOptions
         system: A system prompt beside those among the messages.
 
     Raises:
-        InvalidRequestError: There is no message, or the last one is not the user's.
+        InvalidRequestError: There is no question of the user's at the end.
     """
-    if not messages or messages[-1].role != "user":
-        last = repr(messages[-1].role) if messages else "missing"
-        raise InvalidRequestError(f"the last message is {last}; it must have the role 'user'")
-    command = read_command(messages[-1].content)
-    if _CLIENT_TASK in messages[-1].content:
-        command = Command(messages[-1].content, Mode.BYPASS)
+    place = _place_of_question(messages)
+    asked = messages[place].content
+    command = Command(asked, Mode.BYPASS) if _CLIENT_TASK in asked else read_command(asked)
     chosen = command.mode or (Mode(options.mode) if "mode" in options.model_fields_set else mode)
     texts = [system, *(message.content for message in messages if message.role == "system")]
-    history = [{"role": item.role, "content": item.content} for item in messages[:-1] if item.role != "system"]
+    said = [item for item in messages[:place] if item.role in SPEAKERS - {"system"} and item.content]
+    history = [{"role": item.role, "content": item.content} for item in said]
     fields: dict[str, Any] = {"mode": chosen, "conversation_history": history, "include_references": True}
     if command.only_context:
         fields["only_need_context"] = True
@@ -101,6 +100,16 @@ def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryOptions
     else:
         fields["user_prompt"] = _joined([*texts, options.user_prompt, command.instruction])
     return Turn(command.question, options.to_param(**fields))
+
+
+def _place_of_question(messages: Sequence[TurnMessage]) -> int:
+    last = len(messages) - 1
+    if messages and messages[-1].role not in SPEAKERS:
+        last = max((place for place, item in enumerate(messages) if item.role == "user"), default=last)
+    if not messages or messages[last].role != "user":
+        found = repr(messages[last].role) if messages else "missing"
+        raise InvalidRequestError(f"the last message is {found}; it must have the role 'user'")
+    return last
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

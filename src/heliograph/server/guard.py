@@ -17,9 +17,10 @@ from heliograph.service.access.access import Access, Credentials, Identity
 
 __all__ = ["PUBLIC_PATHS", "PUBLIC_PREFIXES", "Guard", "credentials_of", "is_public", "route_path"]
 
-# Liveness, the ways in, and files of pages, which hold nothing of anybody's.
-PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login"})
-PUBLIC_PREFIXES = ("/page/", "/ui/", "/webui/", "/workspace/")
+# Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
+_PAGES = ("/page", "/webui", "/workspace")
+PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", *_PAGES})
+PUBLIC_PREFIXES = ("/ui/", *(f"{page}/" for page in _PAGES))
 _BEARER = "bearer "
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
 from heliograph.chat.registry import connect_chat_model
+from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
@@ -33,6 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 # How long who uses a workspace may go on when the service closes, or when it is there no more.
 _LAST_SECONDS = 5.0
+_FIRST_TEXT = "ready"
 _NAME = re.compile(r"\w[\w.\-]{0,63}")
 
 RemovalStep = Callable[[str], Awaitable[None]]
@@ -280,6 +282,9 @@ class Workspaces:
         if models.embedding is None:
             embedding = await build_embedding_model(self.settings.embedding)
             stack.push_async_callback(embedding.close)
+            if self.settings.embedding.provider == "e5":
+                warming = asyncio.create_task(_warm(embedding))
+                stack.push_async_callback(_end, warming)
             models = replace(models, embedding=embedding)
         if models.chat is None and (chat := connect_chat_model(self.settings.chat)):
             stack.push_async_callback(chat.close)
@@ -319,6 +324,19 @@ async def _identify(settings: StoreSettings) -> object:
     if identity_seconds(settings):
         return await asyncio.to_thread(workspace_identity, settings)
     return workspace_identity(settings)
+
+
+async def _warm(embedding: EmbeddingModel) -> None:
+    """Load a local model, which is loaded when the first text comes, while the service opens its port."""
+    try:
+        await embedding.embed([_FIRST_TEXT], "document")
+    except HeliographError as error:
+        _LOG.error("questions and documents will fail: %s", error)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def _close(name: str, entry: _Open, patience_seconds: float | None = None) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from heliograph.arguments import check_count
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, check_filter, matches
-from heliograph.ids import is_subject_rank
+from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import Curation, Document, DocumentStatus, EntityEvidence
 
 __all__ = [
@@ -52,7 +53,8 @@ class DocumentQuery:
         limit: Documents to return at the most.
 
     Raises:
-        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative.
+        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or above
+            `LARGEST_COUNT`.
     """
 
     statuses: tuple[DocumentStatus, ...] = ()
@@ -76,8 +78,14 @@ class DocumentQuery:
             raise InvalidRequestError(f"source_prefix is {self.source_prefix!r}; give a string")
         if self.sort not in get_args(DocumentSort):
             raise InvalidRequestError(f"sort is {self.sort!r}; choose one of {', '.join(get_args(DocumentSort))}")
-        if self.offset < 0 or self.limit < 0:
-            raise InvalidRequestError(f"offset is {self.offset} and limit {self.limit}; neither may be negative")
+        check_count("offset", self.offset)
+        check_count("limit", self.limit)
+
+    @property
+    def can_match(self) -> bool:
+        """Whether all its texts are such as a store can hold; no document answers others."""
+        texts = (self.track_id, self.source_prefix, self.twin_of, *self.content_hashes)
+        return all(text is None or is_storable(text) for text in texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +164,9 @@ class CurationQuery:
         descending: Latest first.
         offset: Curations to skip.
         limit: Curations to return at the most.
+
+    Raises:
+        InvalidRequestError: A number is negative or above `LARGEST_COUNT`.
     """
 
     entity_id: str | None = None
@@ -163,6 +174,10 @@ class CurationQuery:
     descending: bool = False
     offset: int = 0
     limit: int = 100
+
+    def __post_init__(self) -> None:
+        check_count("offset", self.offset)
+        check_count("limit", self.limit)
 
 
 @dataclass(frozen=True, slots=True)

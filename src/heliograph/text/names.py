@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, wraps
 
 from heliograph.ids import entity_id, relation_id
 
 __all__ = ["MAX_NAME_LENGTH", "clean_name", "entity_key", "name_to_entity_id", "names_to_relation_id"]
 
 MAX_NAME_LENGTH = 256
+
+_CACHED = 65_536
+# Longer ones are no names but slips of an extractor, seldom seen twice.
+_LONGEST_CACHED = MAX_NAME_LENGTH
 
 _QUOTES = "\"'`“”‘’«»„‚‹›「」『』《》〈〉【】"
 _DASHES = re.compile(r"[\u2010-\u2015\u2212\uFE58\uFE63\uFF0D]")
@@ -23,8 +28,21 @@ _SPACE = re.compile(r"\s+")
 _CJK = r"\u3400-\u9fff\uf900-\ufaff\u3040-\u30ff"
 _CJK_SPACE = re.compile(rf"(?<=[{_CJK}]) (?=[{_CJK}])")
 
+_relation_id = lru_cache(maxsize=_CACHED)(relation_id)
 
-@lru_cache(maxsize=65_536)
+
+def _remembered(function: Callable[[str], str]) -> Callable[[str], str]:
+    """Remember what a function says of names, but of very long ones."""
+    cached = lru_cache(maxsize=_CACHED)(function)
+
+    @wraps(function)
+    def call(name: str) -> str:
+        return cached(name) if len(name) <= _LONGEST_CACHED else function(name)
+
+    return call
+
+
+@_remembered
 def clean_name(name: str) -> str:
     """Return a name as it is stored: NFKC, one space between words, none between CJK characters, no outer quotes.
 
@@ -36,20 +54,19 @@ def clean_name(name: str) -> str:
     return stripped[:MAX_NAME_LENGTH].rstrip()
 
 
-@lru_cache(maxsize=65_536)
+@_remembered
 def entity_key(name: str) -> str:
     """Return the key of an entity: equal for spellings that differ in case, width, spacing, quotes or dash."""
     text = _DASHES.sub("-", clean_name(name)).casefold()
     return "".join(character for character in text if character not in _QUOTES)
 
 
-@lru_cache(maxsize=65_536)
+@_remembered
 def name_to_entity_id(name: str) -> str:
     """Return the id of the entity that a name stands for."""
     return entity_id(entity_key(name))
 
 
-@lru_cache(maxsize=65_536)
 def names_to_relation_id(name: str, other: str) -> str:
     """Return the id of the undirected relation between the entities that two names stand for."""
-    return relation_id(name_to_entity_id(name), name_to_entity_id(other))
+    return _relation_id(name_to_entity_id(name), name_to_entity_id(other))

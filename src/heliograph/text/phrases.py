@@ -18,6 +18,7 @@ from heliograph.text.code_names import code_names
 from heliograph.text.english_names import latin_names
 from heliograph.text.language import HAN, is_chinese
 from heliograph.text.lines import is_own_line
+from heliograph.text.mixed_sentences import has_latin_grammar, mixed_words
 from heliograph.text.name_cues import CALENDAR, COMMON_WORDS, STRUCTURE_WORDS
 from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.name_words import CaseEvidence, is_identifier
@@ -64,6 +65,14 @@ class Phrase:
     start: int
     end: int
     is_predicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Tagged:
+    """The words of a Chinese sentence; `is_mixed` where most letters are Latin, and are read by themselves."""
+
+    words: list[TaggedWord]
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,7 @@ def _sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _read_text(
-    number: int, text: str, spans: Sequence[tuple[int, int]], tagged: Mapping[tuple[int, int], list[TaggedWord]]
+    number: int, text: str, spans: Sequence[tuple[int, int]], tagged: Mapping[tuple[int, int], _Tagged]
 ) -> list[SentenceReading]:
     evidence = CaseEvidence.of(text)
     marked = spans_within(_marked_terms(text, evidence), spans)
@@ -126,15 +135,23 @@ def _read_text(
     ]
 
 
-def _tag_chinese(
-    texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]
-) -> dict[tuple[int, int], list[TaggedWord]]:
+def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> dict[tuple[int, int], _Tagged]:
     """Return the tagged words of every Chinese sentence, by number of text and start of sentence."""
     with_han = [number for number, text in enumerate(texts) if _HAN.search(text)]
-    places = [(number, start, end) for number in with_han for start, end in spans[number]]
-    chinese = [place for place in places if is_chinese(texts[place[0]][place[1] : place[2]])]
-    words = tag_words([texts[number][start:end] for number, start, end in chinese])
-    return {(number, start): found for (number, start, _), found in zip(chinese, words, strict=True)}
+    places = [(number, start, texts[number][start:end]) for number in with_han for start, end in spans[number]]
+    chinese = [(*place, is_chinese(place[2])) for place in places if is_chinese(place[2]) or _may_be_mixed(place[2])]
+    words = tag_words([sentence for _, _, sentence, _ in chinese])
+    tagged: dict[tuple[int, int], _Tagged] = {}
+    for (number, start, sentence, is_whole), found in zip(chinese, words, strict=True):
+        if is_whole:
+            tagged[number, start] = _Tagged(found)
+        elif (mixed := mixed_words(sentence, found)) is not None:
+            tagged[number, start] = _Tagged(mixed, is_mixed=True)
+    return tagged
+
+
+def _may_be_mixed(sentence: str) -> bool:
+    return bool(_HAN.search(sentence)) and not _KANA.search(sentence) and not has_latin_grammar(sentence)
 
 
 def _read_sentence(
@@ -143,23 +160,26 @@ def _read_sentence(
     end: int,
     evidence: CaseEvidence,
     marked: list[NameSpan],
-    words: list[TaggedWord] | None,
+    tagged: _Tagged | None,
 ) -> SentenceReading:
     names = latin_names(text, start, end, evidence)
-    if words is not None:
-        names.extend(chinese_names(words, start))
+    if tagged is not None:
+        names.extend(chinese_names(tagged.words, start))
     elif not text.isascii():
         names.extend(_lone_han_terms(text, start, end))
     names.sort(key=lambda name: (name.start - name.end, name.start))
     # A quoted single name may be a nickname inside a longer one.
     sure = [term for term in marked if term.type != "unknown"]
     settled = without_overlaps([*sure, *names, *marked])
-    if words is None:
+    phrases: list[Phrase] = []
+    if tagged is None or tagged.is_mixed:
         runs = _latin_phrases(text, start, end, settled, evidence)
-        phrases = [Phrase(text[first:last], first, last) for first, last in runs]
-    else:
-        found = (Phrase(text[first:last], first, last, verbal) for first, last, verbal in chinese_phrases(words, start))
-        phrases = list(phrases_outside(found, settled))
+        phrases += (Phrase(text[first:last], first, last) for first, last in runs)
+    if tagged is not None:
+        runs = chinese_phrases(tagged.words, start)
+        found = (Phrase(text[first:last], first, last, verbal) for first, last, verbal in runs)
+        phrases += phrases_outside(found, settled)
+    phrases.sort(key=lambda phrase: phrase.start)
     return SentenceReading(start, end, tuple(settled), tuple(phrases))
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from heliograph.errors import MissingDependencyError
 
-__all__ = ["count_tokens", "cut_to_tokens", "encode", "token_ends", "token_spans"]
+__all__ = ["count_tokens", "cut_to_tokens", "encode", "token_ends"]
 
 _PACKAGE = "bpe_openai"
 _ENCODING = "o200k_base"
@@ -60,18 +60,11 @@ def cut_to_tokens(text: str, max_tokens: int) -> str:
     return text[: end - int(tables.goes_on[tokens[max_tokens]])]
 
 
-def token_spans(text: str) -> list[tuple[int, int]]:
-    """Return the character span of every token.
-
-    A character whose bytes are shared by several tokens belongs to the first of them; the others get an empty span
-    at its end, so the spans cover the text without gaps or overlap.
-    """
-    ends: list[int] = token_ends(text).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
-
-
 def token_ends(text: str) -> NDArray[np.int64]:
-    """Return, per token, the index one past its last character, as the spans of `token_spans` have it."""
+    """Return, per token, the index one past its last character.
+
+    A character whose bytes are shared by several tokens belongs to the first of them; the others end where it ends.
+    """
     tokens = np.array(encode(text), np.int64)
     return np.cumsum(_tables().begun[tokens], dtype=np.int64)
 

@@ -275,3 +275,18 @@ def test_errors_stand_behind_documents_that_have_any(world: World) -> None:
     assert head.split()[-1] == "error"
     assert rows[1].rstrip().endswith("give it a text")
     assert "error" not in world.run("documents", "--source", "a.md", width=200).stdout
+
+
+def test_names_that_are_no_text_end_in_one_line(world: World) -> None:
+    world.write("a.md", "# A\n\nThe Lantern forwards readings over MQTT.")
+    assert world.run("index", "a.md").exit_code == 0
+    for command in (
+        ("document", "\udcff"),
+        ("undo", "\udcff"),
+        ("backup", "\udcff.bak"),
+        ("--data-dir", "d\udcff", "index", "a.md"),
+    ):
+        result = world.run(*command)
+        assert result.exit_code in (3, 4), command
+        assert result.stderr.splitlines()[-1].startswith("error: "), command
+        assert "Traceback" not in result.stderr

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 
 import pytest
 
 from heliograph.cli import eval as command
+from heliograph.cli.eval_files import EvaluationFiles
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
+from heliograph.evaluation.models import EvaluationRun
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.settings import Settings
 
@@ -105,3 +108,34 @@ def test_eval_says_what_cannot_be_done(harbour: World, args: tuple[str, ...], co
 def test_eval_asks_the_first_questions_only(harbour: World) -> None:
     harbour.write("sets/harbour/queries.jsonl", QUERIES + QUERIES.replace("q1", "q2"))
     assert "| naive | 1 |" in harbour.run("eval", "sets", "-m", "naive", "--questions", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "path", "said"),
+    [
+        ("--output", "sets", "--output 'sets' is a folder"),
+        ("--markdown", "sets", "--markdown 'sets' is a folder"),
+        ("--plot", "sets/harbour/corpus.jsonl/plot.svg", "sets/harbour/corpus.jsonl"),
+        ("--ragas", "sets/harbour/corpus.jsonl", "is a file; give the name of a folder"),
+    ],
+)
+def test_eval_refuses_a_path_that_cannot_be_written_before_it_measures(
+    harbour: World, option: str, path: str, said: str
+) -> None:
+    result = harbour.run("eval", "sets", "--mode", "naive", option, path)
+    assert result.exit_code != 0
+    assert said in result.stderr
+    assert "index made" not in result.stderr
+    assert not (harbour.folder / "heliograph_eval").exists()
+
+
+def test_eval_shows_what_it_measured_even_if_a_file_cannot_be_written(
+    harbour: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(files: EvaluationFiles, run: EvaluationRun) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(files.output))
+
+    monkeypatch.setattr(EvaluationFiles, "write", fail)
+    result = harbour.run("eval", "sets", "--mode", "naive", "--output", "run.json")
+    assert result.exit_code == 1
+    assert "| naive | 1 | 100.0 |" in result.stdout

@@ -11,10 +11,9 @@ import pytest
 COMMAND = (sys.executable, "-m", "heliograph")
 
 
-def test_closed_pipe_is_passed_over_in_silence(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        (*COMMAND, "settings", "--markdown"), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+@pytest.mark.parametrize("arguments", [("settings", "--markdown"), ("--help",), ("query", "--help")])
+def test_closed_pipe_is_passed_over_in_silence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    process = subprocess.Popen((*COMMAND, *arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -50,7 +50,11 @@ def test_settings_command_shows_them_all(world: World) -> None:
     assert "store.write_timeout_seconds" in shown.stdout
 
 
-def test_settings_in_a_pipe_are_a_line_each_that_begins_with_name_and_value(tmp_path: Path) -> None:
+def test_settings_in_a_pipe_are_a_line_each_that_begins_with_name_and_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where a width is given, it is kept to.
+    monkeypatch.delenv("COLUMNS", raising=False)
     done = subprocess.run((*COMMAND, "settings"), cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 1 + len(list_settings())

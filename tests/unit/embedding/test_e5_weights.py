@@ -69,6 +69,14 @@ def test_damaged_file_raises_nothing_else(tmp_path_factory: pytest.TempPathFacto
         pass
 
 
+@pytest.mark.parametrize("width", [0, -32, 16])
+def test_damaged_width_is_refused(tmp_path: Path, width: int) -> None:
+    damaged = bytearray(_small_file())
+    damaged[8:12] = struct.pack("<i", width)
+    with pytest.raises(ModelUnavailable, match="has no rows of"):
+        _read(tmp_path, bytes(damaged))
+
+
 @pytest.mark.parametrize("name", ["emb.word", "nothing"])
 def test_tensor_of_another_form_or_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ModelUnavailable, match=name):

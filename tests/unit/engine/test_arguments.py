@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from heliograph import AsyncHeliograph, Heliograph
-from heliograph.arguments import checks_arguments
+from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.given import GivenChunk, GivenEntity
+from heliograph.stores.base import CurationQuery, DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 WRONG: list[tuple[str, Callable[[Heliograph], Any]]] = [
@@ -82,3 +83,38 @@ def test_checked_methods_keep_their_kind_and_signature() -> None:
     assert inspect.iscoroutinefunction(Things.find)
     assert list(inspect.signature(Things.find).parameters) == ["self", "name", "limit"]
     assert Things.find.__doc__ == "Find."
+
+
+@pytest.mark.parametrize("count", [-1, 2**31, 10**20, 10**5000], ids=["negative", "32 bits", "67 bits", "unprintable"])
+async def test_counts_that_cannot_be_are_refused_by_name(tmp_path: Path, count: int) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        for name, call in (
+            ("limit", lambda: kb.entities(limit=count)),
+            ("offset", lambda: kb.entities(offset=count)),
+            ("limit", lambda: kb.batches(limit=count)),
+            ("depth", lambda: kb.neighbours("Ann", depth=count)),
+            ("max_length", lambda: kb.paths("Ann", "Bob", max_length=count)),
+            ("limit", lambda: kb.documents(DocumentQuery(limit=count))),
+            ("offset", lambda: kb.curations(CurationQuery(offset=count))),
+        ):
+            with pytest.raises(InvalidRequestError, match=f"^{name} is .*; give a whole number from 0 to"):
+                await call()
+
+
+async def test_largest_count_is_served(tmp_path: Path) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        assert await kb.entities(limit=LARGEST_COUNT, offset=LARGEST_COUNT) == []
+        assert (await kb.documents(DocumentQuery(limit=LARGEST_COUNT, offset=LARGEST_COUNT))).total == 0
+
+
+@pytest.mark.parametrize("path", ["a\0b", Path("a\0b")])
+async def test_path_with_nul_is_refused(tmp_path: Path, path: str | Path) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        for call in (kb.backup, kb.export, kb.import_from):
+            with pytest.raises(InvalidRequestError, match="no path holds NUL"):
+                await call(path)
+
+
+def test_value_that_cannot_be_written_out_is_refused_without_it(kb: Heliograph) -> None:
+    with pytest.raises(InvalidRequestError, match="got int: a int that is too large"):
+        kb.document(10**5000)  # pyright: ignore[reportArgumentType]

@@ -284,6 +284,7 @@ async def test_merge_and_split_of_nothing_say_what_is_missing(kb: AsyncHeliograp
         await kb.split_entity("Ann", "Ann (other)")
 
 
-async def test_id_that_no_store_could_hold_is_not_found(kb: AsyncHeliograph) -> None:
+@pytest.mark.parametrize("id_", ["\0", "\ud800"])
+async def test_id_that_no_store_could_hold_is_not_found(kb: AsyncHeliograph, id_: str) -> None:
     with pytest.raises(NotFoundError, match="no curation"):
-        await kb.undo("\0")
+        await kb.undo(id_)

@@ -118,3 +118,35 @@ def test_work_that_is_broken_off_comes_to_its_end_before_the_loop_does(tmp_path:
         assert ended.is_set()
         with pytest.raises(CancelledError):
             asked.result()
+
+
+def test_call_from_a_progress_callback_is_refused_and_the_engine_goes_on(kb: Heliograph) -> None:
+    refused: list[str] = []
+
+    def call_back(_: object) -> None:
+        for call in (kb.stats, kb.close, lambda: list(kb.query_stream("What does the Lantern forward?"))):
+            with pytest.raises(InvalidRequestError, match="the engine's own thread") as failure:
+                call()
+            refused.append(str(failure.value))
+
+    kb.insert(TEXT, progress=call_back)
+    kb.query("What does the Lantern forward?", progress=call_back)
+    assert len(refused) > 3
+    assert kb.stats().chunks == 1
+
+
+def test_stream_read_in_a_callback_is_refused_and_closed(kb: Heliograph) -> None:
+    kb.insert(TEXT)
+    pieces = iter(kb.query_stream("What does the Lantern forward?"))
+    next(pieces)
+    refused: list[str] = []
+
+    def call_back(_: object) -> None:
+        try:
+            refused.extend(pieces)
+        except InvalidRequestError as error:
+            refused.append(str(error))
+
+    kb.query("What does the Lantern forward?", progress=call_back)
+    assert [message for message in refused if "the engine's own thread" in message] == refused
+    assert len(refused) == 1

@@ -127,6 +127,27 @@ async def test_evaluate_names_a_field_that_no_question_has(harbour: Path, tmp_pa
         await run(read_set(harbour), plan(tmp_path, Configuration.parse("naive:colour=red")))
 
 
+@pytest.mark.parametrize(
+    ("room", "name", "value", "is_other"),
+    [
+        ("resolution", "merge_duplicates", True, True),
+        ("resolution", "min_duplicate_cosine", 0.7, False),
+        ("chat", "temperature", 1.5, True),
+        ("chat", "max_output_tokens", 100, True),
+        ("chat", "timeout_seconds", 7.0, False),
+    ],
+)
+def test_index_depends_on_what_it_is_made_with(
+    harbour: Path, tmp_path: Path, room: str, name: str, value: object, *, is_other: bool
+) -> None:
+    corpus, info = map_corpus(read_set(harbour)), FakeEmbeddingModel().info
+    settings = Settings.load(chat={"model": "m"})
+    changed = settings.model_copy(update={room: getattr(settings, room).model_copy(update={name: value})})
+    first, second = (plan_index("harbour", corpus, given, info, tmp_path) for given in (settings, changed))
+    assert (first.fingerprint != second.fingerprint) is is_other
+    assert (first.folder != second.folder) is is_other
+
+
 def test_index_wants_the_embedded_store(harbour: Path, tmp_path: Path) -> None:
     given = read_set(harbour)
     settings = Settings.load(store={"url": "postgresql://localhost/x"})

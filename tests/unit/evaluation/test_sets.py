@@ -48,6 +48,8 @@ def test_read_set_takes_one_split_of_a_plain_set(harbour: Path) -> None:
         ("queries.jsonl", '{"id": "q", "question": " ", "gold": []}', "no usable 'question'"),
         ("queries.jsonl", '{"id": "q", "question": "why?", "gold": "p1"}', "'gold' is 'p1'"),
         ("queries.jsonl", '{"id": "q", "question": "why?", "gold": ["p9"]}', "'p9' as gold"),
+        ("queries.jsonl", '{"id": "q", "question": "why?"}', r"line 1 of .* has no 'gold'"),
+        ("queries.jsonl", '{"id": "q", "question": "why?", "gold": null}', r"line 1 of .* has no 'gold'"),
         ("queries.jsonl", "\n", "nothing to evaluate"),
     ],
 )
@@ -68,6 +70,21 @@ def test_read_set_names_a_line_of_judgements_that_is_none(beir: Path, content: s
     (beir / "qrels" / "test.tsv").write_text(content, "utf-8")
     with pytest.raises(InvalidRequestError, match=r"line 2 of .*test\.tsv"):
         read_set(beir)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-inf"])
+def test_read_set_takes_no_score_that_is_not_finite(beir: Path, score: str) -> None:
+    (beir / "qrels" / "test.tsv").write_text(f"q1\tp1\t1\nq1\tp2\t{score}\n", "utf-8")
+    with pytest.raises(InvalidRequestError, match=r"line 2 of .*test\.tsv.* has the score"):
+        read_set(beir)
+
+
+def test_read_set_says_that_no_question_is_judged(harbour: Path, beir: Path) -> None:
+    (beir / "qrels" / "test.tsv").write_text("elsewhere\tp1\t1\n", "utf-8")
+    with pytest.raises(InvalidRequestError, match=r"no question in .*queries\.jsonl.* is judged"):
+        read_set(beir)
+    with pytest.raises(InvalidRequestError, match=r"no question of the split 'nope' in .*queries\.jsonl.* is judged"):
+        read_set(harbour, "nope")
 
 
 def test_read_set_names_a_split_that_is_not_there(beir: Path) -> None:

@@ -191,3 +191,11 @@ def test_number_beyond_all_bounds_is_refused() -> None:
 )
 def test_what_could_be_a_slip_can_be_said(text: str, meant: Filter) -> None:
     assert parse_expression(text) == meant
+
+
+def test_value_nested_too_deep_to_be_shown_is_refused_without_it() -> None:
+    value: list[object] = []
+    for _ in range(100_000):
+        value = [value]
+    with pytest.raises(InvalidRequestError, match=r"filter\.team.* is a list that is too large or nested too deep"):
+        parse_filter({"team": {"in": value, "eq": value}})

@@ -107,3 +107,35 @@ async def test_gather_cancels_the_others_when_one_fails() -> None:
     with pytest.raises(KeyError, match="one"):
         await gather_or_cancel([wait(), fail()])
     assert cancelled.is_set()
+
+
+async def test_run_that_starts_while_the_last_one_closes_opens_the_section_anew() -> None:
+    is_open = False
+    opened = 0
+    closing, may_close = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def exclusive() -> AsyncGenerator[None]:
+        nonlocal is_open, opened
+        assert not is_open
+        is_open = True
+        opened += 1
+        try:
+            yield
+        finally:
+            closing.set()
+            await may_close.wait()
+            is_open = False
+
+    async def run() -> bool:
+        async with entry.enter():
+            return is_open
+
+    entry = SharedEntry(exclusive)
+    first = asyncio.create_task(run())
+    await closing.wait()
+    second = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    may_close.set()
+    assert await asyncio.gather(first, second) == [True, True]
+    assert (opened, is_open) == (2, False)

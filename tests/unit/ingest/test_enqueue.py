@@ -8,14 +8,18 @@ from heliograph import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import DocumentStatus
+from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel
+from heliograph.testing.memory_store import MemoryStore
+
+from .world import make_pipeline
 
 TEXT = "\n\n".join(f"## Part {number}\n\n" + f"The ESP32 number {number} speaks MQTT. " * 60 for number in range(6))
 
 
 @pytest.fixture
-async def kb(tmp_path: Path):
-    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
+async def kb(tmp_path: Path, embedding: FakeEmbeddingModel):
+    async with AsyncHeliograph(tmp_path, embedding=embedding) as kb:
         yield kb
 
 
@@ -29,16 +33,14 @@ async def test_enqueued_documents_wait_until_they_are_resumed(kb: AsyncHeliograp
     assert await kb.chunks(document.id)
 
 
-async def test_update_that_waited_reads_changed_chunks_only(kb: AsyncHeliograph) -> None:
+async def test_update_that_waited_reads_changed_chunks_only(kb: AsyncHeliograph, embedding: FakeEmbeddingModel) -> None:
     await kb.insert(NewDocument(TEXT, "a.md"))
     before = {chunk.id for chunk in await kb.chunks((await kb.documents()).documents[0].id)}
-    model = kb._given.embedding
-    assert isinstance(model, FakeEmbeddingModel)
-    model.calls.clear()
+    embedding.calls.clear()
     await kb.enqueue(NewDocument(TEXT.replace("number 5", "number five"), "a.md"))
     await kb.resume()
     after = {chunk.id for chunk in await kb.chunks((await kb.documents()).documents[0].id)}
-    embedded = [text for _, texts in model.calls for text in texts if "## Part" in text or "speaks" in text]
+    embedded = [text for _, texts in embedding.calls for text in texts if "## Part" in text or "speaks" in text]
     assert len(after - before) < len(before) / 2
     assert not any("number 0 speaks" in text for text in embedded)
 
@@ -67,3 +69,19 @@ async def test_enqueued_files_are_cited_by_the_source_given(kb: AsyncHeliograph,
 async def test_what_is_no_document_is_refused(kb: AsyncHeliograph) -> None:
     with pytest.raises(InvalidRequestError):
         await kb.enqueue([7])  # pyright: ignore[reportArgumentType]
+
+
+async def test_update_that_another_process_takes_up_is_forgotten_in_time(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("heliograph.ingest.pipeline._MOST_UPDATES", 3)
+    accepting, working = make_pipeline(store), make_pipeline(store)
+    await working.insert([NewDocument(f"Kiel (place): {number}", f"{number}.md") for number in range(5)])
+    ids = [item.id for item in (await store.records.find_documents(DocumentQuery(sort="id"))).documents]
+    await accepting.enqueue([NewDocument(f"Kiel (place): new {number}", f"{number}.md") for number in range(5)])
+    await working.resume()
+    assert len(accepting._updates) == 3
+    await accepting.delete(ids[:-1])
+    assert set(accepting._updates) <= {ids[-1]}
+    accepting.forget_updates()
+    assert not accepting._updates

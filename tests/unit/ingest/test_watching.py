@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import InvalidRequestError
+from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import document_id
 from heliograph.ingest.models import Outcome
 from heliograph.ingest.watching import FolderChange
@@ -87,6 +87,65 @@ async def test_file_whose_name_is_no_text_is_not_taken_for_gone(kb: AsyncHeliogr
         changes = [change async for change in kb.watch(folder, once=True)]
         assert changes[0].deletion is None
     assert len((await kb.documents()).documents) == 3
+
+
+@pytest.fixture
+def odd_name(folder: Path) -> Path:
+    """A name that is no text, in the folder, where the file system takes it; there is no such file yet."""
+    odd = folder / os.fsdecode(b"\xff.md")
+    try:
+        odd.touch()
+    except OSError:
+        pytest.skip("this file system takes text only")
+    odd.unlink()
+    return odd
+
+
+def auto_engine(tmp_path: Path, watch_by: str) -> AsyncHeliograph:
+    watching = {"watch_by": watch_by, "watch_poll_seconds": 0.05, "watch_settle_seconds": 0.05}
+    settings = Settings.load(store={"data_dir": tmp_path / "auto"}, documents=watching)
+    return AsyncHeliograph(settings=settings, embedding=FakeEmbeddingModel())
+
+
+async def test_new_name_that_is_no_text_does_not_end_the_watch(
+    tmp_path: Path, folder: Path, odd_name: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with auto_engine(tmp_path, "auto") as kb:
+        changes = kb.watch(folder)
+        await next_change(changes)
+        odd_name.write_text("# Odd\n\nA name that is no text.")
+        odd = await next_change(changes)
+        (folder / "later.md").write_text("# Later\n\nWhat comes after it.")
+        later = await next_change(changes)
+        await changes.aclose()
+    assert odd.ingest
+    assert odd.ingest.count(Outcome.PROCESSED) == 1
+    assert later.ingest
+    assert [Path(result.source).name for result in later.ingest.results] == ["later.md"]
+    assert [record.getMessage() for record in caplog.records if "is looked for every" in record.getMessage()]
+
+
+async def test_folder_whose_name_is_no_text_is_watched_by_polling(tmp_path: Path, odd_name: Path) -> None:
+    odd_name.mkdir()
+    async with auto_engine(tmp_path, "auto") as kb:
+        changes = kb.watch(odd_name)
+        await next_change(changes)
+        (odd_name / "a.md").write_text("# A\n\nThe text of a.")
+        change = await next_change(changes)
+        await changes.aclose()
+    assert change.ingest
+    assert change.ingest.count(Outcome.PROCESSED) == 1
+
+
+async def test_system_that_cannot_report_a_name_is_an_error_of_its_own(
+    tmp_path: Path, folder: Path, odd_name: Path
+) -> None:
+    async with auto_engine(tmp_path, "system") as kb:
+        changes = kb.watch(folder)
+        await next_change(changes)
+        odd_name.write_text("# Odd\n\nA name that is no text.")
+        with pytest.raises(IngestError, match="watch_by"):
+            await next_change(changes)
 
 
 async def test_folder_that_vanishes_keeps_its_documents(kb: AsyncHeliograph, folder: Path, tmp_path: Path) -> None:

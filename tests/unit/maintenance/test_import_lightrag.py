@@ -24,6 +24,7 @@ from heliograph.ingest.merging import (
     empty_relation_evidence,
     fragments,
 )
+from heliograph.ingest.models import Outcome
 from heliograph.maintenance.importing.lightrag_documents import join_chunks
 from heliograph.maintenance.importing.lightrag_graph import GraphEdge, GraphNode
 from heliograph.maintenance.importing.lightrag_mentions import MentionTable, restore_spelling
@@ -36,6 +37,7 @@ CHUNKS = (
     "Scrooge keeps a counting-house.\r\nMarley was his partner.",
     "Marley was his partner. Scrooge sees Marley's ghost.",
 )
+UNFINISHED = (*enumerate(CHUNKS), (2, "Fezziwig dances at the ball."))
 NODE = ("entity_type", "description", "source_id", "file_path")
 EDGE = ("weight", "description", "keywords", "source_id")
 
@@ -212,6 +214,50 @@ async def test_document_without_chunks_waits_and_one_without_anything_is_left_ou
     assert waiting.status is DocumentStatus.PENDING
     await kb.resume()
     assert await kb.entity("Fezziwig") is not None
+
+
+@pytest.mark.parametrize("status", ["failed", "processing", "pending", "PARSING"])
+async def test_document_that_was_not_finished_is_partial_until_retried(
+    kb: AsyncHeliograph, directory: Directory, status: str
+) -> None:
+    row = {"status": status, "error_msg": "C[1/3]: timeout"}
+    directory.store("doc_status", {"doc-1": row})
+    rows = {f"chunk-{n}": {"content": text, "chunk_order_index": n, "full_doc_id": "doc-1"} for n, text in UNFINISHED}
+    directory.store("text_chunks", rows)
+    report = await kb.import_from(directory.path)
+    (note,) = [note for note in report.notes if "run retry" in note.text]
+    assert (note.kind, note.count, note.examples) == (NoteKind.REMARK, 1, ("carol.txt",))
+    unfinished = await kb.document(document_id("carol.txt"))
+    assert unfinished is not None
+    assert unfinished.status is DocumentStatus.PARTIAL
+    assert f"{status} C[1/3]: timeout" in unfinished.error
+    assert (await kb.check()).problem_count == 0
+    before = await kb.entity("Scrooge")
+    assert [item.outcome for item in (await kb.resume()).results] == []
+    assert [item.outcome for item in (await kb.retry()).results] == [Outcome.PROCESSED]
+    finished = await kb.document(document_id("carol.txt"))
+    assert finished is not None
+    assert (finished.status, finished.error) == (DocumentStatus.PROCESSED, "")
+    assert await kb.entity("Fezziwig") is not None
+    # What LightRAG had read is not read again.
+    assert await kb.entity("Scrooge") == before
+    assert (await kb.check()).problem_count == 0
+    assert (await kb.import_from(directory.path)).unchanged == 2
+
+
+@pytest.mark.parametrize("states", [{}, {"doc-1": {"status": "processed"}}, {"doc-1": {"status": "preprocessed"}}])
+async def test_finished_document_of_which_nothing_was_found_is_left_so(
+    kb: AsyncHeliograph, directory: Directory, states: dict[str, Any]
+) -> None:
+    directory.store("doc_status", states)
+    directory.nodes, directory.edges = [], []
+    directory.graph()
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REMARK, "run retry") == 0
+    found = await kb.document(document_id("carol.txt"))
+    assert found is not None
+    assert (found.status, found.error) == (DocumentStatus.PROCESSED, "")
+    assert (await kb.retry()).results == ()
 
 
 async def test_two_documents_of_one_file_name_are_two(kb: AsyncHeliograph, directory: Directory) -> None:

@@ -50,8 +50,21 @@ async def test_filters_leave_only_what_matches(tmp_path: Path) -> None:
         assert {item["name"] for item in names["entities"]} == {"Annie", "Cy"}
         names = await checked(world.client, "knowledge.get_entities", query="Ann", filters={"team": "blue"})
         assert "Ann" not in {item["name"] for item in names["entities"]}
-        told = await failure(world.client, "knowledge.get_relations", entity="Ann", filters={"team": "blue"})
-        assert "widen the filter" in told
+
+
+async def test_entity_that_a_filter_leaves_out_is_as_one_that_there_is_not(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        told = [
+            await failure(world.client, "knowledge.get_relations", entity=name, filters={"team": "blue"})
+            for name in ("BOB", "Xyz")
+        ]
+        assert told[0].replace("BOB", "Xyz") == told[1]
+        near = await failure(world.client, "knowledge.get_relations", entity="ann", filters={"team": "blue"})
+        assert near.endswith("no entity 'ann' in the documents that match the filter; did you mean 'Annie'?")
+        near = await failure(world.client, "knowledge.get_relations", entity="nni", filters={"team": "red"})
+        assert "Annie" not in near
+        found = await checked(world.client, "knowledge.get_relations", entity="annie", filters={"team": "blue"})
+        assert [item["name"] for item in found["entities"]] == ["Cy"]
 
 
 async def test_outage_of_a_model_is_an_error_and_no_answer(tmp_path: Path) -> None:

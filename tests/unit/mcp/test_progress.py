@@ -49,8 +49,12 @@ async def test_stages_and_counts_are_told_and_rise(tmp_path: Path, mode: str) ->
 
 async def test_nothing_is_sent_to_who_did_not_ask() -> None:
     sender = ProgressSender(None)
+    tasks = asyncio.all_tasks()
     async with sender.sending():
         sender.tell_stage("searching")
+        assert asyncio.all_tasks() == tasks
+        # What waits for nobody would pile up.
+        assert not sender._waiting  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_slow_listener_gets_the_latest_and_holds_nobody_up() -> None:

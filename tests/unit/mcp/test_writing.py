@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from heliograph.errors import ModelUnavailable
 
 from .world import checked, failure, offered
@@ -44,6 +46,32 @@ async def test_known_source_with_another_text_is_refused_and_updated(tmp_path: P
         assert {item["name"] for item in found["entities"]} == {"Dee"}
 
 
+async def test_source_stands_for_one_document_whatever_ids_are_given(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        await checked(world.client, "knowledge.insert", content=DEE, source="t.md", document_id="t1")
+        told = await failure(world.client, "knowledge.insert", content="Eve (person): sings.", source="t.md")
+        assert "there is a document 't1' from 't.md' with another text" in told
+        same = await checked(world.client, "knowledge.insert", content=DEE, source="t.md")
+        assert (same["outcome"], same["document_id"]) == ("unchanged", "t1")
+        for content in (DEE, "Eve (person): sings."):
+            told = await failure(world.client, "knowledge.insert", content=content, source="one.md", document_id="mine")
+            assert "from 'one.md'; update it, or give another source" in told
+        given = [{"content": f"F{index} (person): sings.", "source": "f.md"} for index in range(2)]
+        given[1]["document_id"] = "f2"
+        done = await checked(world.client, "knowledge.batch_insert", documents=given)
+        assert [item["outcome"] for item in done["documents"]] == ["processed", "failed"]
+        assert (await checked(world.client, "knowledge.stats"))["documents"] == 4
+
+
+async def test_document_without_text_stops_no_other_of_a_batch(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        given = [{"content": "", "source": "none.md"}, {"content": DEE}, {"content": " \n"}]
+        done = await checked(world.client, "knowledge.batch_insert", documents=given)
+        assert [item["outcome"] for item in done["documents"]] == ["failed", "processed", "failed"]
+        assert done["documents"][0]["detail"]
+        assert done["failed"] == 2
+
+
 async def test_batch_tells_of_each_document(tmp_path: Path) -> None:
     async with offered(tmp_path) as world:
         given = [{"content": DEE}, {"content": "Eve (person): sings.", "source": "two.md"}]
@@ -78,3 +106,13 @@ async def test_rebuild_leaves_everything_as_it_was(tmp_path: Path) -> None:
         done = await checked(world.client, "knowledge.rebuild_index")
         assert (done["documents"], done["entities"], done["problems_found"]) == (2, 4, 0)
         assert await checked(world.client, "knowledge.get_entities") == before
+
+
+@pytest.mark.parametrize("id_", ["a\0b", "\ufeffab", "a\x01b"])
+async def test_id_that_differs_only_by_what_is_cleaned_away_is_known(tmp_path: Path, id_: str) -> None:
+    async with offered(tmp_path) as world:
+        await checked(world.client, "knowledge.insert", content=DEE, document_id="ab")
+        told = await failure(world.client, "knowledge.insert", content="Eve (person): sings.", document_id=id_)
+        assert "there is a document 'ab'" in told
+        done = await checked(world.client, "knowledge.delete", document_ids=[id_])
+        assert done["deleted"] == ["ab"]

@@ -12,6 +12,14 @@ from .world import World
 
 QUESTION = "What is this?"
 GIVEN: dict[str, Any] = {"hl_keywords": ["theme"], "ll_keywords": ["name"]}
+NOTHING_COUNTED = {
+    "total_entities_found": 0,
+    "total_relations_found": 0,
+    "entities_after_truncation": 0,
+    "relations_after_truncation": 0,
+    "merged_chunks_count": 0,
+    "final_chunks_count": 0,
+}
 
 
 async def _fill(world: World) -> None:
@@ -89,7 +97,8 @@ async def test_naive_counts_chunks_only(world: World) -> None:
     await _fill(world)
     result = await world.engine().query_data(QUESTION, QueryParam(mode="naive", chunk_top_k=1))
     assert result["data"]["entities"] == result["data"]["relationships"] == []
-    assert result["metadata"]["processing_info"] == {"total_chunks_found": 1, "final_chunks_count": 1}
+    counted = {"total_chunks_found": 1, "merged_chunks_count": 1, "final_chunks_count": 1}
+    assert result["metadata"]["processing_info"] == NOTHING_COUNTED | counted
 
 
 async def test_bypass_finds_nothing_and_succeeds(world: World) -> None:
@@ -97,7 +106,11 @@ async def test_bypass_finds_nothing_and_succeeds(world: World) -> None:
     result = await world.engine().query_data("?", QueryParam(mode="bypass"))
     assert result["status"] == "success"
     assert result["data"] == {"entities": [], "relationships": [], "chunks": [], "references": []}
-    assert result["metadata"] == {"query_mode": "bypass", "keywords": {"high_level": [], "low_level": []}}
+    assert result["metadata"] == {
+        "query_mode": "bypass",
+        "keywords": {"high_level": [], "low_level": []},
+        "processing_info": NOTHING_COUNTED,
+    }
 
 
 @pytest.mark.parametrize(
@@ -108,6 +121,7 @@ async def test_nothing_found_is_a_failure_in_words(world: World, mode: str, mess
     assert (result["status"], result["message"], result["data"]) == ("failure", message, {})
     assert result["metadata"]["failure_reason"] == "no_results"
     assert result["metadata"]["mode"] == result["metadata"]["query_mode"] == mode
+    assert NOTHING_COUNTED.items() <= result["metadata"]["processing_info"].items()
 
 
 async def test_long_question_without_keywords_is_a_failure(world: World) -> None:

@@ -7,10 +7,12 @@ import pytest
 from heliograph.chat.base import ChatMessage
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Equals
-from heliograph.query.models import Keywords, Mode
+from heliograph.query.models import Keywords, Mode, QueryParam
 from heliograph.query.modes import Channel
-from heliograph.query.plan import make_plan
-from heliograph.settings import QuerySettings
+from heliograph.query.plan import make_plan, readable_tokens
+from heliograph.settings import ChatSettings, QuerySettings
+from heliograph.testing.fakes import FakeChatModel
+from heliograph.text.tokens import count_tokens
 
 from .world import plan
 
@@ -21,6 +23,28 @@ def test_defaults_come_from_the_settings() -> None:
     assert (made.max_entity_tokens, made.max_relation_tokens, made.max_total_tokens) == (6000, 8000, 30_000)
     assert made.enable_rerank is False
     assert plan(top_k=3, settings=QuerySettings(top_k=7)).top_k == 3
+
+
+@pytest.mark.parametrize(
+    ("window", "longest_reply", "readable"),
+    [(0, None, None), (0, 500, None), (16_000, None, 11_904), (16_000, 1000, 15_000), (2000, 1900, 1000), (1, None, 1)],
+)
+def test_a_window_leaves_room_for_the_reply(window: int, longest_reply: int | None, readable: int | None) -> None:
+    assert readable_tokens(ChatSettings(context_tokens=window, max_output_tokens=longest_reply)) == readable
+
+
+def test_a_question_reads_no_more_than_the_chat_model_can() -> None:
+    def total(readable: int | None, **param: Any) -> int:
+        return make_plan("What is this?", QueryParam(**param), QuerySettings(), readable).max_total_tokens
+
+    assert total(None) == total(40_000) == 30_000
+    assert total(12_000) == total(12_000, max_total_tokens=50_000) == 12_000
+    assert total(12_000, max_total_tokens=900) == 900
+    assert total(12_000, chat_model=FakeChatModel()) == 30_000
+    said = "It was a long story. " * 500
+    history = [ChatMessage("user", said)]
+    assert total(12_000, conversation_history=history) == 12_000 - count_tokens(said)
+    assert total(500, conversation_history=history) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from heliograph.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
-from heliograph.models import Relation
-from heliograph.query.models import Failure, ProcessingInfo, QueryParam, Retrieval
+from heliograph.models import GraphPath, Relation
+from heliograph.query.context.format import context_format
+from heliograph.query.context.room import fit_paths, paths_tokens
+from heliograph.query.models import AnswerKind, Failure, ProcessingInfo, QueryParam, Retrieval
 from heliograph.query.related_chunks import MAX_COUNTED_RELATIONS
 from heliograph.testing.fakes import FakeReranker
 from heliograph.text.tokens import count_tokens
@@ -92,7 +94,7 @@ async def test_naive_takes_near_chunks_only(world: World) -> None:
     found = await _retrieve(world, "naive")
     assert (_entities(found), _relations(found), _chunks(found)) == ("", [], "pqrs")
     assert found.keywords.high_level == found.keywords.low_level == ()
-    assert found.info == ProcessingInfo(merged_chunks_count=4, final_chunks_count=4)
+    assert found.info == ProcessingInfo(merged_chunks_count=4, final_chunks_count=4, ranked_chunks_count=4)
     assert world.embedding.calls == [("query", ("What is this?",))]
 
 
@@ -207,9 +209,55 @@ async def test_chunks_fill_what_the_rest_leaves_and_a_tiny_budget_keeps_none(wor
     assert sizes == sorted(sizes)
     assert set(sizes) == {0, 1, 2, 3, 4}
     tiny = await _retrieve(world, "mix", max_total_tokens=1)
-    assert (_chunks(tiny), tiny.failure) == ("", None)
-    assert _entities(tiny) == "ACBD"
+    assert (tiny.context.is_empty, tiny.failure) == (True, Failure.EMPTY_CONTEXT)
+    assert tiny.info.total_entities_found == 4
     assert "max_total_tokens=1" in tiny.warnings[-1]
+
+
+async def test_budgets_of_the_graph_shrink_where_the_total_is_too_small_for_them(world: World) -> None:
+    await _fill(world)
+    whole = await _retrieve(world, "mix")
+    kept: list[tuple[int, int, int]] = []
+    for total in range(560, 1100, 20):
+        context = (await _retrieve(world, "mix", max_total_tokens=total)).context
+        kept.append((len(context.entities), len(context.relations), len(context.chunks)))
+    assert min(kept) == kept[0]
+    assert all(entities < 4 for entities, _, chunks in kept if not chunks)
+    assert kept[-1] == (len(whole.context.entities), len(whole.context.relations), len(whole.context.chunks))
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+async def test_a_total_holds_whatever_is_found(world: World, form: str) -> None:
+    await _fill(world)
+    for name in range(60):
+        await world.entity(f"Entity {name}", "p", score=0.9, description="A long description of it, again. " * 5)
+    for total in range(900, 2400, 300):
+        param = QueryParam(max_total_tokens=total, only_need_prompt=True, context_format=form, **GIVEN)
+        answer = await world.engine().query("What is this?", param)
+        assert count_tokens(answer.text) <= total
+        assert answer.context.entities
+        assert answer.context.chunks
+
+
+async def test_paths_that_do_not_fit_are_left_out(world: World) -> None:
+    form = context_format("json")
+    ends = [await world.entity(name * 20) for name in "ABCD"]
+    paths = (GraphPath((ends[0], ends[1]), ()), GraphPath((ends[2], ends[3]), ()))
+    both, one = paths_tokens(form, paths), paths_tokens(form, paths[:1])
+    assert fit_paths(form, paths, both + 7) == (paths, 7)
+    assert fit_paths(form, paths, both - 1) == (paths[:1], both - 1 - one)
+    assert fit_paths(form, paths, -5) == ((), -5)
+    assert fit_paths(form, None, -5) == (None, -5)
+
+
+async def test_what_does_not_fit_is_not_said_to_be_nothing(world: World) -> None:
+    await _fill(world)
+    await world.chunk("t", text="It is this thing, at length. " * 400, score=0.99)
+    param = QueryParam(mode="mix", max_total_tokens=1500, chunk_top_k=1, **GIVEN)
+    answer = await world.engine().query("What is this?", param)
+    assert (answer.context.entities != (), answer.context.chunks) == (True, ())
+    assert answer.kind is AnswerKind.NOTHING_FOUND
+    assert "token budget" in answer.text
 
 
 async def test_chunk_top_k_limits_search_and_result(world: World) -> None:
@@ -302,8 +350,7 @@ async def test_total_of_prompt_and_context_stays_within_the_budget(world: World)
     for budget in range(700, 2000, 100):
         param = QueryParam(mode="mix", max_total_tokens=budget, only_need_prompt=True, **GIVEN)
         answer = await engine.query("What is this?", param)
-        if answer.context.chunks:
-            assert count_tokens(answer.text) <= budget
+        assert count_tokens(answer.text) <= budget
 
 
 async def test_progress_names_the_stages_in_order(world: World) -> None:

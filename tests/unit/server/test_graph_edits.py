@@ -150,6 +150,27 @@ async def test_entity_and_relation_are_made_and_hidden(world: World) -> None:
     assert await world.get("/graph/entity/exists", name="Dee") == {"exists": False}
 
 
+@pytest.mark.parametrize("given", [{}, {"entity_type": "UNKNOWN"}, {"entity_type": " unknown "}, {"entity_type": ""}])
+async def test_entity_made_without_a_type_has_that_of_documents(world: World, given: dict[str, str]) -> None:
+    body = {"entity_name": "Dee", "entity_data": {"description": "new here", **given}}
+    done = await world.post("/graph/entity/create", body)
+    assert done["data"]["graph_data"]["entity_type"] == "unknown"
+    (node,) = (await world.get("/graphs", label="Dee"))["nodes"]
+    assert node["properties"]["entity_type"] == "unknown"
+    async with world.service.workspaces.use() as engine:
+        await engine.insert("Dee (ship): sails.", sources=["three.md"])
+    (node,) = (await world.get("/graphs", label="Dee"))["nodes"]
+    assert node["properties"]["entity_type"] == "ship"
+
+
+async def test_edit_to_the_type_unknown_leaves_the_type(world: World) -> None:
+    done = await edit(world, "Ann", entity_type="UNKNOWN", description="new")
+    assert done["data"]["graph_data"]["entity_type"] == "person"
+    assert len(done["curation_ids"]) == 1
+    done = await edit(world, "Ann", entity_type="unknown")
+    assert (done["data"]["graph_data"]["entity_type"], done["curation_ids"]) == ("person", [])
+
+
 @pytest.mark.parametrize(
     "data",
     [

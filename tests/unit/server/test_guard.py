@@ -105,6 +105,26 @@ async def test_bound_key_sees_only_its_workspaces(client: httpx.AsyncClient) -> 
     assert (await client.put("/workspaces/gamma", headers=BOUND)).status_code == 403
 
 
+@pytest.mark.parametrize("path", ["/page", "/webui", "/workspace"])
+async def test_a_page_without_its_slash_leads_there_as_where_nobody_is_asked(tmp_path: Path, path: str) -> None:
+    folder = tmp_path / "built"
+    folder.mkdir()
+    for name in ("index.html", "workspace.html"):
+        (folder / name).write_text("<p>page</p>")
+    for settings in (
+        guarded_settings(tmp_path / "a", web_page_dir=folder),
+        Settings.load(store={"data_dir": tmp_path / "b"}, server={"web_page_dir": folder}),
+    ):
+        async with served(settings) as (_, client):
+            found = await client.get(path)
+        assert (found.status_code, found.headers["Location"]) == (307, f"http://127.0.0.1{path}/")
+
+
+async def test_nothing_beside_the_pages_leads_anywhere(client: httpx.AsyncClient) -> None:
+    for path in ("/pages", "/ui", "/workspaces", "/page-2", "/webui2/", "/documents", "/graphs"):
+        assert (await client.get(path)).status_code == 401, path
+
+
 async def test_key_is_taken_as_bearer_token(client: httpx.AsyncClient) -> None:
     found = await client.get("/auth/verify", headers={"Authorization": f"Bearer {WRITER['X-API-Key']}"})
     assert found.json() == {"status": "ok", "valid": True, "username": "writer", "role": "write", "workspaces": None}
@@ -149,6 +169,15 @@ async def test_health_tells_strangers_nothing(client: httpx.AsyncClient) -> None
     assert all(key["X-API-Key"] not in known.text for key in (ADMIN, READER, WRITER, BOUND))
     elsewhere = (await client.get("/health", headers=BOUND)).json()
     assert "configuration" not in elsewhere
+
+
+async def test_health_tells_strangers_of_the_pipeline_of_the_default_workspace_alone(client: httpx.AsyncClient) -> None:
+    for headers in ({}, READER, BOUND):
+        told = (await client.get("/health", headers=headers)).json()
+        assert (told["pipeline_busy"], told["pipeline_active"]) == (False, False)
+    there = {"LIGHTRAG-WORKSPACE": "beta"}
+    assert "pipeline_busy" not in (await client.get("/health", headers=there)).json()
+    assert (await client.get("/health", headers={**READER, **there})).json()["pipeline_active"] is False
 
 
 async def test_open_service_lets_everybody_do_everything(tmp_path: Path) -> None:

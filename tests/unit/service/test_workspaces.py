@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreUnavailable
+from heliograph.embedding.meter import EmbeddingMeter
+from heliograph.errors import ConflictError, InvalidRequestError, ModelUnavailable, NotFoundError, StoreUnavailable
 from heliograph.opening import Given
 from heliograph.service.workspaces import Workspaces
-from heliograph.settings import Settings
+from heliograph.settings import EmbeddingSettings, Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 
@@ -24,6 +25,45 @@ async def workspaces(tmp_path: Path) -> AsyncGenerator[Workspaces]:
     await made.open()
     yield made
     await made.close()
+
+
+async def test_local_model_is_loaded_before_anybody_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = FakeEmbeddingModel(16)
+
+    async def build(_: EmbeddingSettings) -> EmbeddingMeter:
+        return EmbeddingMeter(model)
+
+    monkeypatch.setattr("heliograph.service.workspaces.build_embedding_model", build)
+    made = Workspaces(Settings.load(store={"data_dir": tmp_path}))
+    await made.open()
+    async with asyncio.timeout(10):
+        while not model.calls:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    await made.close()
+    model.fail_next(ModelUnavailable("the weights are damaged", is_transient=False))
+    await made.open()
+    async with asyncio.timeout(10):
+        while "the weights are damaged" not in caplog.text:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    await made.close()
+
+
+async def test_model_that_is_paid_for_is_not_asked_before_anybody_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = FakeEmbeddingModel(16)
+
+    async def build(_: EmbeddingSettings) -> EmbeddingMeter:
+        return EmbeddingMeter(model)
+
+    monkeypatch.setattr("heliograph.service.workspaces.build_embedding_model", build)
+    paid = Workspaces(Settings.load(store={"data_dir": tmp_path}, embedding={"provider": "openai", "model": "m"}))
+    await paid.open()
+    await asyncio.sleep(0)
+    await paid.close()
+    assert model.calls == []
 
 
 async def test_workspace_is_made_once(workspaces: Workspaces) -> None:

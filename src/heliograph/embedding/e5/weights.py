@@ -154,7 +154,7 @@ class E5Weights:
     def _blocks(self, name: str, columns: int) -> NDArray[Any]:
         data = self._bytes(name, _PACKED)
         row_bytes = columns // _BLOCK_WEIGHTS * _BLOCK.itemsize
-        if columns % _BLOCK_WEIGHTS or len(data) % row_bytes:
+        if row_bytes <= 0 or columns % _BLOCK_WEIGHTS or len(data) % row_bytes:
             raise self._damaged(f"tensor {name!r} of {len(data)} bytes has no rows of {columns}")
         return data.view(_BLOCK).reshape(-1, columns // _BLOCK_WEIGHTS)
 

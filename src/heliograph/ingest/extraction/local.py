@@ -44,7 +44,7 @@ class LocalExtractor(Extractor):
         """Bound what is kept, since every entity and relation costs an embedding.
 
         Args:
-            entities_per_1000_tokens: Entities kept per 1000 tokens of a chunk; the shortest chunk may keep eightteen.
+            entities_per_1000_tokens: Entities kept per 1000 tokens of a chunk; the shortest chunk may keep sixteen.
             relations_per_1000_tokens: Relations likewise; the shortest chunk may keep eight. 0 keeps none.
 
         Raises:

@@ -23,6 +23,10 @@ from heliograph.models import DocumentStatus
 __all__ = ["DocumentImport"]
 
 _AT_ONCE = 8
+_REMARKS = {
+    DocumentStatus.PENDING: "documents that wait to be read; run resume",
+    DocumentStatus.PARTIAL: "documents that were not read to the end; run retry",
+}
 
 
 class DocumentImport:
@@ -80,6 +84,6 @@ class DocumentImport:
             self._counts[taken] += 1
             if taken is not Taken.UNCHANGED:
                 self._chunks += len(whole.chunks)
-                if document.status is DocumentStatus.PENDING:
-                    self._notes.add(NoteKind.REMARK, "documents that wait to be read; run resume", document.source)
+                if (remark := _REMARKS.get(document.status)) is not None:
+                    self._notes.add(NoteKind.REMARK, remark, document.source)
         self._progress("documents", self._counts.total())

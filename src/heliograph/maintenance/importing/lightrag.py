@@ -28,7 +28,7 @@ from heliograph.maintenance.importing.report import (
     SourceGraph,
 )
 from heliograph.maintenance.importing.whole import WholeDocumentIntake
-from heliograph.models import Document, DocumentStatus
+from heliograph.models import Document, DocumentStatus, Extraction
 from heliograph.text.names import entity_key, names_to_relation_id
 
 __all__ = ["import_lightrag", "is_lightrag"]
@@ -72,7 +72,15 @@ class _Assembled:
 
     def whole(self, placed: PlacedDocument) -> WholeDocument:
         extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
+        if placed.document.status is DocumentStatus.PARTIAL:
+            extractions = tuple(_unread(item) for item in extractions)
         return WholeDocument(placed.document, placed.text, placed.chunks, extractions)
+
+
+def _unread(extraction: Extraction) -> Extraction:
+    """Mark a chunk in which nothing was found, so that `retry` reads it: LightRAG does not tell which ones it read."""
+    is_read = bool(extraction.entities or extraction.relations)
+    return extraction if is_read else replace(extraction, error="LightRAG did not finish this document")
 
 
 @dataclass(slots=True)

@@ -1,7 +1,8 @@
 """From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.
 
 A chunk is looked for in its document's text; where one of a document is not found, or the text is not kept, the text is
-its chunks one after the other. Documents that were never read go in as waiting.
+its chunks one after the other. Documents that were never read go in as waiting, those that were not
+read to the end as partial.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from heliograph.text.tokens import count_tokens
 __all__ = ["PlacedDocument", "join_chunks", "place_documents"]
 
 _BETWEEN = "\n\n"
+_MAX_STATE_LENGTH = 1_000
 # What a tokenizer leaves of a character that was cut in two.
 _TORN = "\ufffd"
 
@@ -111,7 +113,8 @@ def _place(
     stem = PurePath(target.source).stem if target.source != target.origin else ""
     document = Document(
         *(target.id, target.source, find_title(text) or stem, content_hash(text)),
-        status=DocumentStatus.PROCESSED if chunks else DocumentStatus.PENDING,
+        status=_status(known, chunks),
+        error=_error(known) if chunks else "",
         metadata=_metadata(target),
         length=len(text),
         chunk_count=len(chunks),
@@ -120,6 +123,19 @@ def _place(
     )
     placed = join_chunks(target.id, texts, spans)
     return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks))
+
+
+def _status(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> DocumentStatus:
+    """Return the status of a document; LightRAG keeps chunks from before they are read."""
+    if not chunks:
+        return DocumentStatus.PENDING
+    return DocumentStatus.PROCESSED if known is None or known.is_finished else DocumentStatus.PARTIAL
+
+
+def _error(known: LightragDocument | None) -> str:
+    if known is None or known.is_finished:
+        return ""
+    return f"LightRAG did not finish this document ({known.state[:_MAX_STATE_LENGTH]}); retry reads what is left"
 
 
 def _metadata(target: _Target) -> Mapping[str, Any]:

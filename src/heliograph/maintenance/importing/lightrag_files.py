@@ -23,18 +23,24 @@ __all__ = ["LightragChunk", "LightragDocument", "LightragFiles", "read_files"]
 
 # What LightRAG writes where it was told no path.
 _NO_SOURCES = frozenset({"", "unknown_source", "no-file-path"})
+# `preprocessed`: in the graph, but for pictures and tables that were to follow.
+_FINISHED = frozenset({"", "processed", "preprocessed"})
 # Begins a text that only refers to a file elsewhere.
 _REFERENCE = "{{LRdoc}}"
 
 
 @dataclass(frozen=True, slots=True)
 class LightragDocument:
-    """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state."""
+    """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
+
+    `is_finished` also where no state is kept, as nano-graphrag keeps none.
+    """
 
     id: str
     text: str
     source: str
     state: str
+    is_finished: bool
     created_at: datetime
 
 
@@ -119,6 +125,7 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         "" if content.startswith(_REFERENCE) else clean_text(content),
         _source(text) or _source(state),
         " ".join(f"{_string(state, 'status')} {_string(state, 'error_msg') or _string(state, 'error')}".split()),
+        _string(state, "status").lower() in _FINISHED,
         _moment(state.get("created_at") or text.get("create_time")),
     )
 

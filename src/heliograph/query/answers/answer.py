@@ -51,7 +51,10 @@ async def answer_offline(plan: Plan, retrieval: Retrieval, records: RecordsStore
         return _answer(plan, retrieval, show_prompt(plan, _prompt(plan, retrieval)), AnswerKind.PROMPT)
     if plan.param.only_need_context:
         return _answer(plan, retrieval, retrieval.context.text, AnswerKind.CONTEXT)
-    quoted = await quote_answer(retrieval.respelt or plan.question, retrieval.context, records)
+    # What was understood is of the question as it was written.
+    understanding = None if retrieval.respelt else retrieval.understanding
+    question = retrieval.respelt or plan.question
+    quoted = await quote_answer(question, retrieval.context, records, understanding)
     if not quoted.text:
         return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
     return Answer(

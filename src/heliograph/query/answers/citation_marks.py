@@ -10,7 +10,7 @@ Code, links and footnote texts stay as they are, and so does an answer that is J
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 __all__ = ["NO_ANSWER_MARK", "CitationFilter", "cited_numbers"]
 
@@ -28,6 +28,7 @@ _MAYBE_MARK = re.compile(
 )
 _RANGE = re.compile(r"(\d+)\s?[–-]\s?\^?(\d+)")
 _LONGEST_RANGE = 10
+_PART = 256
 _NUMBER = re.compile(r"\d+")
 _CITED = re.compile(r"\[(\d{1,3})\]")
 
@@ -82,12 +83,15 @@ class CitationFilter:
 
     def feed(self, piece: str) -> str:
         """Take the next piece and return what is certain by now; may be empty."""
-        self._pending += piece
-        return self._drain(is_last=False)
+        return "".join(self._settled(part) for part in _parts(piece))
 
     def finish(self) -> str:
         """Return what was held back; nothing may be fed afterwards."""
         return self._drain(is_last=True)
+
+    def _settled(self, part: str) -> str:
+        self._pending += part
+        return self._drain(is_last=False)
 
     def _drain(self, *, is_last: bool) -> str:
         written: list[str] = []
@@ -181,6 +185,12 @@ class CitationFilter:
         self.dropped += len(numbers) - len(kept)
         space = mark[0][0] if kept and mark[0][0] in " \t" else ""
         return space + "".join(f"[{number}]" for number in kept)
+
+
+def _parts(piece: str) -> Iterator[str]:
+    """Yield a piece in parts, since each step of the filter copies all that is pending."""
+    for start in range(0, len(piece), _PART):
+        yield piece[start : start + _PART]
 
 
 def _expanded(numbers: str) -> list[int]:

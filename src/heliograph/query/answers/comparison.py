@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name, says
-from heliograph.query.understanding.models import QuestionKind
-from heliograph.query.understanding.rules import classify
-from heliograph.query.understanding.sides import find_sides
+from heliograph.query.understanding.models import Understanding
 
 __all__ = ["compared_sides", "side_sentences"]
 
@@ -51,16 +49,16 @@ class _Event(Enum):
     ANY = auto()
 
 
-def compared_sides(question: str, names: Sequence[str]) -> tuple[str, ...]:
+def compared_sides(question: str, understanding: Understanding) -> tuple[str, ...]:
     """Return what a question holds against each other, as plain names; empty where it compares nothing.
 
     Args:
         question: The question.
-        names: The names in it.
+        understanding: What it asks for.
     """
-    if not _CHOICE.search(question) or classify(question, names) is not QuestionKind.COMPARE:
+    if not _CHOICE.search(question):
         return ()
-    sides = tuple(filter(None, map(plain_name, find_sides(question, names))))
+    sides = tuple(filter(None, map(plain_name, understanding.sides)))
     return sides if len(sides) > 1 else ()
 
 

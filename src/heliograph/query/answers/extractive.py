@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.models import Document
+from heliograph.models import Chunk, Document
 from heliograph.query.answers.citations import Citation, page_of
 from heliograph.query.answers.quotable import (
     Quotable,
@@ -22,8 +22,10 @@ from heliograph.query.answers.quotable import (
     shown_text,
 )
 from heliograph.query.answers.sentence_ranking import best_sentences
+from heliograph.query.concurrency import run_together
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
+from heliograph.query.understanding.models import Understanding
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
@@ -67,16 +69,26 @@ class ExtractiveAnswer:
 
 def nothing_found(retrieval: Retrieval) -> str:
     """Return the statement that there is nothing to answer from, and why, in English or Chinese."""
+    if retrieval.has_no_room:
+        return _in_language(_FAILURES[Failure.EMPTY_CONTEXT], retrieval.question)
     if retrieval.failure is None:
         return _in_language(_NOT_SAID, retrieval.question)
     return _in_language(_FAILURES[retrieval.failure], retrieval.question)
 
 
-async def quote_answer(question: str, context: Context, records: RecordsStore) -> ExtractiveAnswer:
+async def quote_answer(
+    question: str, context: Context, records: RecordsStore, understanding: Understanding | None = None
+) -> ExtractiveAnswer:
     """Return up to five quoted sentences with citations and the list of documents cited.
 
     Documents are read for titles and pages; the text of one only where a chunk's edge cuts a quoted sentence or a block
     of code. Empty if no sentence says anything of the question.
+
+    Args:
+        question: The question.
+        context: What was found for it.
+        records: Where the documents are.
+        understanding: What it asks for, if it is known.
 
     Raises:
         StoreError: The store failed.
@@ -85,8 +97,7 @@ async def quote_answer(question: str, context: Context, records: RecordsStore) -
     documents = {document.id: document for document in await records.get_documents(ids)}
     unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_open_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
-    in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
-    best = await asyncio.to_thread(_best, question, context, documents, in_code)
+    best = await asyncio.to_thread(_best_of, question, context, documents, unclear, texts, understanding)
     cut = {item.item.chunk.document_id for item in best if item.is_cut}
     texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
     return _written(question, context, best, documents, texts)
@@ -108,8 +119,8 @@ def cited_references(references: Sequence[Reference], cited: Collection[str]) ->
 
 
 async def _texts(records: RecordsStore, document_ids: Collection[str]) -> dict[str, str]:
-    texts = {id_: await records.get_document_text(id_) for id_ in document_ids}
-    return {id_: text for id_, text in texts.items() if text is not None}
+    texts = await run_together(*(records.get_document_text(id_) for id_ in document_ids))
+    return {id_: text for id_, text in zip(document_ids, texts, strict=True) if text is not None}
 
 
 def _has_more_text(document_id: str, documents: Mapping[str, Document], context: Context) -> bool:
@@ -119,12 +130,29 @@ def _has_more_text(document_id: str, documents: Mapping[str, Document], context:
     return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
+def _best_of(
+    question: str,
+    context: Context,
+    documents: Mapping[str, Document],
+    unclear: Sequence[Chunk],
+    texts: Mapping[str, str],
+    understanding: Understanding | None,
+) -> Sequence[Quotable]:
+    """Return the best sentences, given the texts that say which of the unclear chunks begin in a block of code."""
+    in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
+    return _best(question, context, documents, in_code, understanding)
+
+
 def _best(
-    question: str, context: Context, documents: Mapping[str, Document], in_code: Collection[str]
+    question: str,
+    context: Context,
+    documents: Mapping[str, Document],
+    in_code: Collection[str],
+    understanding: Understanding | None = None,
 ) -> Sequence[Quotable]:
     sentences = quotable_sentences(context.chunks, in_code)
     titles = {document.id: document.title for document in documents.values()}
-    return best_sentences(question, sentences, titles, _MAX_SENTENCES) if sentences else []
+    return best_sentences(question, sentences, titles, _MAX_SENTENCES, understanding) if sentences else []
 
 
 def _written(

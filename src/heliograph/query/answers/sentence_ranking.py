@@ -20,6 +20,8 @@ from heliograph.query.answers.expected_answer import expected_type, type_match
 from heliograph.query.answers.question_focus import find_focus, nearness
 from heliograph.query.answers.quotable import Quotable
 from heliograph.query.modes import Channel
+from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding.rules import LONGEST_READ, understand_by_rules
 from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
 from heliograph.text.phrases import read_texts
@@ -28,8 +30,6 @@ __all__ = ["best_sentences", "term_weights"]
 
 # Sentences whose names are read; the rest score too low to be taken.
 _CANDIDATES = 20
-# What comes later in a question of pages is material, not the question.
-_LONGEST_READ = 4_000
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth.
 _NEARBY = 0.1
 _CHUNK_SCORE = 1.0
@@ -51,7 +51,11 @@ _LEAST_TOLD = 0.5
 
 
 def best_sentences(
-    question: str, sentences: Sequence[Quotable], titles: Mapping[str, str], limit: int
+    question: str,
+    sentences: Sequence[Quotable],
+    titles: Mapping[str, str],
+    limit: int,
+    understanding: Understanding | None = None,
 ) -> list[Quotable]:
     """Return the sentences to quote, most telling first; empty if none says anything of the question.
 
@@ -62,12 +66,15 @@ def best_sentences(
         sentences: Sentences of the context, the best chunk's first.
         titles: Titles of documents by id.
         limit: Sentences at the most.
+        understanding: What the question asks for, if it is known; else rules say so.
     """
-    asked = _read_question(question, sentences)
-    if terms(question) and _is_comparable(question, sentences) and not _says_anything(question, asked, sentences):
+    words = frozenset(terms(question))
+    asked = _read_question(question, words, sentences, understanding or understand_by_rules(question))
+    if words and _is_comparable(question, sentences) and not _says_anything(words, asked, sentences):
         return []
-    telling = _beyond_titles(sentences, titles)
-    scored = sorted(_scored(asked, telling, titles), key=lambda item: -item[0])[:_CANDIDATES]
+    titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
+    telling = _beyond_titles(sentences, titled)
+    scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])[:_CANDIDATES]
     candidates = _with_names(asked, scored, titles)
     ordered = answer_first(asked, _chosen(asked, candidates, titles, limit), candidates)
     return [candidate.sentence for candidate in ordered[:limit]]
@@ -79,15 +86,16 @@ def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict
     return {term: math.log1p(len(texts) / frequencies[term]) for term in wanted if frequencies[term]}
 
 
-def _read_question(question: str, sentences: Sequence[Quotable]) -> AskedQuestion:
+def _read_question(
+    question: str, words: frozenset[str], sentences: Sequence[Quotable], understanding: Understanding
+) -> AskedQuestion:
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:
         chunks.setdefault(sentence.item.chunk.id, set()).update(sentence.words)
-    weights = term_weights(set(terms(question)), [frozenset(words) for words in chunks.values()])
+    weights = term_weights(words, [frozenset(held) for held in chunks.values()])
     total = sum(weights.values()) or 1.0
-    read = question[:_LONGEST_READ]
+    read = question[:LONGEST_READ]
     focus = find_focus(read)
-    names = [name.text for part in read_texts([read])[0] for name in part.names]
     return AskedQuestion(
         question.casefold(),
         weights,
@@ -95,19 +103,18 @@ def _read_question(question: str, sentences: Sequence[Quotable]) -> AskedQuestio
         nearness(focus),
         is_chinese(question),
         expected_type(focus),
-        compared_sides(read, names),
+        compared_sides(read, understanding),
     )
 
 
-def _beyond_titles(sentences: Sequence[Quotable], titles: Mapping[str, str]) -> Sequence[Quotable]:
+def _beyond_titles(sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]) -> Sequence[Quotable]:
     """Return the sentences that say more than the title of their document, or all if none does."""
-    titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     none = frozenset[str]()
     telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
     return telling or sentences
 
 
-def _says_anything(question: str, asked: AskedQuestion, sentences: Sequence[Quotable]) -> bool:
+def _says_anything(words: frozenset[str], asked: AskedQuestion, sentences: Sequence[Quotable]) -> bool:
     """Return whether some sentence holds enough of the question, words that nothing holds counted in.
 
     What is near the question may say it in other words, so the nearer the best chunk, the fewer must be shared. Pairs
@@ -116,7 +123,7 @@ def _says_anything(question: str, asked: AskedQuestion, sentences: Sequence[Quot
     total = asked.total
     if not asked.is_chinese:
         count = 1 + max(sentence.place for sentence in sentences)
-        total += math.log1p(count) * len(set(terms(question)) - asked.weights.keys())
+        total += math.log1p(count) * len(words - asked.weights.keys())
     covered = max(asked.share(sentence.words) for sentence in sentences) * asked.total / total
     cosines = [cosine for sentence in sentences if (cosine := sentence.item.scores.get(Channel.VECTOR)) is not None]
     if not cosines:
@@ -131,10 +138,9 @@ def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:
 
 
 def _scored(
-    asked: AskedQuestion, sentences: Sequence[Quotable], titles: Mapping[str, str]
+    asked: AskedQuestion, sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]
 ) -> list[tuple[float, int, Quotable]]:
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
-    titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     found: list[tuple[float, int, Quotable]] = []
     for order, sentence in enumerate(sentences):
         nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words

@@ -57,6 +57,13 @@ class AnswerStream:
         self._records = records
         self._asked = asked or Asked(plan.mode)
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
+        # Once reading has begun, its end is told; a stream that is closed before it tells so itself.
+        self._is_begun = False
+
+    @property
+    def ready(self) -> Answer | None:
+        """The answer where it is known before it is read, since no chat model writes it; else None."""
+        return self._source if isinstance(self._source, Answer) else None
 
     @property
     def context(self) -> Context:
@@ -72,10 +79,10 @@ class AnswerStream:
         """Start reading.
 
         Raises:
-            InvalidRequestError: It was read before.
+            InvalidRequestError: It was read or closed before.
         """
-        if self._reading is not None:
-            raise InvalidRequestError("this stream has been read already; ask again")
+        if self._reading is not None or self._is_begun:
+            raise InvalidRequestError("this stream has been read already or closed; ask again")
         source = self._source
         pieces = self._ready(source) if isinstance(source, Answer) else self._written(source)
         # Weak, so that leaving the loop drops the last reference and thereby ends the call.
@@ -91,12 +98,14 @@ class AnswerStream:
         return self.answer
 
     async def _ready(self, answer: Answer) -> AsyncGenerator[str]:
+        self._is_begun = True
         with self._asked:
             if answer.text:
                 yield answer.text
             self.answer = answer
 
     async def _written(self, chat: ChatModel) -> AsyncGenerator[str]:
+        self._is_begun = True
         written = WrittenAnswer(self._plan, self.retrieval)
         replies: list[ChatReply] = []
         request = replace(answer_request(self._plan, self.retrieval), on_finish=replies.append)
@@ -114,10 +123,13 @@ class AnswerStream:
             self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
 
     async def aclose(self) -> None:
-        """Stop reading and end the call; closing twice does nothing."""
+        """Stop reading and end the call; closing twice does nothing. What was not begun cannot be read afterwards."""
         pieces = self._reading() if self._reading is not None else None
         if pieces is not None:
             await pieces.aclose()
+        if not self._is_begun:
+            self._is_begun = True
+            self._asked.give_up()
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,1 +1,1 @@
-"""The ways of searching, one module each; `heliograph.query.modes` says which mode uses which."""
+"""The plain ways of searching, one module each; bridges and the walk over the graph are `heliograph.query.fusion`."""

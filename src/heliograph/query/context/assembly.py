@@ -32,6 +32,7 @@ class KeptChunks:
         chunks: Each with the reranker's score, None without one.
         bodies: Per chunk what `ContextFormat.chunk_body` gave.
         sources: Source per chunk id, also for the chunks of entities and relations.
+        ranked_count: How many they were before the cut to tokens.
         warnings: Why there are fewer than one would expect.
         other_sources: Per source those of documents with the same text.
     """
@@ -39,6 +40,7 @@ class KeptChunks:
     chunks: Sequence[tuple[Chunk, float | None]]
     bodies: Sequence[str]
     sources: Mapping[str, str]
+    ranked_count: int = 0
     warnings: tuple[str, ...] = ()
     other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from heliograph.models import Chunk, GraphPath
+from heliograph.models import Chunk
 from heliograph.query.concurrency import run_together
 from heliograph.query.context.assembly import KeptChunks, chunks_to_name
 from heliograph.query.context.budget import fit_rows
 from heliograph.query.context.format import ContextFormat
 from heliograph.query.context.leaders import with_leaders
 from heliograph.query.context.ordering import needed_chunks
-from heliograph.query.context.prompt import count_prompt_tokens
 from heliograph.query.context.selection import Selection
-from heliograph.query.linking.paths import path_row
 from heliograph.query.merging import MergedChunks
 from heliograph.query.plan import Plan
 from heliograph.query.reranking import rerank_chunks
@@ -25,7 +23,6 @@ from heliograph.query.timings import Progress, StageClock
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import RecordsStore
-from heliograph.text.tokens import count_tokens
 
 __all__ = ["ChunkKeeper"]
 
@@ -52,7 +49,7 @@ class ChunkKeeper:
         form: ContextFormat,
         selection: Selection,
         merged: MergedChunks,
-        paths: Sequence[GraphPath],
+        room: int,
         progress: Progress,
         clock: StageClock,
     ) -> KeptChunks:
@@ -63,7 +60,7 @@ class ChunkKeeper:
             form: How a row is written, and so what it costs.
             selection: Entities and relations, which have spent their part.
             merged: All chunks found, best first.
-            paths: Paths that stand in the context, too.
+            room: Tokens for entities, relations and chunks.
             progress: Told of reranking.
             clock: Times it.
 
@@ -83,17 +80,18 @@ class ChunkKeeper:
                 result = await rerank_chunks(reranker, self._rerank_settings, plan.question, chunks, plan.chunk_top_k)
             ranked = _keep_leaders(result.chunks, chunks, merged.leaders)
             warnings += [result.warning] if result.warning else []
-        spent = selection.tokens + form.paths_tokens([path_row(path) for path in paths])
         bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
-        kept = await _fit(plan, form, spent, ranked, bodies, merged)
+        kept = await _fit(form, room - selection.tokens, ranked, bodies, merged)
         if ranked and not kept:
             warnings.append(
                 f"no passage fits max_total_tokens={plan.max_total_tokens:,} beside the prompt, the question, the "
-                "entities and the relations; raise it, or lower max_entity_tokens and max_relation_tokens"
+                "entities and the relations; raise it (chat.context_tokens bounds it), or lower max_entity_tokens and "
+                "max_relation_tokens"
             )
         twins = await self._records.get_twin_sources([chunk.id for chunk, _ in kept])
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
-        return KeptChunks(kept, [bodies[chunk.id] for chunk, _ in kept], sources, tuple(warnings), others)
+        kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
+        return KeptChunks(kept, kept_bodies, sources, len(ranked), tuple(warnings), others)
 
 
 def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[str]) -> _Ranked:
@@ -107,23 +105,19 @@ def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[st
 
 
 async def _fit(
-    plan: Plan, form: ContextFormat, spent: int, ranked: _Ranked, bodies: Mapping[str, str], merged: MergedChunks
+    form: ContextFormat, limit: int, ranked: _Ranked, bodies: Mapping[str, str], merged: MergedChunks
 ) -> _Ranked:
     """Return the first chunks that fit; those that are needed first, if the budget would cut one of them."""
-    count = await _count_fitting(plan, form, spent, ranked, bodies)
+    count = await _count_fitting(form, limit, ranked, bodies)
     needed = {*merged.leaders, *needed_chunks([chunk.id for chunk, _ in ranked], merged.paths)}
     if any(chunk.id in needed for chunk, _ in ranked[count:]):
         ranked = sorted(ranked, key=lambda item: item[0].id not in needed)
-        count = await _count_fitting(plan, form, spent, ranked, bodies)
+        count = await _count_fitting(form, limit, ranked, bodies)
     return ranked[:count]
 
 
-async def _count_fitting(
-    plan: Plan, form: ContextFormat, spent: int, ranked: _Ranked, bodies: Mapping[str, str]
-) -> int:
-    """Return how many chunks fit into what prompt, question, buffer and the tokens `spent` on other rows leave."""
-    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + spent
-    limit = plan.max_total_tokens - (fixed + count_tokens(plan.question) + plan.buffer_tokens)
+async def _count_fitting(form: ContextFormat, limit: int, ranked: _Ranked, bodies: Mapping[str, str]) -> int:
+    """Return how many chunks have at most `limit` tokens as rows."""
     # References are numbered after this cut; no number will have more digits than this one.
     widest = str(len(ranked))
     rows = [form.chunk_row(place, widest, bodies[chunk.id]) for place, (chunk, _) in enumerate(ranked, start=1)]

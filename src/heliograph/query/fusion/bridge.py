@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,6 +30,7 @@ __all__ = [
     "FollowedBridge",
     "Gain",
     "Start",
+    "Wanted",
     "follow_bridges",
     "gains",
     "residual_question",
@@ -98,11 +99,25 @@ class Gain:
     cosine: float
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A question as bridges are judged by it.
+
+    Attributes:
+        folded: Its text, case folded.
+        terms: Its terms.
+        named: Ids of entities that it names.
+    """
+
+    folded: str
+    terms: frozenset[str]
+    named: frozenset[str]
+
+
 def follow_bridges(
     starts: Sequence[Start],
     places: Mapping[str, EntityPlaces],
-    question: str,
-    named: Collection[str],
+    wanted: Wanted,
     parameters: FusionParameters,
     limit: int,
 ) -> list[FollowedBridge]:
@@ -113,12 +128,10 @@ def follow_bridges(
     Args:
         starts: Chunks that they may start from.
         places: Where the entities mentioned there are mentioned; one that is not in it is passed over.
-        question: The question.
-        named: Ids of entities that the question names.
+        wanted: The question.
         parameters: Weights and bounds.
         limit: Bridges at the most.
     """
-    wanted = _Wanted(question.casefold(), frozenset(terms(question)), frozenset(named))
     found = [bridge for start in starts for bridge in _bridges_from(start, places, wanted, parameters)]
     overlaps: dict[str, float] = {}
     chosen: list[tuple[float, int]] = []
@@ -201,13 +214,6 @@ def gains(
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    folded: str
-    terms: frozenset[str]
-    named: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Candidate:
     """A bridge before it is known what the mention says: what it can be worth at the most, and who is behind it."""
 
@@ -234,7 +240,7 @@ class _Candidate:
 
 
 def _bridges_from(
-    start: Start, places: Mapping[str, EntityPlaces], wanted: _Wanted, parameters: FusionParameters
+    start: Start, places: Mapping[str, EntityPlaces], wanted: Wanted, parameters: FusionParameters
 ) -> Iterator[_Candidate]:
     seen: set[str] = set(start.passed)
     for mention in start.mentions:

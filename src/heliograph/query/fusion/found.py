@@ -17,7 +17,6 @@ from heliograph.query.linking.names import Named, named_in_passage, passage_runs
 from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, StoreView
 from heliograph.stores.changeset import Collection
-from heliograph.text.analysis import terms
 from heliograph.text.mention_ids import mention_entity_id
 
 __all__ = ["READ_MENTIONS", "Found"]
@@ -36,6 +35,7 @@ class Found:
     Attributes:
         store: Where it is read.
         question: What was asked.
+        words: Its terms.
         vector: Its embedding.
         channels: Per channel what it found, chunk ids with scores.
         vectors: Chunk vectors read.
@@ -52,6 +52,7 @@ class Found:
 
     store: StoreView
     question: str
+    words: Sequence[str]
     vector: Vector
     channels: dict[str, Scores] = field(default_factory=dict[str, Scores])
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
@@ -66,12 +67,15 @@ class Found:
     respelt: Respelt | None = None
 
     def totals(self) -> Scores:
-        """Return scores summed over channels; what another channel found counts with its cosine too."""
-        near = self.channels.get(Channel.VECTOR)
-        if near is not None:
-            for scores in list(self.channels.values()):
-                near |= {id_: self.cosines[id_] for id_ in scores.keys() - near.keys() if id_ in self.cosines}
+        """Return scores summed over channels."""
         return by_score(self.channels)
+
+    def add(self, channel: Channel, scores: Scores) -> None:
+        """Take over what a channel found in place of what it found before; what it found counts by its cosine too."""
+        self.channels[channel] = scores
+        near = self.channels.get(Channel.VECTOR)
+        if near is not None and near is not scores:
+            near |= {id_: self.cosines[id_] for id_ in scores.keys() - near.keys() if id_ in self.cosines}
 
     async def read_vectors(self, chunk_ids: Iterable[str]) -> None:
         """Read the vectors of chunks, and compare them with the question."""
@@ -116,7 +120,7 @@ class Found:
             }
             mentioned = [mention_entity_id(mention) for mentions in read.values() for mention in mentions]
             await self.read_places([*mentioned, *(id_ for found in runs.values() for id_ in found)])
-            wanted = frozenset(terms(self.question))
+            wanted = frozenset(self.words)
             for chunk in chunks:
                 found = named_in_passage(chunk.id, chunk.text, runs[chunk.id], self.places)
                 mentions = self.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)

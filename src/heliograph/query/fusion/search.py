@@ -8,6 +8,7 @@ read by id or by index and bounded by `FusionParameters`, so only the two search
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
@@ -23,6 +24,7 @@ from heliograph.query.fusion.bridge import (
     FollowedBridge,
     Gain,
     Start,
+    Wanted,
     follow_bridges,
     gains,
     residual_question,
@@ -60,6 +62,8 @@ _USUAL_HITS = 60
 # Chunks taken from either index at the most: their vectors are all read.
 _MOST_TAKEN = 2_000
 _SHORTEST_PHRASE = 4
+# Questions that may be a pasted document must not hold up the event loop.
+_LONG_QUESTION = 2_000
 
 
 class FusedSearch:
@@ -109,16 +113,20 @@ class FusedSearch:
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
-        found = Found(self._store, question, np.ascontiguousarray(vector, np.float32))
+        found = await self._found(question, vector)
         near = await self._first_hop(found, limits)
         if limits.is_read:
             return found
         respelt = await respell(self._store, question, found.named, [hit.id for hit in near])
         if respelt.changes:
             embedded = await self._embedding.embed([respelt.question], "query")
-            found = Found(self._store, respelt.question, np.ascontiguousarray(embedded.vectors[0]), respelt=respelt)
+            found = replace(await self._found(respelt.question, embedded.vectors[0]), respelt=respelt)
             await self._first_hop(found, limits)
         return found
+
+    async def _found(self, question: str, vector: Vector) -> Found:
+        words = await asyncio.to_thread(terms, question) if len(question) > _LONG_QUESTION else terms(question)
+        return Found(self._store, question, words, np.ascontiguousarray(vector, np.float32))
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
@@ -133,11 +141,11 @@ class FusedSearch:
         others = (*(hit.id for hit in worded), *about)
         await found.read_vectors([chunk_id for chunk_id in others if chunk_id not in found.cosines])
         if Channel.VECTOR in limits.channels:
-            found.channels[Channel.VECTOR] = dict(found.cosines)
+            found.add(Channel.VECTOR, dict(found.cosines))
         if worded:
             weight = _keyword_weight(near, self._parameters) / max(worded[0].score, 1e-9)
-            found.channels[Channel.KEYWORD] = {hit.id: weight * hit.score for hit in worded}
-        found.channels[Channel.ENTITY] = _named_scores(found.named, found.similar, self._parameters)
+            found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
+        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, self._parameters))
         return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
@@ -149,7 +157,7 @@ class FusedSearch:
     async def _search_words(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.KEYWORD not in limits.channels:
             return []
-        return await search_keywords(self._store, found.question, _widened(self._parameters.keyword_limit, limits))
+        return await search_keywords(self._store, found.words, _widened(self._parameters.keyword_limit, limits))
 
     async def _link(self, found: Found) -> Sequence[Hit]:
         spans = question_spans(found.question)
@@ -172,7 +180,7 @@ class FusedSearch:
         similar = await find_similar(self._store, found.vector, candidates, limit, least)
         found.similar = {id_: found.places[id_] for id_ in similar}
         await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
-        found.channels[Channel.ENTITY] = _named_scores(found.named, found.similar, parameters)
+        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, parameters))
 
     async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""
@@ -192,7 +200,7 @@ class FusedSearch:
         lead = 1.0 - max(0.0, totals[first[1]]) / top if len(first) > 1 else 0.0
         starts[0] = replace(starts[0], weight=(1.0 + lead) * starts[0].weight)
         gained = await self._follow(found, starts, parameters.bridges, {}, lead)
-        found.channels[Channel.BRIDGE] = {chunk_id: gain.value for chunk_id, gain in gained.items()}
+        found.add(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in gained.items()})
         return gained
 
     async def _cross_again(self, found: Found, gained: Mapping[str, Gain]) -> None:
@@ -213,15 +221,17 @@ class FusedSearch:
             for chunk_id in reached
         ]
         beaten = {chunk_id: gain.cosine for chunk_id, gain in gained.items()}
-        scores = found.channels[Channel.BRIDGE]
+        scores = dict(found.channels[Channel.BRIDGE])
         for chunk_id, gain in (await self._follow(found, starts, parameters.second_bridges, beaten)).items():
             scores[chunk_id] = max(scores.get(chunk_id, 0.0), gain.value)
+        found.add(Channel.BRIDGE, scores)
 
     async def _follow(
         self, found: Found, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
         parameters = self._parameters.where_led(lead)
-        followed = follow_bridges(starts, found.places, found.question, found.named.ids, parameters, limit)
+        wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.ids)
+        followed = follow_bridges(starts, found.places, wanted, parameters, limit)
         # What its mentions already show to be common leads only to chunks that are about it.
         phrases = [
             _phrase(item.bridge.name) if item.mention_count <= parameters.most_mentions else [] for item in followed
@@ -257,7 +267,7 @@ class FusedSearch:
         scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
         if scores and self._parameters.walk > 0:
             scale = self._parameters.walk / max(scores.values())
-            found.channels[Channel.GRAPH] = {id_: scale * share for id_, share in scores.items()}
+            found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
 
 
 def _widened(limit: int, limits: SearchLimits) -> int:

@@ -15,16 +15,16 @@ from heliograph.query.understanding.sides import find_sides
 from heliograph.text.language import detect_language
 from heliograph.text.phrases import read_texts
 
-__all__ = ["classify", "understand_by_rules"]
+__all__ = ["LONGEST_READ", "classify", "understand_by_rules"]
 
 _MAX_WORDS = 64
 # What comes later in a question of pages is material, not the question.
-_LONGEST_READ = 4_000
+LONGEST_READ = 4_000
 
 
 def understand_by_rules(question: str) -> Understanding:
     """Return what rules find in a question; takes about a millisecond, so it belongs into a thread."""
-    text = question[:_LONGEST_READ]
+    text = question[:LONGEST_READ]
     (sentences,) = read_texts([text])
     entities = _unique(name.text for sentence in sentences for name in sentence.names)
     phrases = _unique(phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)

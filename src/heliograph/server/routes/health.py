@@ -6,28 +6,33 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
 
 from heliograph._version import __version__
+from heliograph.errors import HeliographError
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
 from heliograph.server.schemas.health import AlertState, Configuration, FollowerState, Health, Queues, Ready
+from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
 __all__ = ["router"]
 
+_LOG = logging.getLogger(__name__)
+
 router = APIRouter(tags=["state"])
 
 
 @router.get("/health", response_model_exclude_none=True, summary="Whether the service lives")
 async def health(request: Request, service: CurrentService, workspace: Workspace) -> Health:
-    """Say that the process lives; with credentials, also how it is configured and what it has to do.
+    """Say that the process lives and whether jobs run; with credentials, also how it is configured and how it fares.
 
     Folders are told only to an admin of all workspaces. Never contains a secret.
     """
@@ -37,7 +42,10 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         auth_mode="enabled" if service.access.has_accounts else "disabled",
     )
     principal: Principal | None = getattr(request.state, "principal", None)
-    if principal is None or not principal.may_enter(workspace):
+    may_enter = principal is not None and principal.may_enter(workspace)
+    if may_enter or workspace == service.workspaces.default:
+        known = known.model_copy(update=await _pipeline(service, workspace))
+    if principal is None or not may_enter:
         return known
     alerts, engines = await _alerts(service, principal), await service.states.engines(workspace)
     is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
@@ -58,6 +66,17 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
     """Read from the store of the workspace, models being open; 503 says what is not there yet."""
     stats = await engine.stats()
     return Ready(workspace=workspace, data_version=stats.data_version)
+
+
+async def _pipeline(service: Service, workspace: str) -> dict[str, bool]:
+    """Return whether jobs run or wait; nothing if these cannot be read."""
+    try:
+        state = await service.jobs.state(workspace, 0)
+    except HeliographError as error:
+        _LOG.warning("the jobs of a workspace cannot be read: %s", error)
+        return {}
+    is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
+    return {"pipeline_busy": is_busy, "pipeline_active": bool(state.counts)}
 
 
 def _queues(service: Service) -> Queues:

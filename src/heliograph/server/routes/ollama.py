@@ -2,7 +2,8 @@
 
 `/api/chat` answers from the documents, as the message's command says (`heliograph.server.chat_turns`); `/api/generate`
 goes straight to the chat model. The tag of the model's name gives the mode, `heliograph:naive`; any other name is
-`mix`. Failures are told in Ollama's shape, by status as long as nothing was sent.
+`mix`. Failures are told in Ollama's shape, by status as long as nothing was sent; a body that is not valid is 400, and
+413 where it is too long.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.server.asking import FAILURES, Asker, CurrentAsker
@@ -60,6 +63,15 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 }
 
 
+_TOO_LONG = frozenset({"string_too_long", "too_long"})
+
+
+def _refusal(error: RequestValidationError) -> HeliographError:
+    problems = error.errors()
+    is_too_long = any(item["type"] in _TOO_LONG for item in problems)
+    return (RequestTooLargeError if is_too_long else InvalidRequestError)(problem_text({"detail": problems}))
+
+
 class _JsonRoute(APIRoute):
     """Takes every body for JSON, as Ollama does: what `curl -d` sends calls itself a form."""
 
@@ -69,7 +81,10 @@ class _JsonRoute(APIRoute):
         async def handle_json(request: Request) -> Response:
             others = [(name, value) for name, value in request.scope["headers"] if name != b"content-type"]
             headers = [*others, (b"content-type", b"application/json")]
-            return await handle(Request({**request.scope, "headers": headers}, request.receive))
+            try:
+                return await handle(Request({**request.scope, "headers": headers}, request.receive))
+            except RequestValidationError as error:
+                raise _refusal(error) from None
 
         return handle_json
 
@@ -103,7 +118,7 @@ async def chat(body: OllamaChatRequest, asker: CurrentAsker, request: Request) -
 
     Without a chat model the answer is quoted from the documents, and `/bypass` is refused.
     """
-    messages = [TurnMessage(message.role, message.content) for message in body.messages]
+    messages = [TurnMessage(message.role, message.content or "") for message in body.messages]
     turn = read_turn(messages, _mode_of(body.model), QueryOptions.model_validate({}), body.system or "")
 
     def content(text: str) -> dict[str, Any]:
@@ -126,6 +141,7 @@ async def generate(body: OllamaGenerateRequest, asker: CurrentAsker, request: Re
 
 
 async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, streamed: Request | None) -> Response:
+    _check_length(turn.question, asker.engine.settings.query.max_question_characters)
     start = time.monotonic_ns()
     if streamed is None:
         answer = await asker.answer(turn.question, turn.param)
@@ -145,6 +161,13 @@ async def _respond(model: str, turn: Turn, content: _Content, asker: Asker, stre
         return json_line(render_problem(failure_body(request, error)))
 
     return LineResponse(write_lines, fail, _NDJSON)
+
+
+def _check_length(question: str, most: int) -> None:
+    if len(question.strip()) > most:
+        raise RequestTooLargeError(
+            f"the question has {len(question.strip()):,} characters; ask in at most {most:,} (max_question_characters)"
+        )
 
 
 def _line(model: str) -> dict[str, Any]:

@@ -50,8 +50,8 @@ async def query(body: QueryRequest, asker: CurrentAsker) -> Response:
     response_class=Response,
     responses={
         200: {
-            "description": "Lines of JSON: progress on request, references, pieces of the answer, and details of the "
-            "whole; `error` is the last line of an answer that failed on the way.",
+            "description": "Lines of JSON: progress on request, references, pieces of the answer (or the whole with "
+            "`llm_generated`), and details of the whole; `error` is the last line of an answer that failed on the way.",
             "content": {_NDJSON: {"schema": {"type": "string"}, "example": _STREAM_EXAMPLE}},
         },
         **FAILURES,
@@ -110,14 +110,16 @@ async def _stream_answer(body: QueryRequest, asker: Asker, write: Write) -> None
         write(json_line({"progress": stage}))
 
     async with asker.stream(body.query, param, tell if body.include_progress else None) as stream:
+        # As in LightRAG: a text that comes whole says who wrote it; pieces are a model's.
+        writer = {} if stream.ready is None else {"llm_generated": stream.ready.is_generated}
         held = b""
-        if body.include_references:
-            held = json_line({"references": reference_data(stream.context, body.include_chunk_content)})
+        if param.include_references:
+            held = json_line({"references": reference_data(stream.context, param.include_chunk_content)})
         if body.include_progress and held:
             write(held)
             held = b""
         async for piece in stream:
-            write(held + json_line({"response": piece}))
+            write(held + json_line({"response": piece} | writer))
             held = b""
         write(held + _last_lines(stream.answer, param, body, time.monotonic() - start))
 
@@ -125,6 +127,6 @@ async def _stream_answer(body: QueryRequest, asker: Asker, write: Write) -> None
 def _last_lines(answer: Answer | None, param: QueryParam, body: QueryRequest, seconds: float) -> bytes:
     if answer is None:
         return b""
-    text = b"" if answer.text else json_line({"response": answer_text(answer)})
+    text = b"" if answer.text else json_line({"response": answer_text(answer), "llm_generated": False})
     details = json_line({"details": answer_details(answer, param)})
     return text + details + (json_line({"response_time": round(seconds, 6)}) if body.include_progress else b"")

@@ -36,7 +36,7 @@ def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
     """Return all that is told of an answer beside its text and references."""
     payload = answer.payload(param)
     return ({} if isinstance(payload, str) else payload) | {
-        "llm_generated": answer.is_generated,
+        "llm_generated": answer.is_generated and bool(answer.text),
         "mode": answer.mode.value,
         "kind": answer.kind.value,
         "is_complete": answer.is_complete,

@@ -75,6 +75,12 @@ class Health(BaseModel):
     auth_mode: Literal["enabled", "disabled"] = Field(description="Whether people log in.")
     webui_title: str = "Heliograph"
     webui_description: str = ""
+    pipeline_busy: bool | None = Field(
+        default=None,
+        description="Whether a job of the workspace runs; left out where it may not be entered, unless it is the "
+        "default one, or where jobs cannot be read.",
+    )
+    pipeline_active: bool | None = Field(default=None, description="Whether one runs or waits; likewise.")
     working_directory: str | None = None
     input_directory: str | None = None
     configuration: Configuration | None = None

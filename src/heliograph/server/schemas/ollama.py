@@ -14,6 +14,7 @@ __all__ = [
     "OllamaGenerateRequest",
     "OllamaMessage",
     "OllamaModels",
+    "OllamaReplyMessage",
     "OllamaVersion",
 ]
 
@@ -23,9 +24,17 @@ class OllamaMessage(BaseModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"role": "user", "content": "/naive What is MQTT?"}]})
 
-    role: Literal["system", "user", "assistant"]
-    content: str
+    role: str = Field(max_length=64, description="`system`, `user` or `assistant`; others are left out.")
+    content: str | None = Field(None, description="Messages without it are left out.")
     images: list[str] | None = Field(None, description="Ignored.")
+
+
+class OllamaReplyMessage(BaseModel):
+    """What is answered."""
+
+    role: Literal["assistant"]
+    content: str
+    images: list[str] | None = Field(None, description="There are none.")
 
 
 class OllamaChatRequest(BaseModel):
@@ -80,7 +89,7 @@ class _Reply(BaseModel):
 class OllamaChatReply(_Reply):
     """A reply, or a line of one."""
 
-    message: OllamaMessage
+    message: OllamaReplyMessage
 
 
 class OllamaGenerateReply(_Reply):

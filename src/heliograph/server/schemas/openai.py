@@ -5,29 +5,47 @@ Sampling parameters and tools are ignored; what would change the form of the rep
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from heliograph.server.schemas.query import QueryOptions
+from heliograph.server.schemas.query import SPEAKERS, QueryOptions
 
 __all__ = ["ChatCompletion", "CompletionFailure", "CompletionRequest", "ModelCard", "ModelList"]
 
+_SPEAKERS = SPEAKERS | {"developer"}
 
-class _Part(BaseModel):
+
+class _Text(BaseModel):
     type: Literal["text"] = Field(description="Only text is read.")
     text: str
 
 
+class _Refusal(BaseModel):
+    type: Literal["refusal"] = Field(description="Why a model did not answer; left out.")
+
+
+_Part = Annotated[_Text | _Refusal, Field(discriminator="type")]
+
+
 class _Message(BaseModel):
-    role: Literal["system", "developer", "user", "assistant"]
+    role: str = Field(
+        min_length=1, max_length=64, description="`system`, `developer`, `user` or `assistant`; others are left out."
+    )
     content: str | list[_Part] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_others(cls, message: Any) -> Any:
+        """Keep no more than the role of a message that is left out, whatever it holds."""
+        role = message.get("role") if isinstance(message, dict) else None
+        return {"role": role} if isinstance(role, str) and role not in _SPEAKERS else message
 
     @property
     def text(self) -> str:
         """The text of all parts."""
         if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content)
+            return "\n".join(part.text for part in self.content if isinstance(part, _Text))
         return self.content or ""
 
 

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.query.models import Mode, QueryParam
+from heliograph.query.plan import check_length
 
-__all__ = ["DataResponse", "HistoryMessage", "QueryOptions", "QueryRequest", "QueryResponse", "ReferenceItem"]
+__all__ = [
+    "SPEAKERS",
+    "DataResponse",
+    "HistoryMessage",
+    "QueryOptions",
+    "QueryRequest",
+    "QueryResponse",
+    "Question",
+    "ReferenceItem",
+]
+
+# Roles that have a part in a conversation; what others say (tools, functions) is left out of it.
+SPEAKERS = frozenset({"system", "user", "assistant"})
 
 _MAX_TEXT = 65_536
 _MAX_ALL_TEXT = 131_072
@@ -26,10 +39,25 @@ _Keywords = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_len
 _ModeName = Literal["local", "global", "hybrid", "mix", "fusion", "auto", "naive", "bypass"]
 
 
+def _check_question(question: str, info: ValidationInfo) -> str:
+    # A mode that is not valid is told by itself.
+    if (mode := info.data.get("mode")) is not None:
+        check_length(question, Mode(mode))
+    return question
+
+
+# Long enough for the field `mode` before it.
+Question = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_TEXT),
+    AfterValidator(_check_question),
+]
+
+
 class HistoryMessage(BaseModel):
     """One earlier message."""
 
-    role: str = Field(min_length=1, max_length=64, description="`user`, `assistant` or `system`.")
+    role: str = Field(min_length=1, max_length=64, description="`user`, `assistant` or `system`; others are left out.")
     content: str = Field(max_length=32_768)
 
 
@@ -52,7 +80,7 @@ class QueryOptions(BaseModel):
     user_prompt: Annotated[str, Field(max_length=_MAX_TEXT)] | None = Field(
         None, description="Further instructions to the chat model."
     )
-    disable_user_prompt_prefix: bool = Field(False, description="Leave out the server's own instructions.")
+    disable_user_prompt_prefix: bool | None = Field(None, description="Leave out the server's own instructions.")
     enable_rerank: bool | None = Field(None, description="Rerank chunks if a reranker is configured.")
     include_sources: bool = Field(False, description="Give entities, relations and chunks beside the answer.")
     return_structured: bool = Field(False, description="Give everything that is known of the answer.")
@@ -84,7 +112,7 @@ class QueryOptions(BaseModel):
             "hl_keywords": self.hl_keywords or (),
             "ll_keywords": self.ll_keywords or (),
             "user_prompt": self.user_prompt,
-            "disable_user_prompt_prefix": self.disable_user_prompt_prefix,
+            "disable_user_prompt_prefix": bool(self.disable_user_prompt_prefix),
             "enable_rerank": self.enable_rerank,
             "include_sources": self.include_sources,
             "return_structured": self.return_structured,
@@ -117,24 +145,26 @@ class QueryRequest(QueryOptions):
         json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "mix", "top_k": 40}]}
     )
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_MAX_TEXT)] = Field(
+    query: Question = Field(
         description="The question; all modes but bypass need three characters, of which a Chinese one counts as two."
     )
     conversation_history: Annotated[list[HistoryMessage], Field(max_length=128)] | None = Field(
         None, description="Earlier messages, oldest first."
     )
-    include_references: bool = Field(True, description="Give the documents that the answer draws on.")
-    include_chunk_content: bool = Field(False, description="Give with each of them the texts of its chunks.")
-    include_progress: bool = Field(False, description="Tell the stages as they begin; `/query/stream` only.")
+    include_references: bool | None = Field(
+        True, description="Give the documents that the answer draws on; null does not."
+    )
+    include_chunk_content: bool | None = Field(False, description="Give with each of them the texts of its chunks.")
+    include_progress: bool | None = Field(False, description="Tell the stages as they begin; `/query/stream` only.")
     stream: bool | None = Field(None, description="`false` has `/query/stream` answer in one line.")
 
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters."""
-        history = [{"role": item.role, "content": item.content} for item in self.conversation_history or ()]
+        messages = [item for item in self.conversation_history or () if item.role in SPEAKERS]
         fields: dict[str, Any] = {
-            "conversation_history": history,
-            "include_references": self.include_references,
-            "include_chunk_content": self.include_chunk_content,
+            "conversation_history": [{"role": item.role, "content": item.content} for item in messages],
+            "include_references": bool(self.include_references),
+            "include_chunk_content": bool(self.include_chunk_content),
         }
         return super().to_param(**(fields | others))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field
 
 from heliograph.query.data import reference_data, retrieval_metadata
 from heliograph.query.retrieved import Retrieval, RetrievedChunk, RetrievedEntity, RetrievedRelation
-from heliograph.server.schemas.query import QueryOptions
+from heliograph.server.schemas.query import QueryOptions, Question
 
 __all__ = ["RetrieveRequest", "RetrieveResponse", "retrieval_body"]
 
@@ -20,9 +20,7 @@ class RetrieveRequest(QueryOptions):
         json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "fusion", "chunk_top_k": 10}]}
     )
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=65_536)] = Field(
-        description="The question."
-    )
+    query: Question = Field(description="The question.")
     include_context: bool = Field(True, description="Give the text that a chat model would read.")
 
     def texts(self) -> list[str]:

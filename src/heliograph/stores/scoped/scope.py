@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from collections.abc import Collection as Some
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 from heliograph.filters import Filter, filter_key
 from heliograph.models import Entity, Relation
@@ -87,17 +88,20 @@ class ScopeMemory(Generic[S]):
 
     def __init__(self) -> None:
         self._scopes: OrderedDict[tuple[str, Fold], S] = OrderedDict()
-        self._making: dict[tuple[str, Fold], asyncio.Lock] = {}
+        self._making: WeakValueDictionary[tuple[str, Fold], asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, filter_: Filter, fold: Fold, version: int, make: Callable[[], Awaitable[S]]) -> S:
         """Return what a filter leaves of a data version; `make` makes it if it is not known."""
         name = filter_key(filter_), fold
-        # Two questions under one filter that come at once make its scope once.
-        async with self._making.setdefault(name, asyncio.Lock()):
+        # Two questions under one filter that come at once make its scope once; who waits keeps the lock alive.
+        making = self._making.setdefault(name, asyncio.Lock())
+        async with making:
             found = self._scopes.get(name)
             if found is None or found.version != version:
                 found = await make()
                 self._keep(name, found)
+            else:
+                self._scopes.move_to_end(name)
         return found
 
     def _keep(self, name: tuple[str, Fold], scope: S) -> None:
@@ -107,8 +111,7 @@ class ScopeMemory(Generic[S]):
         self._scopes[name] = scope
         self._scopes.move_to_end(name)
         while len(self._scopes) > _MOST_SCOPES:
-            oldest, _ = self._scopes.popitem(last=False)
-            self._making.pop(oldest, None)
+            self._scopes.popitem(last=False)
 
 
 def find_owners(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:

@@ -21,11 +21,12 @@ from urllib.parse import quote
 import apsw
 
 from heliograph.errors import StoreError, StoreUnavailable
+from heliograph.ids import is_storable
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch
 from heliograph.stores.wal import use_wal
 
-__all__ = ["Database", "translate_errors"]
+__all__ = ["Database", "check_path", "translate_errors"]
 
 T = TypeVar("T")
 
@@ -72,6 +73,16 @@ def translate_errors(path: Path) -> Generator[None]:
             if isinstance(error, kind):
                 raise StoreUnavailable(f"the store {str(path)!r} failed: {meaning} ({error})") from error
         raise StoreError(f"the store {str(path)!r} failed unexpectedly, please report this: {error!r}") from error
+
+
+def check_path(path: Path) -> None:
+    """Hold a path against what SQLite takes.
+
+    Raises:
+        StoreUnavailable: It is no text in UTF-8, or holds NUL.
+    """
+    if not is_storable(str(path)):
+        raise StoreUnavailable(f"the store cannot use the path {str(path)!r}, which is not UTF-8; choose another name")
 
 
 class Database:

@@ -12,6 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 import apsw
 import numpy as np
@@ -94,7 +95,8 @@ class ScopeMemory:
     def __init__(self) -> None:
         self._scopes: OrderedDict[tuple[str, Fold], Scope] = OrderedDict()
         self._lock = threading.Lock()
-        self._making: dict[tuple[str, Fold], threading.Lock] = {}
+        # Whoever makes a scope, or waits for it, keeps its lock alive.
+        self._making: WeakValueDictionary[tuple[str, Fold], threading.Lock] = WeakValueDictionary()
 
     def get(self, connection: apsw.Connection, filter_: Filter, fold: Fold) -> Scope:
         """Return what a filter leaves as of the transaction that is open."""
@@ -126,8 +128,7 @@ class ScopeMemory:
             self._scopes[name] = scope
             self._scopes.move_to_end(name)
             while len(self._scopes) > _MOST_SCOPES:
-                oldest, _ = self._scopes.popitem(last=False)
-                self._making.pop(oldest, None)
+                self._scopes.popitem(last=False)
 
 
 def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> Scope:

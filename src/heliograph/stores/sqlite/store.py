@@ -21,7 +21,7 @@ from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.curations import SqliteCurationStore, write_curations
-from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.database import Database, check_path
 from heliograph.stores.sqlite.embedding_check import check_embedding, stored_embedding
 from heliograph.stores.sqlite.evidence import EvidenceMemory
 from heliograph.stores.sqlite.graph import SqliteGraphStore, write_graph
@@ -167,6 +167,7 @@ class SqliteStore(Store):
 
 
 def _open_database(folder: Path, settings: StoreSettings) -> Database:
+    check_path(folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

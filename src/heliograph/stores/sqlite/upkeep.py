@@ -16,7 +16,7 @@ import apsw
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.database import translate_errors
+from heliograph.stores.sqlite.database import check_path, translate_errors
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.sql import fetch, fetch_value
@@ -72,8 +72,9 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
 
     Raises:
         ConflictError: There is such a file already.
-        StoreUnavailable: The copy cannot be written; nothing is left of it.
+        StoreUnavailable: The copy cannot be written, and nothing is left of it; or its path is none for SQLite.
     """
+    check_path(target)
     if target.exists():
         raise ConflictError(f"the file {str(target)!r} is there already; choose another name for the backup")
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
@@ -102,8 +103,10 @@ def restore_file(backup: Path, folder: Path) -> None:
     Raises:
         InvalidRequestError: The file is not a whole backup of this version or an earlier one.
         ConflictError: There is a workspace in the folder already.
-        StoreUnavailable: The folder cannot be written.
+        StoreUnavailable: The folder cannot be written, or a path is none for SQLite.
     """
+    check_path(backup)
+    check_path(folder)
     _check_backup(backup)
     target = folder / FILE_NAME
     if target.exists():

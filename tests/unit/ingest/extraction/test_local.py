@@ -133,6 +133,21 @@ def test_title_of_a_chinese_paragraph_is_what_it_is_about() -> None:
     assert "贵州省" not in subjects
 
 
+def test_chinese_paragraph_is_about_what_its_first_sentence_defines() -> None:
+    rail, light = "青藏铁路是中国的一条铁路。它连接西宁和拉萨。", "光合作用是植物把光能变成化学能的过程。它需要叶绿素。"
+    extraction = extract([f"{rail}\n\n{light}"])[0]
+    found = entities(extraction)
+    assert {name for name, mention in found.items() if is_subject_rank(mention.rank)} == {"青藏铁路", "光合作用"}
+    assert relation(extraction, "光合作用", "叶绿素").description == "它需要叶绿素。"
+    assert not [item for item in extraction.relations if {item.source, item.target} == {"青藏铁路", "叶绿素"}]
+
+
+def test_chinese_verb_between_latin_names_is_no_entity_but_says_how_they_are_related() -> None:
+    extraction = extract(["OpenAI 发布 GPT-4。"])[0]
+    assert set(entities(extraction)) == {"OpenAI", "GPT-4"}
+    assert relation(extraction, "OpenAI", "GPT-4").keywords == ("发布",)
+
+
 def test_sentence_with_one_entity_relates_it_to_the_subject() -> None:
     extraction = extract(["The box is small. Data goes to Mosquitto."], title="Nordlicht Gateway")[0]
     about = relation(extraction, "Nordlicht Gateway", "Mosquitto")

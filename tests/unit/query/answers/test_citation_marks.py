@@ -15,6 +15,13 @@ def _filtered(text: str, size: int = 1) -> tuple[str, int, bool]:
     return "".join([*pieces, marks.finish()]), marks.dropped, marks.says_no_answer
 
 
+def test_a_long_reply_that_comes_whole_is_filtered_like_one_in_pieces() -> None:
+    sentence = "The committee met in Vienna [1, 2] and again in Graz [9]; `row[7]` stays.\n"
+    shown = "The committee met in Vienna [1][2] and again in Graz; `row[7]` stays.\n"
+    text = sentence * 40 + "\n## References\n\n" + "- [1] a.md\n" * 60
+    assert _filtered(text, len(text)) == _filtered(text, 1) == (shown * 40 + "\n", 40, False)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 @pytest.mark.parametrize(
     ("written", "shown", "dropped"),

@@ -2,9 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from heliograph.models import Chunk
+from heliograph.query.answers import sentence_ranking
 from heliograph.query.answers.extractive import ExtractiveAnswer, extractive_answer, nothing_found
-from heliograph.query.models import Context, Failure, Mode, Reference, Retrieval, RetrievedChunk
+from heliograph.query.models import AnswerKind, Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
+from heliograph.query.understanding.models import Understanding
+
+from ..world import World
 
 
 def _context(*texts: str) -> Context:
@@ -106,3 +112,15 @@ def test_what_leads_in_to_a_list_or_a_table_counts_for_what_stands_below() -> No
     height = extractive_answer("What is the height of the lighthouse Skerry?", context).text.splitlines()
     assert height[2] == "- | Skerry | 48 m | [2]"
     assert not any("| height |" in line for line in height)
+
+
+async def test_what_mode_auto_understood_is_not_found_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.chunk("p", text="The lens of the lighthouse was repaired by Anna Weber.", score=0.9)
+
+    def fail(question: str) -> Understanding:
+        raise AssertionError(question)
+
+    monkeypatch.setattr(sentence_ranking, "understand_by_rules", fail)
+    answer = await world.engine().query("Who repaired the lens of the lighthouse in Mandal?", QueryParam(mode="auto"))
+    assert answer.kind is AnswerKind.EXTRACTIVE
+    assert "Anna Weber" in answer.text

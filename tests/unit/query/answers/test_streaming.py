@@ -5,6 +5,8 @@ import asyncio
 import pytest
 
 from heliograph.errors import InvalidRequestError, ModelUnavailable
+from heliograph.observing import QuestionReport
+from heliograph.query import asked
 from heliograph.query.models import AnswerKind, QueryParam
 from heliograph.testing.fakes import FakeChatModel
 
@@ -74,6 +76,24 @@ async def test_stream_can_be_read_once(filled: World) -> None:
         aiter(stream)
 
 
+@pytest.mark.parametrize("chat", [None, FakeChatModel("x" * 100)])
+@pytest.mark.parametrize("is_taken", [False, True])
+async def test_closing_an_unread_stream_tells_of_it_once(
+    filled: World, chat: FakeChatModel | None, is_taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[QuestionReport] = []
+    monkeypatch.setattr(asked, "tell_question", told.append)
+    async with await filled.engine(chat).stream(QUESTION, NAIVE) as stream:
+        pieces = aiter(stream) if is_taken else None
+    await stream.aclose()
+    with pytest.raises(InvalidRequestError, match="closed"):
+        aiter(stream)
+    assert [report.outcome for report in told] == ["cancelled"]
+    if pieces is not None:
+        with pytest.raises(StopAsyncIteration):
+            await anext(pieces)
+
+
 async def test_stream_that_breaks_off_raises(filled: World) -> None:
     stream = await filled.engine(FakeChatModel("x" * 100, cut_stream_after=2)).stream(QUESTION, NAIVE)
     pieces = aiter(stream)
@@ -101,11 +121,11 @@ async def test_nothing_found_streams_the_statement(world: World) -> None:
 @pytest.mark.parametrize("param", [{}, {"include_sources": True}, {"return_structured": True}])
 async def test_streamed_query_is_collected(filled: World, param: dict[str, bool]) -> None:
     chat = FakeChatModel("It is passage p.")
-    asked = QueryParam(mode="naive", stream=True, **param)
-    answer = await filled.engine(chat).query(QUESTION, asked)
+    wanted = QueryParam(mode="naive", stream=True, **param)
+    answer = await filled.engine(chat).query(QUESTION, wanted)
     assert answer.text == "It is passage p."
     assert answer.usage.output_tokens > 0
-    payload = answer.payload(asked)
+    payload = answer.payload(wanted)
     assert (payload["answer"] if isinstance(payload, dict) else payload) == "It is passage p."
 
 

@@ -14,6 +14,7 @@ from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.fusion.bridge import (
     FollowedBridge,
     Start,
+    Wanted,
     follow_bridges,
     gains,
     residual_question,
@@ -22,9 +23,11 @@ from heliograph.query.fusion.bridge import (
 from heliograph.query.fusion.models import Bridge
 from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.stores.listing import EntityPlaces, places_of
+from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id
 
 PARAMETERS = FusionParameters()
+WANTED = Wanted("who sang it?", frozenset(terms("Who sang it?")), frozenset())
 BRIDGE = FollowedBridge(Bridge("p", "e", "Hank", ("p",)), 1.0, 3.0, 2, ("t",), ("t", "u"))
 
 
@@ -40,7 +43,7 @@ def _places(*mentions: EntityMention, count: int = 0) -> dict[str, EntityPlaces]
 
 def _follow(places: dict[str, EntityPlaces], *mentions: EntityMention, named: str = "") -> list[FollowedBridge]:
     start = Start(("p",), 1.0, mentions)
-    return follow_bridges([start], places, "Who sang it?", {name_to_entity_id(named)}, PARAMETERS, 16)
+    return follow_bridges([start], places, replace(WANTED, named=frozenset({name_to_entity_id(named)})), PARAMETERS, 16)
 
 
 def test_rare_entity_leads_to_chunks_that_mention_it_or_are_about_it() -> None:
@@ -72,7 +75,7 @@ def test_entity_named_aside_leads_on_with_less_weight_and_later() -> None:
     here = _mention("p", "Hank")
     places = _places(here, _mention("t", "Hank", is_subject=True))
     start = Start(("p",), 1.0, (here,), worth={name_to_entity_id("Hank"): 0.25})
-    (aside,) = follow_bridges([start], places, "Who sang it?", set(), PARAMETERS, 16)
+    (aside,) = follow_bridges([start], places, WANTED, PARAMETERS, 16)
     (other,) = _follow(places, here)
     assert aside.weight == pytest.approx(other.weight / 4)
     assert aside.order == pytest.approx(other.order / 4)

@@ -83,7 +83,42 @@ def test_mode_comes_from_the_command_then_the_options_then_the_model() -> None:
     assert read_turn([TurnMessage("user", "/local Who?")], Mode.AUTO, options).param.mode is Mode.LOCAL
 
 
-@pytest.mark.parametrize("messages", [[], [TurnMessage("assistant", "Hello")]])
+def test_turn_leaves_out_what_tools_said_and_calls_without_a_word() -> None:
+    messages = [
+        TurnMessage("user", "Hello"),
+        TurnMessage("assistant", ""),
+        TurnMessage("tool", "42"),
+        TurnMessage("assistant", "Hello."),
+        TurnMessage("user", "What is it?"),
+    ]
+    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+
+
+@pytest.mark.parametrize("role", ["tool", "function", ""])
+def test_turn_that_ends_with_a_tool_asks_what_the_user_asked_last(role: str) -> None:
+    messages = [
+        TurnMessage("user", "Hello"),
+        TurnMessage("assistant", "Hello."),
+        TurnMessage("user", "/naive What is it?"),
+        TurnMessage("assistant", "I look it up."),
+        TurnMessage(role, "/bypass 42"),
+        TurnMessage(role, "43"),
+    ]
+    turn = read_turn(messages, Mode.MIX, NO_OPTIONS)
+    assert (turn.question, turn.param.mode) == ("What is it?", Mode.NAIVE)
+    assert [item["content"] for item in turn.param.conversation_history] == ["Hello", "Hello."]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [TurnMessage("tool", "42")],
+        [TurnMessage("assistant", "Hello")],
+        [TurnMessage("user", "What is it?"), TurnMessage("assistant", "")],
+    ],
+)
 def test_turn_needs_a_question(messages: list[TurnMessage]) -> None:
     with pytest.raises(InvalidRequestError, match="role 'user'"):
         read_turn(messages, Mode.MIX, NO_OPTIONS)

@@ -140,7 +140,7 @@ async def test_failure_after_progress_is_an_error_line(make_world: MakeWorld) ->
 
 
 async def test_refusal_before_progress_keeps_its_status(world: World) -> None:
-    assert (await world.post("/query/stream", query="ab", include_progress=True)).status_code == 400
+    assert (await world.post("/query/stream", filter={}, include_progress=True)).status_code == 400
 
 
 async def test_cut_ollama_stream_ends_with_its_error(make_world: MakeWorld) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 
@@ -74,12 +76,16 @@ async def test_nothing_found_has_a_text_where_the_context_is_asked_for(world: Wo
     body = (await world.post("/query", filter={"team": "green"}, only_need_context=True)).json()
     assert body["response"] == "No relevant context found for the query."
     lines = await world.lines(filter={"team": "green"}, only_need_context=True)
-    assert lines[:2] == [{"references": []}, {"response": "No relevant context found for the query."}]
+    whole = {"response": "No relevant context found for the query.", "llm_generated": False}
+    assert lines[:2] == [{"references": []}, whole]
 
 
 async def test_references_are_left_out_and_filled_as_asked(world: World) -> None:
     without = (await world.post("/query", include_references=False)).json()
     assert "references" not in without
+    null = (await world.post("/query", include_references=None, include_chunk_content=None)).json()
+    assert "references" not in null
+    assert "response" in (await world.lines(include_references=None, include_progress=None))[0]
     filled = (await world.post("/query", include_chunk_content=True, mode="naive", chunk_top_k=1)).json()
     assert filled["references"] == [{"reference_id": "1", "file_path": "notes.md", "count": 1, "content": [NOTES]}]
 
@@ -133,7 +139,7 @@ async def test_data_is_what_the_engine_gives(world: World, mode: str) -> None:
 async def test_data_of_mode_bypass_is_empty(world: World) -> None:
     body = (await world.post("/query/data", mode="bypass")).json()
     assert body["data"] == {"entities": [], "relationships": [], "chunks": [], "references": []}
-    assert "processing_info" not in body["metadata"]
+    assert set(body["metadata"]["processing_info"].values()) == {0}
 
 
 async def test_data_of_nothing_found_is_a_failure_in_a_good_response(world: World) -> None:
@@ -176,6 +182,7 @@ async def test_stream_gives_references_first_then_the_answer(world: World) -> No
     pieces = [line["response"] for line in lines if "response" in line]
     assert len(pieces) > 3
     assert "".join(pieces).startswith(ANSWER)
+    assert all("llm_generated" not in line for line in lines)
     assert lines[-1]["details"]["kind"] == "generated"
     assert lines[-1]["details"]["citations"]
 
@@ -219,8 +226,24 @@ async def test_stream_in_one_line_is_the_whole_answer(world: World) -> None:
 
 async def test_stream_without_a_chat_model_quotes(offline: World) -> None:
     lines = await offline.lines()
+    assert [list(line) for line in lines] == [["references"], ["response", "llm_generated"], ["details"]]
+    assert lines[1]["llm_generated"] is False
     assert lines[-1]["details"]["kind"] == "extractive"
     assert lines[-1]["details"]["llm_generated"] is False
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ({"filter": {"team": "green"}}, "nothing_found"),
+        ({"only_need_context": True}, "context"),
+        ({"only_need_prompt": True, "include_progress": True}, "prompt"),
+    ],
+)
+async def test_stream_of_what_no_model_wrote_says_so_beside_it(world: World, body: dict[str, Any], kind: str) -> None:
+    lines = await world.lines(**body)
+    assert [line["llm_generated"] for line in lines if "response" in line] == [False]
+    assert [line["details"]["kind"] for line in lines if "details" in line] == [kind]
 
 
 async def test_failed_reranker_is_a_warning(make_world: MakeWorld) -> None:

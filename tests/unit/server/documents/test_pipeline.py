@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
-from heliograph.errors import ModelUnavailable
+import pytest
+
+from heliograph.errors import ModelUnavailable, StoreUnavailable
 
 from .conftest import TEXT, Server, until
 
@@ -45,6 +47,47 @@ async def test_pipeline_tells_what_is_under_way_and_what_was(server: Server) -> 
         return (await server.send("GET", "/documents/pipeline_status"))["docs"] == 3
 
     await until(counts_documents)
+
+
+async def _pipeline(server: Server) -> tuple[bool, bool]:
+    health = await server.send("GET", "/health")
+    return health["pipeline_busy"], health["pipeline_active"]
+
+
+async def test_health_tells_whether_jobs_run_and_what_is_read_counts_as_pending(server: Server) -> None:
+    assert await _pipeline(server) == (False, False)
+    server.embedding.delay_seconds = 60
+    await _submit(server, 2)
+
+    async def runs() -> bool:
+        return await _pipeline(server) == (True, True)
+
+    await until(runs)
+    counts = (await server.send("GET", "/documents/status_counts"))["status_counts"]
+    assert (counts["pending"], counts["processing"], counts["all"]) == (2, 0, 2)
+    await server.send("POST", "/documents/cancel_pipeline")
+    await server.settle()
+    assert await _pipeline(server) == (False, False)
+
+
+async def test_health_tells_that_jobs_wait_for_a_model(server: Server) -> None:
+    server.embedding.fail_next(*[ModelUnavailable("down")] * 20)
+    await _submit(server, 1)
+
+    async def waits() -> bool:
+        return await _pipeline(server) == (False, True)
+
+    await until(waits)
+
+
+async def test_health_is_told_though_jobs_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> None:
+        raise StoreUnavailable("the disk is gone")
+
+    monkeypatch.setattr(server.service.jobs, "state", refuse)
+    health = await server.send("GET", "/health")
+    assert health["status"] == "healthy"
+    assert not {"pipeline_busy", "pipeline_active"} & set(health)
 
 
 async def test_cancel_keeps_documents_as_failed_until_they_are_reprocessed(server: Server) -> None:

@@ -1,0 +1,38 @@
+"""What a passage opens with."""
+
+from __future__ import annotations
+
+import pytest
+
+from heliograph.ingest.extraction.local_openers import read_opening
+from heliograph.text.phrases import read_texts
+
+
+def opening(text: str) -> str:
+    found = read_opening(text, read_texts([text])[0], opens_document=False)
+    return found.name if found else ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("柳江是中国广西的一条河流。它流经柳州市。", "柳江"),
+        ("北京大学，简称北大，创建于1898年。", "北京大学"),
+        ("《红楼梦》是中国古典小说。", "红楼梦"),
+        ("格力电器位于珠海，是一家公司。", "格力电器"),
+        ("张伟（1970年-），中国演员。", "张伟"),
+        ("华为是一家公司。", "华为"),
+        ("光合作用是植物把光能变成化学能的过程。", "光合作用"),
+        ("柳江。柳江的主要支流是寨蒿河。", "柳江"),
+    ],
+)
+def test_chinese_passage_opens_with_what_it_defines(text: str, name: str) -> None:
+    assert opening(text) == name
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["它是一条河流。", "其中最大的是柳江。", "他认为这条河很长。", "近年来，人口增加了。", "因为下雨，比赛取消了。"],
+)
+def test_chinese_sentence_without_a_subject_defines_nothing(text: str) -> None:
+    assert opening(text) == ""

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from heliograph.errors import StoreUnavailable
+from heliograph.filters import Filter, parse_filter
+from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.merging import FoldLimits
+from heliograph.stores.scoped.scope import Scope, ScopeMemory
+
+
+class Asked:
+    """Asks a memory for the scopes of teams, and notes which were made."""
+
+    def __init__(self) -> None:
+        self.memory: ScopeMemory[Scope] = ScopeMemory()
+        self.made: list[str] = []
+        self.fold = EvidenceFold(FoldLimits(10, 10), 1000)
+
+    async def ask(self, team: str, version: int = 1) -> Scope:
+        async def make() -> Scope:
+            self.made.append(team)
+            return Scope(version=version, documents=frozenset(), owners={}, chunks={}, entities={}, relations={})
+
+        return await self.memory.get(_team(team), self.fold, version, make)
+
+
+def _team(name: str) -> Filter:
+    return parse_filter({"team": name})
+
+
+async def test_scope_that_is_used_again_and_again_is_not_forgotten() -> None:
+    asked = Asked()
+    await asked.ask("hot")
+    for number in range(30):
+        await asked.ask(f"cold {number}")
+        await asked.ask("hot")
+    assert asked.made.count("hot") == 1
+    await asked.ask("cold 0")
+    assert asked.made.count("cold 0") == 2
+
+
+async def test_scope_of_another_version_is_made_anew() -> None:
+    asked = Asked()
+    assert (await asked.ask("hot")).version == 1
+    assert (await asked.ask("hot", version=2)).version == 2
+    assert asked.made == ["hot", "hot"]
+
+
+async def test_scope_that_could_not_be_made_leaves_nothing() -> None:
+    asked = Asked()
+
+    async def fail() -> Scope:
+        raise StoreUnavailable("gone")
+
+    for number in range(20):
+        with pytest.raises(StoreUnavailable):
+            await asked.memory.get(_team(str(number)), asked.fold, 1, fail)
+    gc.collect()
+    assert not asked.memory._making  # pyright: ignore[reportPrivateUsage]
