@@ -74,8 +74,8 @@ class Rooms:
 class Opening:
     """What an engine has open, and the event loop that it is used from.
 
-    Locks and connections belong to a loop, so a second one is refused while the first runs; once that has ended, the
-    next may go on with what is open.
+    Locks and connections belong to a loop, so a second one is refused while the first runs. Once that has ended, the
+    next may close what is open and open it again; calls one after the other also go on without.
     """
 
     def __init__(self, settings: Settings, given: Given) -> None:

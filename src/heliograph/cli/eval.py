@@ -114,8 +114,11 @@ def eval_(
     sets = _read_sets(session.output, paths, (split, extractions), max_passages)
     files.make_folders()
     run = _evaluate(session, sets, settings, plan)
-    _show(session.output, run)
-    files.write(run)
+    try:
+        _show(session.output, run)
+    finally:
+        # Also where whoever reads has seen enough.
+        files.write(run)
 
 
 def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:

@@ -80,6 +80,11 @@ class Workers(Multiprocess):
         """Start the workers."""
         self.processes += [self._start() for _ in range(self.processes_num)]
 
+    def handle_ttin(self) -> None:
+        """Serve with one worker more."""
+        self.processes_num += 1
+        self.processes.append(self._start())
+
     def keep_subprocess_alive(self) -> None:
         """Take reports; then replace workers that are gone or hang, and stop if one of the first cannot start."""
         self._take_reports()
@@ -124,7 +129,7 @@ class Workers(Multiprocess):
         return worker.process.is_alive() if is_starting else worker.is_alive(self.config.timeout_worker_healthcheck)
 
     def _age_seconds(self, worker: Process) -> float:
-        return time.monotonic() - self._begun_seconds.get(worker, 0.0)
+        return time.monotonic() - self._begun_seconds.setdefault(worker, time.monotonic())
 
     def _replace(self, place: int, worker: Process) -> None:
         if worker.process.is_alive():

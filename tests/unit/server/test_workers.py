@@ -194,3 +194,11 @@ def test_reports_tell_who_made_them() -> None:
     assert none is None
     assert str(told) == "gone"
     assert reports.take() == []
+
+
+def test_worker_more_is_not_asked_while_it_starts(workers: Workers, reports: FakeReports) -> None:
+    both_serve(workers, reports)
+    workers.handle_ttin()
+    workers.keep_subprocess_alive()
+    assert pids(workers) == [1, 2, 3]
+    assert FakeWorker.made[2].asked == 0

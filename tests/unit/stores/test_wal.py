@@ -29,7 +29,7 @@ def _begin(path: Path, barrier: threading.Barrier) -> None:
 
 def test_all_that_begin_a_file_at_once_can_write(tmp_path: Path) -> None:
     # Without trying again, about one in a hundred is refused.
-    barrier = threading.Barrier(_CONNECTIONS)
+    barrier = threading.Barrier(_CONNECTIONS, timeout=60)
     with ThreadPoolExecutor(_CONNECTIONS) as threads:
         for number in range(_FILES):
             path = tmp_path / f"{number}.db"

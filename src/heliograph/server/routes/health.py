@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from dataclasses import asdict
 from urllib.parse import urlsplit
@@ -26,6 +27,8 @@ from heliograph.settings import Settings
 __all__ = ["router"]
 
 _LOG = logging.getLogger(__name__)
+
+_JOBS_SECONDS = 1.0
 
 router = APIRouter(tags=["state"])
 
@@ -71,9 +74,11 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
 async def _pipeline(service: Service, workspace: str) -> dict[str, bool]:
     """Return whether jobs run or wait; nothing if these cannot be read."""
     try:
-        state = await service.jobs.state(workspace, 0)
-    except HeliographError as error:
-        _LOG.warning("the jobs of a workspace cannot be read: %s", error)
+        # Whoever asks whether the process lives does not wait for those who write jobs.
+        async with asyncio.timeout(_JOBS_SECONDS):
+            state = await service.jobs.state(workspace, 0)
+    except (HeliographError, TimeoutError) as error:
+        _LOG.warning("the jobs of a workspace cannot be read: %r", error)
         return {}
     is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
     return {"pipeline_busy": is_busy, "pipeline_active": bool(state.counts)}
