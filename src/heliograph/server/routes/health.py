@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable
 from dataclasses import asdict
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Request
@@ -28,7 +30,9 @@ __all__ = ["router"]
 
 _LOG = logging.getLogger(__name__)
 
-_JOBS_SECONDS = 1.0
+_READ_SECONDS = 1.0
+
+_T = TypeVar("_T")
 
 router = APIRouter(tags=["state"])
 
@@ -50,7 +54,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         known = known.model_copy(update=await _pipeline(service, workspace))
     if principal is None or not may_enter:
         return known
-    alerts, engines = await _alerts(service, principal), await service.states.engines(workspace)
+    alerts, engines = await asyncio.gather(_alerts(service, principal), _soon(service.states.engines(workspace)))
     is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
     details = {
         "configuration": _configuration(service.settings, workspace),
@@ -71,14 +75,20 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
     return Ready(workspace=workspace, data_version=stats.data_version)
 
 
+async def _soon(reading: Awaitable[_T]) -> _T | None:
+    """Return what is read, or None where it fails or takes long: who asks whether the process lives does not wait."""
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await reading
+    except (HeliographError, TimeoutError) as error:
+        _LOG.warning("a part of the state cannot be read: %r", error)
+        return None
+
+
 async def _pipeline(service: Service, workspace: str) -> dict[str, bool]:
     """Return whether jobs run or wait; nothing if these cannot be read."""
-    try:
-        # Whoever asks whether the process lives does not wait for those who write jobs.
-        async with asyncio.timeout(_JOBS_SECONDS):
-            state = await service.jobs.state(workspace, 0)
-    except (HeliographError, TimeoutError) as error:
-        _LOG.warning("the jobs of a workspace cannot be read: %r", error)
+    state = await _soon(service.jobs.state(workspace, 0))
+    if state is None:
         return {}
     is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
     return {"pipeline_busy": is_busy, "pipeline_active": bool(state.counts)}
@@ -94,7 +104,7 @@ def _queues(service: Service) -> Queues:
 
 async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
     """Return the alerts of the process, with the freshness of what may be entered."""
-    freshness = await service.states.freshness_seconds(principal.may_enter)
+    freshness = await _soon(service.states.freshness_seconds(principal.may_enter))
     return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
 
 

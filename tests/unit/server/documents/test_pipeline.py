@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.errors import ModelUnavailable, StoreUnavailable
+from heliograph.server.routes import health as health_routes
 
 from .conftest import TEXT, Server, until
 
@@ -87,6 +88,19 @@ async def test_health_is_told_though_jobs_cannot_be_read(server: Server, monkeyp
     monkeypatch.setattr(server.service.jobs, "state", refuse)
     health = await server.send("GET", "/health")
     assert health["status"] == "healthy"
+    assert not {"pipeline_busy", "pipeline_active"} & set(health)
+
+
+async def test_health_does_not_wait_for_those_who_hold_the_jobs(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(server.service.jobs, "state", never)
+    monkeypatch.setattr(health_routes, "_READ_SECONDS", 0.01)
+    health = await server.send("GET", "/health")
+    assert (health["status"], health["condition"]) == ("healthy", "ok")
     assert not {"pipeline_busy", "pipeline_active"} & set(health)
 
 
