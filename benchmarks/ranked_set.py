@@ -43,12 +43,13 @@ class RankedSet:
     Attributes:
         name: Its folder's.
         questions: With gold passages, the first 100.
+        embedding: What embeds them.
     """
 
     name: str
     questions: Sequence[dict[str, Any]]
+    embedding: EmbeddingModel
     _store: StoreView
-    _embedding: EmbeddingModel
 
     async def recall(self, parameters: FusionParameters | None = None, said: Callable[[str], str] = str) -> float:
         """Return R@5 of the fused search, in per cent.
@@ -57,8 +58,8 @@ class RankedSet:
             parameters: Its parameters.
             said: What becomes of a question before it is asked.
         """
-        search = FusedSearch(self._store, self._embedding, parameters)
-        limits = SearchLimits(min_score=self._embedding.info.min_score)
+        search = FusedSearch(self._store, self.embedding, parameters)
+        limits = SearchLimits(min_score=self.embedding.info.min_score)
 
         async def rank(question: str, vector: Vector) -> Sequence[str]:
             return (await search.search(question, vector, limits)).chunk_ids
@@ -79,7 +80,7 @@ class RankedSet:
         shares: list[float] = []
         for item in self.questions:
             question = said(str(item["question"]))
-            (vector,) = (await self._embedding.embed([question], "query")).vectors
+            (vector,) = (await self.embedding.embed([question], "query")).vectors
             chunk_ids = await rank(question, vector)
             sources = await self._store.records.get_sources(chunk_ids)
             shares.append(recall([sources[id_] for id_ in chunk_ids], frozenset(item["gold"]), _CUT))
@@ -94,12 +95,14 @@ def wanted_sets(options: Options, default: Sequence[str]) -> tuple[list[Path], P
 
 
 @asynccontextmanager
-async def open_ranked_set(folder: Path, data: Path | None, is_quick: bool) -> AsyncGenerator[RankedSet]:
-    """Open a set, indexed with the offline embedding and the local extractor unless `data` holds its index."""
+async def open_ranked_set(
+    folder: Path, data: Path | None, is_quick: bool, model: EmbeddingModel | None = None
+) -> AsyncGenerator[RankedSet]:
+    """Open a set, indexed with an embedding (the offline one) and the local extractor unless `data` holds its index."""
     questions = [item for item in _read(folder / "queries.jsonl") if item["gold"]][: 3 if is_quick else _MOST_QUESTIONS]
     passages = list(_read(folder / "corpus.jsonl"))[: 40 if is_quick else None]
     async with AsyncExitStack() as stack:
-        model = await build_embedding_model(Settings.load().embedding)
+        model = model or await build_embedding_model(Settings.load().embedding)
         stack.push_async_callback(model.close)
         # Variants of a search ask the same questions and follow mostly the same bridges.
         embedding = QueryCachedEmbeddingModel(model, _MOST_VECTORS)
@@ -108,7 +111,7 @@ async def open_ranked_set(folder: Path, data: Path | None, is_quick: bool) -> As
         if not (await kb.stats()).chunks:
             await kb.insert([_document(item) for item in passages])
         store = kb._open_rooms_or_fail.store  # pyright: ignore[reportPrivateUsage]
-        yield RankedSet(folder.name, questions, store, embedding)
+        yield RankedSet(folder.name, questions, embedding, store)
 
 
 def _document(item: dict[str, Any]) -> NewDocument:

@@ -47,6 +47,7 @@ ALL = (
     "answers",
     "sensitivity",
     "misspelt",
+    "cosine_scale",
     "chunking",
     "local_extraction",
     "lightrag_side_by_side",

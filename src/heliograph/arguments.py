@@ -2,7 +2,8 @@
 
 `checks_arguments` marks a class whose public methods people call. What a method states as its types is then what it
 takes: anything else is an `InvalidRequestError` that says what was given and what to give, raised before any work.
-Whole numbers count things, so they go from 0 to `LARGEST_COUNT`.
+Whole numbers count things, so they go from 0 to `LARGEST_COUNT`; a larger one that only bounds how many means all.
+Those of other libraries, such as NumPy's, are handed on as `int`.
 Contents of mappings and of what is no list are left to the rooms that read them. A one-shot iterator is read first.
 """
 
@@ -14,18 +15,21 @@ from dataclasses import fields
 from functools import lru_cache, wraps
 from inspect import Signature, iscoroutinefunction, isfunction, signature
 from numbers import Integral, Real
+from operator import index
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from heliograph.errors import InvalidRequestError, shown
 
-__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "checks_arguments"]
+__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "check_limit", "checks_arguments"]
 
 C = TypeVar("C")
 
 # What every store takes as the number of things to skip or to return.
 LARGEST_COUNT = 2**31 - 1
+# All other whole numbers are limits of what is looked at or returned.
+_PLACES = frozenset({"offset"})
 
 _WORDS: Mapping[Any, tuple[str, str]] = {
     str: ("a text", "texts"),
@@ -106,21 +110,37 @@ def _read(
             given = list(value) if isinstance(value, Iterator) and _takes_iterator(types[name]) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
             if types[name] is int:
-                check_count(name, given)
+                given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
                 _check_path(name, given)
             bound.arguments[name] = given
     return bound.args, bound.kwargs
 
 
-def check_count(name: str, value: Any) -> None:
-    """Hold a number of things, such as an offset, a limit or a depth, against what can be counted.
+def check_count(name: str, value: Any) -> int:
+    """Return a number of things, such as an offset, that can be counted.
 
     Raises:
         InvalidRequestError: It is no whole number, or below 0 or above `LARGEST_COUNT`.
     """
-    if not isinstance(value, Integral) or not 0 <= int(value) <= LARGEST_COUNT:
-        raise InvalidRequestError(f"{name} is {shown(value, 80)}; give a whole number from 0 to {LARGEST_COUNT:,}")
+    if (number := check_limit(name, value)) != value:
+        raise _no_count(name, value)
+    return number
+
+
+def check_limit(name: str, value: Any) -> int:
+    """Return the most things that are wanted; a number above `LARGEST_COUNT`, such as `sys.maxsize`, is that one.
+
+    Raises:
+        InvalidRequestError: It is no whole number, or below 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or (number := index(value)) < 0:
+        raise _no_count(name, value)
+    return min(number, LARGEST_COUNT)
+
+
+def _no_count(name: str, value: Any) -> InvalidRequestError:
+    return InvalidRequestError(f"{name} is {shown(value, 80)}; give a whole number from 0 to {LARGEST_COUNT:,}")
 
 
 def _check_path(name: str, value: Any) -> None:

@@ -56,7 +56,7 @@ class AsyncHeliograph(GraphCuration):
             await kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             answer = await kb.query("What does ESP32 speak?")
 
-    Safe to use from many tasks of one event loop. In another loop, once that one has ended, close and open it again.
+    Safe to use from many tasks of one event loop. In another loop, once that one has ended, open it again.
     """
 
     def __init__(

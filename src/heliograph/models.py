@@ -15,6 +15,10 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
+    "COMMITTED_STATUSES",
+    "FIELD_SEPARATOR",
+    "RETRIED_STATUSES",
+    "WAITING_STATUSES",
     "AliasMention",
     "Batch",
     "Chunk",
@@ -37,6 +41,9 @@ __all__ = [
     "utc_now",
 ]
 
+# Stands between the parts of one text: fragments of a description, ids of chunks, sources. LightRAG's.
+FIELD_SEPARATOR = "<SEP>"
+
 
 def utc_now() -> datetime:
     """Return the present moment, aware, in UTC."""
@@ -57,6 +64,11 @@ class DocumentStatus(StrEnum):
     PROCESSED = "processed"
     PARTIAL = "partial"
     FAILED = "failed"
+
+
+COMMITTED_STATUSES = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)  # in every projection
+WAITING_STATUSES = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)  # `resume` goes on here
+RETRIED_STATUSES = (DocumentStatus.FAILED, DocumentStatus.PARTIAL)  # `retry` reads them again
 
 
 @dataclass(frozen=True, slots=True)

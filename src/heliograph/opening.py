@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from heliograph.distributed.opening import GivenModels, open_cluster
 from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.errors import InvalidRequestError, SettingsError, StoreUnavailable
+from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder
 from heliograph.ingest.evidence_fold import EvidenceFold
@@ -36,6 +37,8 @@ from heliograph.stores.base import Store
 from heliograph.stores.registry import open_store
 
 __all__ = ["Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class Rooms:
 class Opening:
     """What an engine has open, and the event loop that it is used from.
 
-    Locks and connections belong to a loop, so a second one is refused while the first runs. Once that has ended, the
-    next may close what is open and open it again; calls one after the other also go on without.
+    Locks and connections belong to a loop, so a second one is refused while the first runs. Once that has ended,
+    opening in the next opens all anew; calls one after the other may go on without.
     """
 
     def __init__(self, settings: Settings, given: Given) -> None:
@@ -83,15 +86,18 @@ class Opening:
         self._stack = AsyncExitStack()
         self._rooms: Rooms | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._opened_in: asyncio.AbstractEventLoop | None = None
 
     async def open(self) -> None:
-        """Open all rooms, or do nothing if they are; raises as `open_rooms`."""
+        """Open all rooms, or do nothing if they are open in this loop; raises as `open_rooms`."""
         self._refuse_other_loop()
+        if self._rooms is not None and self._opened_in is not self._loop:
+            await self._leave_ended_loop()
         if self._rooms is None:
             async with AsyncExitStack() as stack:
                 rooms = await open_rooms(self._settings, self._given, stack)
                 self._stack = stack.pop_all()
-            self._rooms = rooms
+            self._rooms, self._opened_in = rooms, self._loop
 
     async def close(self) -> None:
         """Close what was opened; closing twice does nothing."""
@@ -99,6 +105,14 @@ class Opening:
         self._rooms = None
         await self._stack.aclose()
         self._loop = None
+
+    async def _leave_ended_loop(self) -> None:
+        self._rooms = None
+        try:
+            await self._stack.aclose()
+        except (HeliographError, RuntimeError) as error:
+            # Connections are lost with their loop; what belongs to none was closed all the same.
+            _LOG.info("not all that an event loop left open could be closed in the next: %s", error)
 
     @property
     def rooms(self) -> Rooms:

@@ -82,15 +82,19 @@ async def test_all_tools_work_offline(tmp_path: Path, mode: str) -> None:
         assert (await checked(client, "knowledge_stats"))["documents"] == 1
 
 
-def test_garbage_on_input_is_passed_over_and_output_carries_the_protocol_alone(tmp_path: Path) -> None:
+def test_garbage_on_input_is_refused_and_output_carries_the_protocol_alone(tmp_path: Path) -> None:
     with started(tmp_path, "--verbose") as process:
         send(process, b"garbage {\n", b"\xff\xfe\n", b"\n", b'{"jsonrpc":"2.0"}\n', b"[" * 100_000 + b"\n", b"null\n")
+        refused = [receive(process) for _ in range(5)]
+        assert [item["error"]["code"] for item in refused] == [-32700, -32700, -32600, -32700, -32600]
+        assert {item["id"] for item in refused} == {None}
         send(process, HELLO)
         assert receive(process)["result"]["serverInfo"]["name"] == "heliograph"
         send(process, STARTED, b'{"jsonrpc":"2.0","id":2,"method":"nothing/here"}\n')
         assert receive(process)["error"]["code"] == -32601
         call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "knowledge.stats"}}
         send(process, b"more garbage\n", call)
+        assert receive(process)["error"]["code"] == -32700
         assert receive(process)["result"]["structuredContent"]["documents"] == 0
         assert process.stdin is not None
         process.stdin.close()
@@ -115,6 +119,18 @@ def test_input_that_ends_at_once_ends_it_cleanly(tmp_path: Path) -> None:
         found, told = process.communicate(json.dumps(HELLO).encode())
         assert [json.loads(line)["id"] for line in found.splitlines()] == [1]
         assert (process.returncode, told) == (0, b"")
+
+
+def test_client_that_reads_no_answers_any_more_ends_it_cleanly(tmp_path: Path) -> None:
+    with started(tmp_path) as process:
+        send(process, HELLO)
+        receive(process)
+        assert process.stdout is not None
+        process.stdout.close()
+        send(process, b"garbage\n")
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
 
 
 def test_calls_under_way_are_answered_before_it_ends(tmp_path: Path) -> None:

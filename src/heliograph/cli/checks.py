@@ -31,7 +31,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
 from heliograph.maintenance.followers import find_leftovers
-from heliograph.models import DocumentStatus, Stats
+from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings
 from heliograph.stores.registry import open_store
@@ -230,9 +230,8 @@ def _judge_stats(stats: Stats, said: str) -> Check:
         f"{documents:,} documents, {stats.chunks:,} chunks, {stats.entities:,} entities, "
         f"{stats.relations:,} relations, {byte_size(stats.bytes_on_disk)}; {said}"
     )
-    waiting = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
-    pending = sum(stats.documents.get(status, 0) for status in waiting)
-    failed = sum(stats.documents.get(status, 0) for status in (DocumentStatus.FAILED, DocumentStatus.PARTIAL))
+    pending = sum(stats.documents.get(status, 0) for status in WAITING_STATUSES)
+    failed = sum(stats.documents.get(status, 0) for status in RETRIED_STATUSES)
     advice = [f"{pending:,} are not finished, run 'heliograph resume'"] if pending else []
     advice += [f"{failed:,} failed at least in part, run 'heliograph retry'"] if failed else []
     return Check("store", State.WARN if advice else State.OK, "; ".join([counts, *advice]))

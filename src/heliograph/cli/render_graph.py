@@ -9,7 +9,7 @@ from rich.text import Text
 
 from heliograph.cli.flow import FlowText, printable
 from heliograph.cli.tables import description_cell, fields_table, make_table
-from heliograph.models import Entity, GraphPath, Relation, Subgraph
+from heliograph.models import FIELD_SEPARATOR, Entity, GraphPath, Relation, Subgraph
 
 __all__ = [
     "render_entities",
@@ -19,8 +19,6 @@ __all__ = [
     "render_relation",
     "render_relations",
 ]
-
-_SEPARATOR = "<SEP>"
 
 
 def render_entity(entity: Entity) -> RenderableType:
@@ -47,7 +45,7 @@ def render_relation(relation: Relation) -> RenderableType:
 
 
 def _fragments(description: str) -> list[RenderableType]:
-    return [FlowText(fragment.strip()) for fragment in description.split(_SEPARATOR)]
+    return [FlowText(fragment.strip()) for fragment in description.split(FIELD_SEPARATOR)]
 
 
 def render_entities(entities: Sequence[Entity], title: str = "") -> RenderableType:

@@ -14,6 +14,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from heliograph.cli.flow import BriefText, FlowText, flat_text, has_bounds, printable
+from heliograph.models import FIELD_SEPARATOR
 
 __all__ = ["byte_size", "description_cell", "fields_table", "local_time", "make_table", "name_cell", "status_text"]
 
@@ -21,7 +22,6 @@ _DESCRIPTION_CELLS = 160
 # Where nothing is cut, a longer cell shifts those after it in its own row only.
 _ALIGNED_CELLS = 200
 _GAP = "  "
-_SEPARATOR = "<SEP>"
 _STYLES = {
     "processed": "green",
     "unchanged": "cyan",
@@ -101,7 +101,7 @@ def name_cell(name: str) -> FlowText:
 
 def description_cell(description: str) -> BriefText:
     """Return a description, its fragments on one line with strokes between them, cut to a few lines on a terminal."""
-    fragments = (fragment.strip() for fragment in description.split(_SEPARATOR))
+    fragments = (fragment.strip() for fragment in description.split(FIELD_SEPARATOR))
     return BriefText(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from numbers import Integral
+from operator import index
 from typing import Any, Literal
 
 __all__ = [
@@ -56,11 +58,14 @@ class QueryOptions:
     def to_json(self) -> dict[str, Any]:
         """Return what is given, as the service reads it."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in given.items()
-            if value is not None
-        }
+        return {name: _plain(value) for name, value in given.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    # Those of NumPy are none to the writer of JSON.
+    if isinstance(value, Integral) and not isinstance(value, int):
+        return index(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import numpy as np
 
+from heliograph.calls.together import run_together
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.models import Usage
@@ -48,12 +48,7 @@ class BatchingEmbeddingModel(WrapperEmbeddingModel):
         batches = plan_batches(texts, self._max_batch_tokens, self._max_batch_texts)
         if len(batches) <= 1:
             return await self.inner.embed(texts, kind)
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.inner.embed(batch, kind)) for batch in batches]
-        except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None
-        parts = [task.result() for task in tasks]
+        parts = await run_together(*(self.inner.embed(batch, kind) for batch in batches))
         return Embeddings(np.concatenate([part.vectors for part in parts]), sum((p.usage for p in parts), Usage()))
 
 

@@ -13,6 +13,7 @@ from heliograph.embedding.meter import EmbeddingMeter
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
+from heliograph.evaluation.checks import check_questions
 from heliograph.evaluation.corpus import CorpusMap, map_corpus
 from heliograph.evaluation.given_extractions import GivenExtractor
 from heliograph.evaluation.index import IndexPlan, ensure_index, plan_index
@@ -99,8 +100,11 @@ async def evaluate(
         watcher: Told how far it is.
 
     Raises:
+        InvalidRequestError: A question cannot be asked in a configuration; told before anything is indexed.
         HeliographError: As the engine raises; nothing is skipped.
     """
+    chosen = [replace(item, questions=item.questions[: plan.most_questions]) for item in sets]
+    check_questions(chosen, plan.configurations, settings)
     model = embedding or await build_embedding_model(settings.embedding)
     meter = EmbeddingMeter(model)
     open_with = open_engine or _open_engine
@@ -110,7 +114,7 @@ async def evaluate(
             lambda chosen, extractor: open_with(chosen, meter, extractor),
             watcher or Watcher(),
         )
-        reports = [await harness.evaluate_set(item) for item in sets]
+        reports = [await harness.evaluate_set(item) for item in chosen]
     finally:
         if embedding is None:
             await model.close()
@@ -129,8 +133,7 @@ class _Harness:
     open_engine: Callable[[Settings, Extractor | None], AbstractAsyncContextManager[AsyncHeliograph]]
     watcher: Watcher
 
-    async def evaluate_set(self, given: EvaluationSet) -> SetReport:
-        chosen = replace(given, questions=given.questions[: self.plan.most_questions])
+    async def evaluate_set(self, chosen: EvaluationSet) -> SetReport:
         self.watcher.on_set(chosen.name, len(chosen.passages), len(chosen.questions))
         corpus = map_corpus(chosen, self.plan.join)
         extractor = None if chosen.extractions is None else GivenExtractor(corpus, chosen.extractions)

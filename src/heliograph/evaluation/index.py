@@ -1,9 +1,9 @@
 """Makes the index of a set, in a workspace of its own, or finds the one that was made before.
 
 Beside each index stands `fingerprint.json`: a hash of all that the index depends on (the texts, how they are joined,
-settings of ingest and resolution, embedding model, extractor, chat model and how it is asked, and the code that reads
-documents). If it is the same, nothing is indexed; if not, the workspace is made anew. The file is written last, so an
-interrupted run counts as none.
+settings of ingest and resolution, embedding model, extractor, chat model and how it is asked, and the code, word lists
+and prompts that documents are read with). If it is the same, nothing is indexed; if not, the workspace is made anew.
+The file is written last, so an interrupted run counts as none.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 import heliograph.documents
 import heliograph.ingest
+import heliograph.prompts
 import heliograph.text
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.engine import AsyncHeliograph
@@ -30,12 +31,14 @@ from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.evaluation.corpus import CorpusMap
 from heliograph.evaluation.models import IndexInfo
 from heliograph.ingest.progress import Progress
-from heliograph.settings import Settings
+from heliograph.settings import IngestSettings, Settings
 
 __all__ = ["IndexPlan", "ensure_index", "plan_index"]
 
 _FILE = "fingerprint.json"
-_READING_ROOMS = (heliograph.documents, heliograph.ingest, heliograph.text)
+_READING_ROOMS = (heliograph.documents, heliograph.ingest, heliograph.prompts, heliograph.text)
+# Trying other words in what is asked later must not cost an index that a chat model was paid for.
+_QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}
 _INFO = TypeAdapter(IndexInfo)
 
@@ -47,7 +50,7 @@ class IndexPlan:
     Attributes:
         settings: Settings with the index's own folder and workspace.
         fingerprint: Of texts, settings and models.
-        code: Of the code that reads documents.
+        code: Of the code, word lists and prompts that documents are read with.
     """
 
     settings: Settings
@@ -81,11 +84,11 @@ def plan_index(
             f"evaluation makes its own indexes in the embedded store, but store.url is {settings.store.url!r}; unset it"
         )
     choices = {
-        # Where documents are read changes nothing of what is read.
-        "ingest": settings.ingest.model_dump(mode="json", exclude={"engine"}),
+        "ingest": _reading(settings.ingest, corpus),
         "embedding": [embedding.name, embedding.dimension, embedding.max_input_tokens],
         "embedding_prefix": settings.embedding.document_prefix,
-        "chat": settings.chat.model if settings.ingest.extractor in ("auto", "chat") else "",
+        # Whoever extracts, a chat model summarises descriptions.
+        "chat": settings.chat.model,
         "extractor": extractor,
     }
     # What is as it was when these were not looked at is left out, so that indexes made then are found.
@@ -97,12 +100,22 @@ def plan_index(
     return IndexPlan(settings.model_copy(update={"store": store}), _hash([what, how]), _code_hash())
 
 
+def _reading(ingest: IngestSettings, corpus: CorpusMap) -> dict[str, Any]:
+    """Return the settings of ingest, as by default where they change nothing of what an index of the corpus holds."""
+    idle = {"max_parallel_documents"}
+    if all(len(item.text) <= ingest.max_document_characters for item in corpus.documents):
+        idle.add("max_document_characters")
+    defaults = {name: IngestSettings.model_fields[name].default for name in idle}
+    # Where documents are read changes nothing of what is read.
+    return ingest.model_dump(mode="json", exclude={"engine"}) | defaults
+
+
 def _further(settings: Settings) -> dict[str, dict[str, Any]]:
     """Return, per room, what else an index depends on and is not as by default."""
     further: dict[str, dict[str, Any]] = {}
     if settings.resolution.merge_duplicates:
         further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
-    if settings.chat.model and settings.ingest.extractor in ("auto", "chat"):
+    if settings.chat.model:
         further["chat_options"] = settings.chat.model_dump(mode="json", exclude_defaults=True, include=_CHAT_OPTIONS)
     return {room: options for room, options in further.items() if options}
 
@@ -169,8 +182,9 @@ def _full(plan: IndexPlan) -> str:
 
 def _code_hash() -> str:
     folders = [Path(folder) for room in _READING_ROOMS for folder in room.__path__]
-    files = sorted(path for folder in folders for path in folder.rglob("*.py"))
-    return _hash(path.read_text("utf-8") for path in files)
+    files = sorted(path for folder in folders for kind in ("*.py", "*.txt") for path in folder.rglob(kind))
+    unread = {Path(folder, name) for folder in heliograph.prompts.__path__ for name in _QUESTION_PROMPTS}
+    return _hash(path.read_text("utf-8") for path in files if path not in unread)
 
 
 def _hash(parts: Iterable[str]) -> str:

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from heliograph.documents.cleaning import replace_surrogates
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.meter import EmbeddingCount, EmbeddingMeter
 from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.answers import (
     answer_f1,
     check_citations,
@@ -24,6 +24,7 @@ from heliograph.evaluation.answers import (
     is_findable,
     quoted_sentences,
 )
+from heliograph.evaluation.checks import to_param
 from heliograph.evaluation.corpus import ChunkSpan, CorpusMap
 from heliograph.evaluation.metrics import score_ranking
 from heliograph.evaluation.models import AnswerOutcome, Configuration, Cost, QuestionOutcome, RunReport
@@ -62,7 +63,7 @@ async def run_questions(
         ModelError: A model failed.
         StoreError: The store failed.
     """
-    param = _param(configuration)
+    param = to_param(configuration)
     # What is made ready once, such as a model that is loaded with its first text, is no question's cost.
     await engine.query_data(questions[0].text, param)
     # An earlier configuration has asked the same; each pays for its own vectors.
@@ -81,16 +82,6 @@ def _forget_questions(model: EmbeddingModel) -> None:
         if isinstance(model, QueryCachedEmbeddingModel):
             model.clear()
         model = model.inner
-
-
-def _param(configuration: Configuration) -> QueryParam:
-    known = set(QueryParam.__dataclass_fields__) - {"mode"}
-    unknown = configuration.options.keys() - known
-    if unknown:
-        raise InvalidRequestError(
-            f"{configuration.name!r} sets {min(unknown)!r}, which no question has; known are {', '.join(sorted(known))}"
-        )
-    return QueryParam(mode=configuration.mode, **configuration.options)
 
 
 async def _ask(
@@ -128,22 +119,24 @@ def _told(data: dict[str, Any]) -> str:
 
 def _judge(answer: Answer, question: Question, contexts: Sequence[str], told: str) -> AnswerOutcome:
     wanted = question.answers
+    # A broken reply may hold half of a surrogate pair, with which no report could be written.
+    text = replace_surrogates(answer.text)
     can_be_held = is_findable(wanted)
     in_context = holds_answer("\n".join(contexts), wanted) if can_be_held else None
     in_graph = holds_answer(told, wanted) if can_be_held and told else None
     if not answer.is_generated:
-        quoted = "\n".join(quoted_sentences(answer.text)[:_QUOTED])
+        quoted = "\n".join(quoted_sentences(text)[:_QUOTED])
         is_hit = holds_answer(quoted, wanted) if can_be_held else None
-        return AnswerOutcome(answer.text, answer.kind.value, is_hit, in_context, in_graph)
+        return AnswerOutcome(text, answer.kind.value, is_hit, in_context, in_graph)
     return AnswerOutcome(
-        answer.text,
+        text,
         answer.kind.value,
-        holds_answer(answer.text, wanted) if can_be_held else None,
+        holds_answer(text, wanted) if can_be_held else None,
         in_context,
         in_graph,
-        f1=answer_f1(answer.text, wanted) if wanted else None,
-        exact=exact_match(answer.text, wanted) if wanted else None,
-        citations=check_citations(answer.text, _sources(answer)) if answer.kind is AnswerKind.GENERATED else None,
+        f1=answer_f1(text, wanted) if wanted else None,
+        exact=exact_match(text, wanted) if wanted else None,
+        citations=check_citations(text, _sources(answer)) if answer.kind is AnswerKind.GENERATED else None,
     )
 
 

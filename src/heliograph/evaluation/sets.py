@@ -2,18 +2,21 @@
 
 Two layouts, told apart by the corpus: the plain one (`corpus.jsonl` with `id`, `title`, `text`; `queries.jsonl` with
 `id`, `question`, `answers`, `gold`, `type`), and that of BEIR (`_id` in place of `id`, `text` for the question, and
-judgements in `qrels/<split>.tsv`). What cannot be read is an `InvalidRequestError` that names file and line.
+judgements in `qrels/<split>.tsv`). What cannot be read is an `InvalidRequestError` that names file and line; halves of
+surrogate pairs, with which no report could be written, become U+FFFD.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+from heliograph.documents.cleaning import replace_surrogates
 from heliograph.errors import InvalidRequestError, NotFoundError
 
 __all__ = ["EvaluationSet", "GivenExtraction", "Passage", "Question", "find_sets", "read_set"]
@@ -21,6 +24,7 @@ __all__ = ["EvaluationSet", "GivenExtraction", "Passage", "Question", "find_sets
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 # BEIR measures on test; sets that have no such split are for development.
 _SPLITS = ("test", "dev", "train")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _Row = dict[str, Any]
 
 
@@ -127,7 +131,7 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
     _check_unique([question.id for question in questions], folder / QUERIES)
     _check_gold(folder, passages, questions)
     given = _read_extractions(folder / extractions, {item.id for item in passages}) if extractions else None
-    return EvaluationSet(folder.resolve().name, passages, tuple(questions), given)
+    return EvaluationSet(replace_surrogates(folder.resolve().name), passages, tuple(questions), given)
 
 
 def _read_extractions(path: Path, known: Set[str]) -> dict[str, GivenExtraction]:
@@ -247,12 +251,20 @@ def _rows(path: Path) -> Iterator[tuple[str, _Row]]:
     for number, line in enumerate(_lines(path), 1):
         where = f"line {number} of {str(path)!r}"
         try:
-            row = json.loads(line)
+            row = _parse(line)
         except ValueError as error:
             raise InvalidRequestError(f"{where} is not JSON: {error}") from None
         if not isinstance(row, dict):
             raise InvalidRequestError(f"{where} is {line[:40]!r}; give one JSON object a line")
         yield where, row
+
+
+def _parse(line: str) -> Any:
+    value = json.loads(line)
+    # A file that is UTF-8 can hold half of a surrogate pair only as an escape.
+    if _SURROGATE_ESCAPE.search(line):
+        return json.loads(replace_surrogates(json.dumps(value, ensure_ascii=False)))
+    return value
 
 
 def _lines(path: Path) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 What was said of an entity goes on to hold after a rename. After a merge, what was said of the entity that they became
 goes first, and of those merged into it what it leaves open; a deletion holds for that entity alone. Of several that
-say something, the last one counts.
+say something, the last one counts. The type `unknown` says something only as an edit of the entity itself: it is what
+is written where nobody knows.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heliograph.ingest.mentions import UNKNOWN_TYPE
 from heliograph.ingest.overrides import (
     NO_ENTITY_OVERRIDES,
     NO_RELATION_OVERRIDES,
@@ -145,7 +147,12 @@ def _said(book: RuleBook, entity_id: str, subjects: set[str], items: Iterable[Cu
 
 
 def _typed(said: _Said) -> list[Curation]:
-    return [item for item in said.by_weight if item.kind is not CurationKind.DELETE_ENTITY]
+    edits = [item for item in said.own if item.kind is CurationKind.EDIT_ENTITY]
+    return [
+        item
+        for item in said.by_weight
+        if item.kind is not CurationKind.DELETE_ENTITY and (item.type != UNKNOWN_TYPE or item in edits)
+    ]
 
 
 def _given_names(book: RuleBook, entity_id: str, found: list[Curation]) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from heliograph.ids import curation_id, relation_id
 from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.curated import entity_overrides
+from heliograph.ingest.mentions import UNKNOWN_TYPE
 from heliograph.ingest.resolution import RuleBook
 from heliograph.ingest.resolving import RuleLoader
 from heliograph.models import Curation, CurationKind, Entity, utc_now
@@ -388,12 +389,16 @@ def _new(
 
 
 def _edit(entity: Entity, type_: str | None, description: str | None, author: str) -> Curation:
+    kind = None if type_ is None else _type(type_)
+    if kind == entity.type == UNKNOWN_TYPE:
+        # Who writes back what was read says nothing; documents may still tell.
+        kind = None
     return _new(
         CurationKind.EDIT_ENTITY,
         (entity.name,),
         (entity.id,),
         author,
-        type=None if type_ is None else _type(type_),
+        type=kind,
         description=None if description is None else _text(description),
     )
 

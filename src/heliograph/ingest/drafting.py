@@ -26,9 +26,9 @@ from heliograph.ingest.mentions import mention_delta
 from heliograph.ingest.overrides import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES
 from heliograph.ingest.resolution import Resolution
 from heliograph.ingest.resolving import Resolver
-from heliograph.ingest.summary import FRAGMENT_SEPARATOR, DescriptionSummarizer, Summary, join_fragments
+from heliograph.ingest.summary import DescriptionSummarizer, Summary, join_fragments
 from heliograph.ingest.tasks import gather_or_cancel
-from heliograph.models import Entity, EntityEvidence, Relation, RelationEvidence
+from heliograph.models import FIELD_SEPARATOR, Entity, EntityEvidence, Relation, RelationEvidence
 from heliograph.observing import stage
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
@@ -252,7 +252,7 @@ class Drafter:
         return self._join(item.fragments) if summary is None else summary
 
     def _join(self, found: Sequence[str]) -> str:
-        joined, limit = FRAGMENT_SEPARATOR.join(found), self._max_description_tokens
+        joined, limit = FIELD_SEPARATOR.join(found), self._max_description_tokens
         # No text has more tokens than bytes: most need not be counted.
         is_short = len(joined) <= limit and len(joined.encode("utf-8", "replace")) <= limit
         return joined if is_short else join_fragments(found, limit)

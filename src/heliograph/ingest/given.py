@@ -126,19 +126,19 @@ def parse_given_graph(data: Mapping[str, Any], *, source: str = "") -> GivenGrap
         InvalidRequestError: It is not of that form.
     """
     try:
-        chunks = [GivenChunk(str(item["content"]), str(item.get("source_id", ""))) for item in _items(data, "chunks")]
+        chunks = [GivenChunk(str(item["content"]), _said(item, "source_id")) for item in _items(data, "chunks")]
         keys = {chunk.key for chunk in chunks}
         entities = [
             GivenEntity(
-                *(str(item["entity_name"]), str(item.get("entity_type", "")), str(item.get("description", ""))),
+                *(str(item["entity_name"]), _said(item, "entity_type"), _said(item, "description")),
                 _key(item, keys),
             )
             for item in _items(data, "entities")
         ]
         relations = [
             GivenRelation(
-                *(str(item["src_id"]), str(item["tgt_id"]), str(item.get("description", ""))),
-                *(str(item.get("keywords", "")), float(item.get("weight", 1.0)), _key(item, keys)),
+                *(str(item["src_id"]), str(item["tgt_id"]), _said(item, "description")),
+                *(_said(item, "keywords"), _weight(item), _key(item, keys)),
             )
             for item in _items(data, "relationships")
         ]
@@ -153,9 +153,19 @@ def _items(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return cast("list[Mapping[str, Any]]", list(data.get(name, ())))
 
 
+def _said(item: Mapping[str, Any], name: str) -> str:
+    value = item.get(name)
+    return "" if value is None else str(value)
+
+
+def _weight(item: Mapping[str, Any]) -> float:
+    value = item.get("weight")
+    return 1.0 if value is None else float(value)
+
+
 def _key(item: Mapping[str, Any], keys: set[str]) -> str:
     # A source that is no chunk of the graph is said by the whole of it, as in LightRAG.
-    key = str(item.get("source_id", ""))
+    key = _said(item, "source_id")
     return key if key in keys else ""
 
 

@@ -23,7 +23,7 @@ from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.pages import clean_pages
 from heliograph.ingest.processing import Work
 from heliograph.ingest.twins import as_twin, find_heirs, find_originals, succeed
-from heliograph.models import Document, DocumentStatus, utc_now
+from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
 
@@ -33,7 +33,6 @@ _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
 _MAX_TITLE_LENGTH = 200
 _MAX_NAME_LENGTH = 4_096
-_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
         return document, Work(document, candidate.text)
     document = _renewed(candidate, stored)
     is_same_title = stored.title == document.title
-    is_committed = stored.status in _COMMITTED
+    is_committed = stored.status in COMMITTED_STATUSES
     is_same_text = (stored.content_hash, stored.page_starts) == (document.content_hash, document.page_starts)
     if is_committed and is_same_title and is_same_text:
         result = DocumentResult(stored.id, document.source, Outcome.UNCHANGED, chunk_count=stored.chunk_count)

@@ -39,15 +39,13 @@ from heliograph.ingest.reading import InProcessReader, Reader
 from heliograph.ingest.run import Run
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.ingest.twins import as_twin, find_heirs, succeed
-from heliograph.models import Chunk, Document, DocumentStatus, Extraction, utc_now
+from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
 __all__ = ["IngestPipeline"]
 
-_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
-_RETRIED = (DocumentStatus.FAILED, DocumentStatus.PARTIAL)
 _PAGE = 10_000
 # Another process may do what this one noted; what is forgotten is read again as a whole.
 _MOST_UPDATES = 10_000
@@ -192,10 +190,10 @@ class IngestPipeline:
             StoreError: The store cannot be used.
         """
         count = 0
-        for id_ in await self._find(DocumentQuery(_WAITING)):
+        for id_ in await self._find(DocumentQuery(WAITING_STATUSES)):
             async with self._claims.claim([id_]):
                 for document in await self._documents([id_]):
-                    if document.status in _WAITING:
+                    if document.status in WAITING_STATUSES:
                         failed = replace(document, status=DocumentStatus.FAILED, error=reason, updated_at=utc_now())
                         expected = {id_: document.content_hash}
                         await self._committer.apply(Changeset(documents=(failed,), expected_documents=expected))
@@ -257,14 +255,14 @@ class IngestPipeline:
 
     async def resume(self, progress: ProgressCallback | None = None) -> IngestReport:
         """Process what a crash, a cancel or an outage left pending; raises as `insert`."""
-        return await self._process_stored(new_track_id("resume"), _WAITING, progress)
+        return await self._process_stored(new_track_id("resume"), WAITING_STATUSES, progress)
 
     async def retry(self, progress: ProgressCallback | None = None) -> IngestReport:
         """Process failed documents again, and read again the chunks of partial ones that could not be read.
 
         Chunks that were read are not read again; raises as `insert`.
         """
-        return await self._process_stored(new_track_id("retry"), _RETRIED, progress)
+        return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""

@@ -24,16 +24,15 @@ from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest,
 from heliograph.errors import BadModelReply, ContextTooLong
 from heliograph.ingest.extraction.chat_requests import data_marker
 from heliograph.ingest.tasks import gather_or_cancel
-from heliograph.models import Usage
+from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import load_prompt
 from heliograph.settings import IngestSettings
 from heliograph.text.tokens import count_tokens, cut_to_tokens
 
-__all__ = ["FRAGMENT_SEPARATOR", "DescriptionSummarizer", "Summary", "join_fragments"]
+__all__ = ["DescriptionSummarizer", "Summary", "join_fragments"]
 
 _log = logging.getLogger(__name__)
 
-FRAGMENT_SEPARATOR = "<SEP>"
 
 # Ends of groups are drawn so often that a group rarely grows until it must be cut for its size: such a cut is the
 # one thing that can move when a fragment comes or goes.
@@ -72,14 +71,14 @@ def join_fragments(fragments: Sequence[str], max_tokens: int = 1200) -> str:
         max_tokens: o200k_base tokens of the result; if the first fragment alone has more, it is cut.
     """
     distinct = _distinct(fragments)
-    joined = FRAGMENT_SEPARATOR.join(distinct)
+    joined = FIELD_SEPARATOR.join(distinct)
     if _byte_count(joined) <= max_tokens:
         return joined
-    total, separator = 0, _token_count(FRAGMENT_SEPARATOR)
+    total, separator = 0, _token_count(FIELD_SEPARATOR)
     for count, fragment in enumerate(distinct):
         total += _token_count(fragment) + (separator if count else 0)
         if total > max_tokens:
-            return FRAGMENT_SEPARATOR.join(distinct[:count]) or cut_to_tokens(fragment, max_tokens)
+            return FIELD_SEPARATOR.join(distinct[:count]) or cut_to_tokens(fragment, max_tokens)
     return joined
 
 
@@ -197,7 +196,7 @@ class _Run:
             self.usage += reply.usage
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
-        text = " ".join(reply.text.replace(FRAGMENT_SEPARATOR, " ").split())
+        text = " ".join(reply.text.replace(FIELD_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)

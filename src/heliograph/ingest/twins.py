@@ -18,7 +18,7 @@ from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.mentions import placed_extraction
 from heliograph.ingest.planning import StoredChunks
-from heliograph.models import Chunk, Document, DocumentStatus, Extraction, utc_now
+from heliograph.models import COMMITTED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import terms
@@ -27,20 +27,19 @@ from heliograph.text.passages import chunk_index_text
 __all__ = ["as_twin", "find_heirs", "find_original", "find_originals", "is_committed", "succeed", "twin_change"]
 
 _PAGE = 1_000
-_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
-_HOLDING = (*_COMMITTED, DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
+_HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
 
 
 def is_committed(document: Document) -> bool:
     """Whether a document's chunks are in every projection."""
-    return document.status in _COMMITTED
+    return document.status in COMMITTED_STATUSES
 
 
 async def find_heirs(records: RecordsStore, original: Document) -> list[Document]:
     """Return the committed twins of a document, by id; none of one that holds no chunks itself."""
     found: list[Document] = []
     while is_committed(original):
-        query = DocumentQuery(_COMMITTED, twin_of=original.id, sort="id", offset=len(found), limit=_PAGE)
+        query = DocumentQuery(COMMITTED_STATUSES, twin_of=original.id, sort="id", offset=len(found), limit=_PAGE)
         page = (await records.find_documents(query)).documents
         found += page
         if len(page) < _PAGE:
@@ -50,7 +49,7 @@ async def find_heirs(records: RecordsStore, original: Document) -> list[Document
 
 async def find_original(records: RecordsStore, twin: Document) -> Document | None:
     """Return the committed document that holds the chunks of a twin's text; None if there is none any more."""
-    query = DocumentQuery(_COMMITTED, content_hashes=(twin.content_hash,), sort="id", limit=_PAGE)
+    query = DocumentQuery(COMMITTED_STATUSES, content_hashes=(twin.content_hash,), sort="id", limit=_PAGE)
     found = [
         item for item in (await records.find_documents(query)).documents if not item.twin_of and item.id != twin.id
     ]

@@ -9,7 +9,7 @@ from heliograph.ingest.resolving import resolve_again
 from heliograph.maintenance.findings import Findings
 from heliograph.maintenance.problems import Problem
 from heliograph.maintenance.windows import Window
-from heliograph.models import Chunk, Document, DocumentStatus, Extraction
+from heliograph.models import COMMITTED_STATUSES, Chunk, Document, Extraction
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.inspection import ScanKind, digest_terms
@@ -19,7 +19,6 @@ from heliograph.text.passages import chunk_index_text
 __all__ = ["CHUNK_KINDS", "check_chunks", "check_documents"]
 
 CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
-_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
 
 
 async def check_documents(store: Store, ids: Iterable[str]) -> Findings:
@@ -30,7 +29,7 @@ async def check_documents(store: Store, ids: Iterable[str]) -> Findings:
     documents = await store.records.get_documents(sorted(ids))
     problems: list[Problem] = []
     for document in documents:
-        if document.status in _COMMITTED:
+        if document.status in COMMITTED_STATUSES:
             chunks = await store.records.get_document_chunks(document.id)
             text = await store.records.get_document_text(document.id)
             problems += [
@@ -84,7 +83,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     passages = {id_: chunk_index_text(documents[chunk.document_id].title, chunk) for id_, chunk in owned.items()}
     entries = {id_: TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()}
     # A document that waits has its new title already; its chunks keep the old one until its turn comes.
-    settled = {document.id for document in documents.values() if document.status in _COMMITTED}
+    settled = {document.id for document in documents.values() if document.status in COMMITTED_STATUSES}
     stale = [
         id_
         for id_, entry in entries.items()

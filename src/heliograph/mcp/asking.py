@@ -11,6 +11,7 @@ from heliograph.mcp.arguments import EntitiesArguments, NoArguments, QueryArgume
 from heliograph.mcp.calls import Call
 from heliograph.mcp.results import EntitiesResult, EntityItem, QueryResult, RelationItem, RelationsResult, StatsResult
 from heliograph.models import Entity
+from heliograph.query.linking.near_names import near_entities
 from heliograph.query.models import Mode, QueryParam
 from heliograph.service.principal import Role
 from heliograph.stores.base import StoreView
@@ -91,7 +92,10 @@ async def require_entity(engine: AsyncHeliograph, name: str, view: StoreView | N
     # Names are looked up in all documents: what a filter leaves out is neither told nor may it crowd out the rest.
     ids = await engine.store.names.find_names(name, _SUGGESTIONS if view is None else _CANDIDATES)
     by_id = {item.id: item.name for item in await graph.get_entities(ids)}
-    raise _no_entity(name, [by_id[id_] for id_ in ids if id_ in by_id][:_SUGGESTIONS], is_filtered=view is not None)
+    alike = [by_id[id_] for id_ in ids if id_ in by_id] or [
+        near.name for near in await near_entities(engine.store, name, view)
+    ]
+    raise _no_entity(name, alike[:_SUGGESTIONS], is_filtered=view is not None)
 
 
 def _no_entity(name: str, alike: Sequence[str], *, is_filtered: bool) -> NotFoundError:

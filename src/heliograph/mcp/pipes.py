@@ -18,13 +18,13 @@ from contextlib import contextmanager, suppress
 
 from heliograph.documents.cleaning import replace_surrogates
 
-__all__ = ["LineReader", "LineWriter", "standard_pipes"]
+__all__ = ["TOO_LONG", "LineReader", "LineWriter", "standard_pipes"]
 
 _READ_BYTES = 65_536
 _MOST_WAITING = 16
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# What stands in for a line that is too long to keep; no JSON, so that it is passed over like other garbage.
-_TOO_LONG = "(a line that is too long)"
+# What stands in for a line that is too long to keep; no JSON, so that it is refused like other garbage.
+TOO_LONG = "(a line that is too long)"
 
 
 class LineReader:
@@ -100,7 +100,7 @@ class _Line:
 
     def take(self) -> str:
         """Return the line, and begin the next."""
-        text = _TOO_LONG if self._length > self._most_bytes else _decoded(b"".join(self._parts))
+        text = TOO_LONG if self._length > self._most_bytes else _decoded(b"".join(self._parts))
         self._parts, self._length = [], 0
         return text
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from heliograph.ingest.models import DeleteReport, DocumentResult
 from heliograph.maintenance.problems import CheckReport
-from heliograph.models import Entity, Relation, Stats
+from heliograph.models import FIELD_SEPARATOR, Entity, Relation, Stats
 from heliograph.query.models import Answer, Context, Retrieval
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 _MOST_DESCRIPTION = 1_000
-_SEPARATOR = "<SEP>"
 
 
 class _Result(BaseModel):
@@ -294,7 +293,7 @@ class RebuildResult(_Result):
 
 
 def _shortened(description: str, most: int) -> str:
-    text = description.replace(_SEPARATOR, " ")
+    text = description.replace(FIELD_SEPARATOR, " ")
     return text if len(text) <= most else f"{text[:most]}…"
 
 

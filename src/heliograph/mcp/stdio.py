@@ -1,17 +1,20 @@
 """Serving one client over standard input and output, as clients start servers from their configuration.
 
-It opens the workspace that the settings name, and is done when its input ends and what was asked is answered, or it is
-told to stop. Who started the process may do everything in that workspace, unless the settings say read-only.
+It opens the workspace that the settings name, and is done when its input ends and what was asked is answered, when
+nobody reads its answers any more, or when it is told to stop. Who started the process may do everything in that
+workspace, unless the settings say read-only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
+from anyio import BrokenResourceError
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
@@ -27,6 +30,7 @@ from heliograph.settings import Settings
 
 __all__ = ["run_stdio"]
 
+_LOG = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Longer than the longest text that is taken in, as JSON may write one character in twelve bytes.
 _BYTES_PER_CHARACTER = 12
@@ -34,7 +38,7 @@ _MOST_LINE_BYTES = 1_000_000_000
 
 
 def run_stdio(settings: Settings, given: Given | None = None) -> None:
-    """Serve until input ends, or SIGTERM or SIGINT comes.
+    """Serve until input ends, nobody reads the answers, or SIGTERM or SIGINT comes.
 
     Args:
         settings: Of the workspace and the tools.
@@ -67,10 +71,14 @@ async def _serve(settings: Settings, given: Given | None, input_fd: int, output_
 
 
 async def _run(server: Server[Any], reader: LineReader, writer: LineWriter, unanswered: Unanswered) -> None:
-    # All that the SDK does with the two is to iterate over one, and to write to and flush the other.
-    async with stdio_server(cast("Any", reader), cast("Any", writer)) as (incoming, outgoing):
-        options = server.create_initialization_options()
-        await server.run(unanswered.reading(incoming), unanswered.writing(outgoing), options)
+    options = server.create_initialization_options()
+    try:
+        # All that the SDK does with the two is to iterate over one, and to write to and flush the other.
+        async with stdio_server(cast("Any", reader), cast("Any", writer)) as (incoming, outgoing):
+            writing = unanswered.writing(outgoing)
+            await server.run(unanswered.reading(incoming, writing), writing, options)
+    except* (BrokenPipeError, BrokenResourceError):
+        _LOG.info("the client reads no answers any more")
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Requests that came in and are not answered yet, so that the end of the input does not break off what is under way.
 
 The SDK cancels everything when its input ends. Here the end is told to it once all that was asked is answered, or the
-time for that has passed. A request that its client has cancelled waits for no answer.
+time for that has passed. A request that its client has cancelled waits for no answer. What came in and is no message is
+answered here, since the SDK answers nothing to it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any, Self
 
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, RequestId
+
+from heliograph.mcp.malformed import answer_malformed
 
 __all__ = ["Reading", "Unanswered", "Writing"]
 
@@ -33,9 +36,14 @@ class Unanswered:
         self._none_left = asyncio.Event()
         self._none_left.set()
 
-    def reading(self, stream: Any) -> Reading:
-        """Return a stream with its end held back until there is nothing left to answer."""
-        return Reading(stream, self)
+    def reading(self, stream: Any, replies: Writing) -> Reading:
+        """Return a stream with its end held back until there is nothing left to answer.
+
+        Args:
+            stream: What comes in.
+            replies: Where it is told that something is no message.
+        """
+        return Reading(stream, self, replies)
 
     def writing(self, stream: Any) -> Writing:
         """Return a stream whose answers are noted once they are handed on."""
@@ -72,9 +80,10 @@ class Unanswered:
 class Reading:
     """What the SDK takes for its input: all of a stream of its own, and the end only when it may come."""
 
-    def __init__(self, stream: Any, unanswered: Unanswered) -> None:
+    def __init__(self, stream: Any, unanswered: Unanswered, replies: Writing) -> None:
         self._stream = stream
         self._unanswered = unanswered
+        self._replies = replies
 
     @property
     def last_context(self) -> object:
@@ -83,9 +92,7 @@ class Reading:
 
     async def receive(self) -> Incoming:
         """Return the next message; an error of the stream if there is none any more."""
-        item = await self._stream.receive()
-        self._unanswered.note_read(item)
-        return item
+        return await self._taken(await self._stream.receive())
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -100,7 +107,12 @@ class Reading:
         except StopAsyncIteration:
             await self._unanswered.wait()
             raise
+        return await self._taken(item)
+
+    async def _taken(self, item: Incoming) -> Incoming:
         self._unanswered.note_read(item)
+        if isinstance(item, Exception) and (reply := answer_malformed(item)) is not None:
+            await self._replies.send(reply)
         return item
 
     async def __aenter__(self) -> Self:

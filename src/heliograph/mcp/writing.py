@@ -28,13 +28,11 @@ from heliograph.mcp.arguments import (
 )
 from heliograph.mcp.calls import Call
 from heliograph.mcp.results import BatchResult, DeleteResult, DocumentItem, RebuildResult
-from heliograph.models import Document, DocumentStatus
+from heliograph.models import WAITING_STATUSES, Document, DocumentStatus
 from heliograph.service.principal import Role
 from heliograph.stores.base import DocumentQuery
 
 __all__ = ["batch_insert", "delete", "insert", "rebuild_index", "require_document", "update"]
-
-_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
 
 
 async def insert(call: Call, arguments: InsertArguments) -> DocumentItem:
@@ -200,7 +198,7 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
 
 async def _keep(call: Call, engine: AsyncHeliograph, track_id: str, error: HeliographError) -> None:
     """Have what was stored before an outage processed when that is over, and note so on the error."""
-    waiting = (await engine.documents(DocumentQuery(_WAITING, track_id=track_id, limit=0))).total
+    waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
     if not waiting:
         return
     is_later = await call.process_later(track_id)

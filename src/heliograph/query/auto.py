@@ -23,8 +23,8 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.together import run_together
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.query.concurrency import run_together
 from heliograph.query.context.leaders import with_leaders
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch

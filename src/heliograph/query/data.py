@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from heliograph.models import GraphPath
+from heliograph.models import FIELD_SEPARATOR, GraphPath
 from heliograph.query.answers.citations import Citation
 from heliograph.query.retrieved import (
     Context,
@@ -27,9 +27,7 @@ from heliograph.query.retrieved import (
 )
 from heliograph.query.understanding.models import Understanding
 
-__all__ = ["SEPARATOR", "citation_data", "context_data", "query_data", "reference_data", "retrieval_metadata"]
-
-SEPARATOR = "<SEP>"
+__all__ = ["citation_data", "context_data", "query_data", "reference_data", "retrieval_metadata"]
 
 
 def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> dict[str, Any]:
@@ -148,8 +146,8 @@ def _entity(item: RetrievedEntity) -> dict[str, Any]:
         "entity_name": entity.name,
         "entity_type": entity.type,
         "description": entity.description,
-        "source_id": SEPARATOR.join(entity.chunk_ids),
-        "file_path": SEPARATOR.join(item.sources),
+        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
+        "file_path": FIELD_SEPARATOR.join(item.sources),
         "created_at": _iso(entity.created_at),
         "created_at_unix": entity.created_at,
         "reference_id": item.reference_id,
@@ -164,8 +162,8 @@ def _relation(item: RetrievedRelation) -> dict[str, Any]:
         "description": relation.description,
         "keywords": ",".join(relation.keywords),
         "weight": relation.weight,
-        "source_id": SEPARATOR.join(relation.chunk_ids),
-        "file_path": SEPARATOR.join(item.sources),
+        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
+        "file_path": FIELD_SEPARATOR.join(item.sources),
         "created_at": _iso(relation.created_at),
         "created_at_unix": relation.created_at,
         "reference_id": item.reference_id,

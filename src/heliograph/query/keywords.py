@@ -9,7 +9,6 @@ LightRAG. A model that is out of reach is an error, never a reason to guess.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +26,6 @@ from heliograph.query.retrieved import Keywords
 from heliograph.text.phrases import read_texts
 
 __all__ = ["FoundKeywords", "find_keywords", "local_keywords", "parse_keywords"]
-
-logger = logging.getLogger(__name__)
 
 # A model that loops can name thousands.
 _MAX_KEYWORDS = 64

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from operator import index
 from typing import Any, get_args
 
 from heliograph.chat.base import ChatMessage, ChatModel
@@ -276,13 +278,13 @@ def _user_prompt(param: QueryParam, settings: QuerySettings) -> str:
 def _count(name: str, value: object, default: int, maximum: int | None = None, *, least: int = 1) -> int:
     if value is None:
         value = default
-    if not isinstance(value, int) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         shown = f"{value!r:.200}"
-    elif least <= value <= (value if maximum is None else maximum):
-        return value
+    elif least <= (number := index(value)) <= (number if maximum is None else maximum):
+        return number
     else:
         # Python refuses to print numbers of thousands of digits.
-        shown = str(value) if value.bit_length() < 256 else f"a number of {value.bit_length()} bits"
+        shown = str(number) if number.bit_length() < 256 else f"a number of {number.bit_length()} bits"
     allowed = f"at least {least}" if maximum is None else f"from {least} to {maximum:,}"
     raise InvalidRequestError(f"{name} is {shown}; it must be a whole number, {allowed}")
 

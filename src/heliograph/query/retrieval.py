@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.together import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.models import GraphPath
@@ -22,7 +23,6 @@ from heliograph.query.channels.entity import search_entities
 from heliograph.query.channels.evidence import find_evidence
 from heliograph.query.channels.relation import search_relations
 from heliograph.query.channels.vector import search_chunks
-from heliograph.query.concurrency import run_together
 from heliograph.query.context.assembly import build_context
 from heliograph.query.context.format import context_format
 from heliograph.query.context.keeping import ChunkKeeper

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from heliograph.calls.together import run_together
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.rerank.wrappers import WrapperReranker
 from heliograph.text.tokens import token_ends
@@ -70,16 +71,10 @@ class BatchingReranker(WrapperReranker):
         size = self._max_documents
         if len(documents) <= size:
             return await self.inner.rerank(query, documents, top_n)
-        batches = {start: documents[start : start + size] for start in range(0, len(documents), size)}
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = {
-                    start: group.create_task(self.inner.rerank(query, batch, len(batch)))
-                    for start, batch in batches.items()
-                }
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        scores = {start + hit.index: hit.score for start, task in tasks.items() for hit in task.result()}
+        starts = range(0, len(documents), size)
+        batches = [documents[start : start + size] for start in starts]
+        found = await run_together(*(self.inner.rerank(query, batch, len(batch)) for batch in batches))
+        scores = {start + hit.index: hit.score for start, hits in zip(starts, found, strict=True) for hit in hits}
         return _ordered(scores)[: max(top_n, 0)]
 
 

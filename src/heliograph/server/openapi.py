@@ -2,7 +2,8 @@
 
 Routes name the failures of their own by `responses(404, 409)`; what may happen to any request (no credentials, too
 large, too many, a store or model that is down) is added here, and every failure gets the body that it really has.
-Examples of requests and replies are added last (`heliograph.server.examples`).
+FastAPI adds 422 to all that has fields; a route that tells of them by another status says so by `never(422)`. Examples
+of requests and replies are added last (`heliograph.server.examples`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from fastapi.openapi.utils import get_openapi
 from heliograph.server.examples import Shapes, add_examples
 from heliograph.server.schemas.problem import InvalidProblem, Problem
 
-__all__ = ["describe_api", "responses"]
+__all__ = ["describe_api", "never", "responses"]
 
 _TEXTS = {
     400: "The request cannot be served as given.",
@@ -35,8 +36,9 @@ _TEXTS = {
     504: "A model did not answer in time.",
 }
 # What may happen to any request that is guarded, whatever its route does.
-_ALWAYS = (400, 401, 403, 404, 413, 422, 429, 500, 503)
-_ALWAYS_PUBLIC = (400, 413, 422, 500, 503)
+_ALWAYS = (400, 401, 403, 404, 413, 429, 500, 503)
+_ALWAYS_PUBLIC = (400, 413, 500, 503)
+_NEVER = "x-never"
 _PROBLEM = "application/problem+json"
 _SCHEMES = {
     "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "A key of the settings."},
@@ -48,6 +50,11 @@ _METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return what a route documents for these failures, for its `responses`; the problem bodies are filled in later."""
     return {status: _response(status) for status in statuses}
+
+
+def never(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what keeps statuses out of the document that would be added to a route, for its `responses`."""
+    return {status: {"description": "", _NEVER: True} for status in statuses}
 
 
 def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_open: bool) -> dict[str, Any]:
@@ -87,6 +94,8 @@ def _complete(operation: dict[str, Any], *, is_public: bool, is_open: bool) -> N
     known = operation.setdefault("responses", {})
     for status in _ALWAYS_PUBLIC if is_public else _ALWAYS:
         known.setdefault(str(status), _response(status))
+    for status in [status for status, response in known.items() if _NEVER in response]:
+        del known[status]
     for status, response in known.items():
         if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST and not _has_own_shape(response):
             name = (InvalidProblem if status == "422" else Problem).__name__

@@ -88,6 +88,7 @@ class Workers(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Take reports; then replace workers that are gone or hang, and stop if one of the first cannot start."""
         self._take_reports()
+        self._forget_gone()
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
                 return
@@ -114,6 +115,13 @@ class Workers(Multiprocess):
                 self._take_first(error)
             elif error is not None:
                 _logger.error("a worker that was to replace another cannot start: %s", error)
+
+    def _forget_gone(self) -> None:
+        """Keep notes of those workers only that are there: others were replaced or, at a signal, retired."""
+        self._begun_seconds = {
+            worker: self._begun_seconds[worker] for worker in self.processes if worker in self._begun_seconds
+        }
+        self._serving &= {worker.pid for worker in self.processes if worker.pid}
 
     def _take_first(self, error: HeliographError | None) -> None:
         if error is not None:
@@ -143,6 +151,4 @@ class Workers(Multiprocess):
             self.should_exit.set()
         elif self._age_seconds(worker) >= _REST_SECONDS:
             _logger.warning("worker %s is gone (%s); another takes its place", worker.pid, worker.exitcode)
-            self._begun_seconds.pop(worker, None)
-            self._serving.discard(worker.pid or 0)
             self.processes[place] = self._start()

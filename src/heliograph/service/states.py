@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError
-from heliograph.models import DocumentStatus, Stats
+from heliograph.models import WAITING_STATUSES, Stats
 from heliograph.monitoring.workspaces import WorkspaceState
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import LANES, JobState, Lane, PipelineState
@@ -24,7 +24,6 @@ from heliograph.stores.base import DocumentQuery
 __all__ = ["EngineState", "States"]
 
 _LOG = logging.getLogger(__name__)
-_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
 _SHARE_OF_TIME = 0.05
 
 
@@ -126,7 +125,7 @@ class States:
 
 async def _waiting_since(kb: AsyncHeliograph, pipeline: PipelineState) -> float | None:
     """Return when the oldest of what waits was accepted: a document, or a file or address that is not read yet."""
-    page = await kb.documents(DocumentQuery(_WAITING, sort="updated_at", limit=1))
+    page = await kb.documents(DocumentQuery(WAITING_STATUSES, sort="updated_at", limit=1))
     moments = [document.updated_at for document in page.documents]
     moments += [job.created_at for job in pipeline.jobs if LANES[job.kind] is Lane.READING and job.is_unfinished]
     return min(moments).timestamp() if moments else None

@@ -332,6 +332,8 @@ async def _warm(embedding: EmbeddingModel) -> None:
         await embedding.embed([_FIRST_TEXT], "document")
     except HeliographError as error:
         _LOG.error("questions and documents will fail: %s", error)
+    except Exception:  # noqa: BLE001 (nobody awaits this; what is a defect must not vanish)
+        _LOG.exception("the embedding model could not be made ready; questions and documents may fail")
 
 
 async def _end(task: asyncio.Task[None]) -> None:
@@ -349,6 +351,8 @@ async def _close(name: str, entry: _Open, patience_seconds: float | None = None)
         await entry.engine.close()
     except HeliographError as error:
         _LOG.warning("the workspace %r was not closed cleanly: %s", name, error)
+    except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the models, open)
+        _LOG.exception("the workspace %r was not closed cleanly", name)
 
 
 def _folded(name: str) -> str:

@@ -7,16 +7,19 @@ A back end also says what only it can know to be wrong with its own files, and p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
 
-from heliograph.models import Batch, EntityMention, RelationMention
+from heliograph.models import Batch, Document, EntityMention, RelationMention, Usage
 from heliograph.stores.changeset import Collection
 
-__all__ = ["Inspection", "ScanKind", "digest_terms"]
+__all__ = ["SHOWN_ERRORS", "Inspection", "ScanKind", "batch_of", "digest_terms"]
 
+# How many a `Batch` carries.
+SHOWN_ERRORS = 5
 _MODULUS = 1 << 63
 
 
@@ -66,6 +69,20 @@ class Inspection(ABC):
     @abstractmethod
     async def repair(self) -> None:
         """Put right what `find_faults` found, as far as it follows from the rest; otherwise change nothing."""
+
+
+def batch_of(track_id: str, documents: Sequence[Document]) -> Batch:
+    """Return what the documents of a batch, at least one, add up to."""
+    failed = sorted((document.source, document.error) for document in documents if document.error)
+    return Batch(
+        track_id,
+        Counter(document.status for document in documents),
+        sum(document.chunk_count for document in documents),
+        sum((document.usage for document in documents), Usage()),
+        min(document.created_at for document in documents),
+        max(document.updated_at for document in documents),
+        tuple(failed[:SHOWN_ERRORS]),
+    )
 
 
 def digest_terms(terms: Iterable[str]) -> int:

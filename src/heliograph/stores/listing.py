@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from heliograph.arguments import check_count
+from heliograph.arguments import check_count, check_limit
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, check_filter, matches
 from heliograph.ids import is_storable, is_subject_rank
@@ -50,11 +50,11 @@ class DocumentQuery:
         sort: Field to sort by; ties by id.
         descending: Largest first.
         offset: Documents to skip.
-        limit: Documents to return at the most.
+        limit: Documents to return at the most; `sys.maxsize` for all.
 
     Raises:
-        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or above
-            `LARGEST_COUNT`.
+        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or
+            `offset` above `LARGEST_COUNT`.
     """
 
     statuses: tuple[DocumentStatus, ...] = ()
@@ -78,8 +78,8 @@ class DocumentQuery:
             raise InvalidRequestError(f"source_prefix is {self.source_prefix!r}; give a string")
         if self.sort not in get_args(DocumentSort):
             raise InvalidRequestError(f"sort is {self.sort!r}; choose one of {', '.join(get_args(DocumentSort))}")
-        check_count("offset", self.offset)
-        check_count("limit", self.limit)
+        object.__setattr__(self, "offset", check_count("offset", self.offset))
+        object.__setattr__(self, "limit", check_limit("limit", self.limit))
 
     @property
     def can_match(self) -> bool:
@@ -163,10 +163,10 @@ class CurationQuery:
         includes_undone: Whether to list those that were taken back, too.
         descending: Latest first.
         offset: Curations to skip.
-        limit: Curations to return at the most.
+        limit: Curations to return at the most; `sys.maxsize` for all.
 
     Raises:
-        InvalidRequestError: A number is negative or above `LARGEST_COUNT`.
+        InvalidRequestError: A number is negative, or `offset` above `LARGEST_COUNT`.
     """
 
     entity_id: str | None = None
@@ -176,8 +176,8 @@ class CurationQuery:
     limit: int = 100
 
     def __post_init__(self) -> None:
-        check_count("offset", self.offset)
-        check_count("limit", self.limit)
+        object.__setattr__(self, "offset", check_count("offset", self.offset))
+        object.__setattr__(self, "limit", check_limit("limit", self.limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from heliograph.text.names import entity_key
 
-__all__ = ["NameIndex", "name_match"]
+__all__ = ["NameIndex", "name_match", "rank_names"]
 
 
 class NameIndex(ABC):
@@ -25,6 +25,16 @@ class NameIndex(ABC):
         the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
         back end may rank the first few thousand of each sort only.
         """
+
+
+def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: str, limit: int) -> list[str]:
+    """Return the ids of those that match, in the order of `NameIndex`, of entities by id, name, aliases and degree."""
+    ranked = [
+        (match, -degree, name, id_)
+        for id_, name, aliases, degree in entities
+        if (match := name_match((name, *aliases), text)) is not None
+    ]
+    return [id_ for *_, id_ in sorted(ranked)[: max(0, limit)]]
 
 
 def name_match(names: Iterable[str], text: str) -> int | None:

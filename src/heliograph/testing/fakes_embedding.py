@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.scale import USUAL_SCALE
 from heliograph.errors import ModelError
 from heliograph.models import Usage
 
@@ -55,7 +56,7 @@ class FakeEmbeddingModel(EmbeddingModel):
         delay_seconds: float = 0.0,
         record: bool = True,
     ) -> None:
-        self._info = EmbeddingInfo(name, dimension, max_input_tokens, min_score)
+        self._info = EmbeddingInfo(name, dimension, max_input_tokens, min_score, USUAL_SCALE)
         self._record = record
         self._failures: deque[ModelError] = deque()
         self.delay_seconds = delay_seconds

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
-from heliograph.stores.names import NameIndex, name_match
+from heliograph.stores.names import NameIndex, rank_names
 
 __all__ = ["MemoryGraphStore", "MemoryNameIndex"]
 
@@ -164,12 +164,8 @@ class MemoryNameIndex(NameIndex):
         self._graph = graph
 
     async def find_names(self, text: str, limit: int) -> list[str]:  # noqa: D102
-        ranked = [
-            (match, -entity.degree, entity.name, entity.id)
-            for entity in await self._graph.get_entities(list(self._graph.entities))
-            if (match := name_match((entity.name, *entity.aliases), text)) is not None
-        ]
-        return [id_ for *_, id_ in sorted(ranked)[: max(0, limit)]]
+        entities = await self._graph.get_entities(list(self._graph.entities))
+        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
 
 
 def _weight(path: GraphPath) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from heliograph.models import Batch, Document, EntityMention, Extraction, RelationMention, Usage
+from heliograph.models import Batch, Document, EntityMention, Extraction, RelationMention
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.inspection import Inspection, ScanKind, batch_of, digest_terms
 from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 
 __all__ = ["MemoryInspection"]
@@ -68,7 +67,7 @@ class MemoryInspection(Inspection):
         for document in self._documents.values():
             if document.track_id:
                 groups.setdefault(document.track_id, []).append(document)
-        batches = [_batch(track_id, documents) for track_id, documents in groups.items()]
+        batches = [batch_of(track_id, documents) for track_id, documents in groups.items()]
         batches.sort(key=lambda batch: (-batch.updated_at.timestamp(), batch.track_id))
         return batches[offset : offset + limit]
 
@@ -85,16 +84,3 @@ def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, l
         for id_, mentions in groups.items()
     }
     return {id_: page for id_, page in pages.items() if page}
-
-
-def _batch(track_id: str, documents: Sequence[Document]) -> Batch:
-    failed = sorted((document.source, document.error) for document in documents if document.error)
-    return Batch(
-        track_id,
-        Counter(document.status for document in documents),
-        sum(document.chunk_count for document in documents),
-        sum((document.usage for document in documents), Usage()),
-        min(document.created_at for document in documents),
-        max(document.updated_at for document in documents),
-        tuple(failed[:5]),
-    )

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from heliograph.errors import InvalidRequestError, StaleChangesetError, StoreUnavailable
 from heliograph.filters import Filter, filter_key
 from heliograph.models import (
+    COMMITTED_STATUSES,
     Chunk,
     Document,
     DocumentStatus,
@@ -111,7 +112,7 @@ class _MemoryRecordsStore(RecordsStore):
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         twins: dict[str, list[str]] = {}
         for document in sorted(self._records.documents.values(), key=lambda document: document.id):
-            if document.twin_of and document.status in (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL):
+            if document.twin_of and document.status in COMMITTED_STATUSES:
                 twins.setdefault(document.twin_of, []).append(document.source)
         chunks = await self.get_chunks(chunk_ids)
         return {chunk.id: tuple(twins[chunk.document_id]) for chunk in chunks if chunk.document_id in twins}

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from heliograph.filters import Filter, matches
 from heliograph.models import (
+    COMMITTED_STATUSES,
     Chunk,
     Document,
-    DocumentStatus,
     Entity,
     EntityEvidence,
     EntityMention,
@@ -29,8 +29,6 @@ from heliograph.stores.changeset import Changeset, Collection, TextEntry, Vector
 from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 
 __all__ = ["MemoryContents", "MemoryView", "creation_moments", "filtered_contents"]
-
-_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
 
 # The roles are looked up at each use, since what matches may have changed.
 # pyright: reportIncompatibleVariableOverride=false
@@ -137,7 +135,7 @@ def _owners(contents: MemoryContents, matching: list[Document]) -> dict[str, str
     owners = {item.id: item.id for item in matching if not item.twin_of}
     for item in sorted(matching, key=lambda item: item.id):
         original = contents.documents.get(item.twin_of)
-        if original is not None and original.title == item.title and item.status in _COMMITTED:
+        if original is not None and original.title == item.title and item.status in COMMITTED_STATUSES:
             owners.setdefault(original.id, item.id)
     return owners
 

@@ -11,6 +11,7 @@ from heliograph.filters import DocumentIds, Equals, In, Not, Or, SourcePrefix, S
 from heliograph.ids import document_id
 from heliograph.ingest.evidence_fold import EvidenceFold
 from heliograph.ingest.merging import FoldLimits
+from heliograph.models import FIELD_SEPARATOR
 from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.listing import places_of
@@ -73,7 +74,7 @@ class ViewContract:
         hub, missing = entity("Hub"), entity("E")
         (found,) = await view.graph.get_entities([missing, hub])
         assert (found.name, found.aliases, found.degree) == ("Hub", (), 2)
-        assert sorted(found.description.split("<SEP>")) == ["Hub in one.md", "Hub in two.md"]
+        assert sorted(found.description.split(FIELD_SEPARATOR)) == ["Hub in one.md", "Hub in two.md"]
         assert len(found.chunk_ids) == 2
         (joined,) = await view.graph.get_relations([relation("Hub", "A"), relation("Hub", "E")])
         assert (joined.weight, joined.keywords, len(joined.chunk_ids)) == (3.0, ("links",), 2)

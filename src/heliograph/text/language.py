@@ -21,6 +21,7 @@ HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff
 _HAN = re.compile(rf"[{HAN}]")
 _KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa\u31f0-\u31ff]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
+_NOT_HAN = re.compile(rf"[^\W\d_{HAN}]")
 _WORD = re.compile(r"[^\W\d_]+")
 _OTHER_SCRIPTS = {
     "ko": re.compile(r"[\u1100-\u11ff\uac00-\ud7af]"),
@@ -61,7 +62,8 @@ def is_chinese(text: str) -> bool:
     """Return whether Chinese characters carry most of a text that is not Japanese."""
     if text.isascii() or not (han := len(_HAN.findall(text))):
         return False
-    return len(_KANA.findall(text)) * 10 <= han and _HAN_WEIGHT * han >= len(_LATIN.findall(text))
+    kana = len(_KANA.findall(text))
+    return kana * 10 <= han and _HAN_WEIGHT * han >= len(_NOT_HAN.findall(text)) - kana
 
 
 def detect_language(text: str) -> str:

@@ -24,7 +24,7 @@ from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
 from heliograph.text.name_words import CaseEvidence, is_identifier
 from heliograph.text.sentences import sentence_spans
 
-__all__ = ["NameSpan", "Phrase", "SentenceReading", "content_phrases", "find_names", "phrases_outside", "read_texts"]
+__all__ = ["NameSpan", "Phrase", "SentenceReading", "find_names", "phrases_outside", "read_texts"]
 
 # Addresses, link targets and tags hold no names; they are blanked before words are read.
 _NOT_PROSE = re.compile(
@@ -39,6 +39,7 @@ _ENDS_SENTENCE = re.compile(r"[.!?,;:。！？，；：…]")
 _HAN = re.compile(rf"[{HAN}]")
 _HAN_RUN = re.compile(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
 _KANA = re.compile(r"[\u3041-\u30ff]")
+_OTHER_SCRIPT = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u024f{HAN}]")
 _NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
 _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
@@ -88,15 +89,6 @@ class SentenceReading:
 def find_names(text: str) -> list[NameSpan]:
     """Return proper names, acronyms, identifiers and quoted terms, in order and without overlap, with repeats."""
     return [name for sentence in read_texts([text])[0] for name in sentence.names]
-
-
-def content_phrases(text: str) -> list[str]:
-    """Return what else the text speaks of: runs of content words between stop words, in order, each once.
-
-    Latin letters come out in lower case. Phrases have at most four words.
-    """
-    phrases = (phrase.text.casefold() for sentence in read_texts([text])[0] for phrase in sentence.phrases)
-    return list(dict.fromkeys(phrases))
 
 
 def read_texts(texts: Sequence[str]) -> list[list[SentenceReading]]:
@@ -151,7 +143,7 @@ def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]
 
 
 def _may_be_mixed(sentence: str) -> bool:
-    return bool(_HAN.search(sentence)) and not _KANA.search(sentence) and not has_latin_grammar(sentence)
+    return bool(_HAN.search(sentence)) and not _OTHER_SCRIPT.search(sentence) and not has_latin_grammar(sentence)
 
 
 def _read_sentence(

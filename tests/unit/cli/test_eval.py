@@ -105,6 +105,16 @@ def test_eval_says_what_cannot_be_done(harbour: World, args: tuple[str, ...], co
     assert said in " ".join(result.stderr.split())
 
 
+def test_eval_tells_of_a_question_that_is_refused_before_it_indexes(harbour: World) -> None:
+    harbour.write("sets/harbour/queries.jsonl", QUERIES + '{"id": "q2", "question": "?", "gold": []}')
+    result = harbour.run("eval", "sets", "-m", "naive", "--output", "run.json")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "the question 'q2' in queries.jsonl of the set 'harbour' cannot be asked in 'naive'" in said
+    assert "too short to search for" in said
+    assert not (harbour.folder / "heliograph_eval").exists()
+
+
 def test_eval_asks_the_first_questions_only(harbour: World) -> None:
     harbour.write("sets/harbour/queries.jsonl", QUERIES + QUERIES.replace("q1", "q2"))
     assert "| naive | 1 |" in harbour.run("eval", "sets", "-m", "naive", "--questions", "1").stdout

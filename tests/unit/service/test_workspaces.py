@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.meter import EmbeddingMeter
+from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, ModelUnavailable, NotFoundError, StoreUnavailable
 from heliograph.opening import Given
 from heliograph.service.workspaces import Workspaces
@@ -48,6 +49,35 @@ async def test_local_model_is_loaded_before_anybody_asks(
         while "the weights are damaged" not in caplog.text:  # noqa: ASYNC110
             await asyncio.sleep(0)
     await made.close()
+    assert not any(record.exc_info for record in caplog.records)
+
+
+async def test_defects_of_what_nobody_awaits_are_logged_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = FakeEmbeddingModel(16)
+    model.fail_next(ZeroDivisionError("a defect of the model"))  # pyright: ignore[reportArgumentType]
+
+    async def build(_: EmbeddingSettings) -> EmbeddingMeter:
+        return EmbeddingMeter(model)
+
+    async def fail(_: AsyncHeliograph) -> None:
+        raise ZeroDivisionError("a defect of the engine")
+
+    monkeypatch.setattr("heliograph.service.workspaces.build_embedding_model", build)
+    made = Workspaces(Settings.load(store={"data_dir": tmp_path}))
+    await made.open()
+    async with asyncio.timeout(10):
+        while "a defect of the model" not in caplog.text:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    async with made.use() as engine:
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr(AsyncHeliograph, "close", fail)
+        await made.close()
+    await engine.close()
+    assert caplog.text.count("Traceback") == 2
+    assert "a defect of the engine" in caplog.text
 
 
 async def test_model_that_is_paid_for_is_not_asked_before_anybody_does(

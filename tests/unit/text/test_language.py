@@ -45,6 +45,9 @@ def test_chinese_is_told_from_japanese_and_from_english_with_a_gloss() -> None:
     assert is_chinese("网关把数据转发到 MQTT broker。")
     assert not is_chinese("これは日本語の文章です")
     assert not is_chinese("an ancient city (西安) in the west")
+    assert not is_chinese("Слово 学习 означает учиться, и это долгая история русского языка.")
+    assert not is_chinese("이순신 李舜臣 장군은 조선의 무신이다.")
+    assert not is_chinese("كلمة 学习 تعني التعلم في اللغة الصينية.")
 
 
 def test_stop_words_of_an_unknown_language_are_none() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.text.language import is_chinese
 from heliograph.text.mixed_sentences import has_latin_grammar
-from heliograph.text.phrases import content_phrases, find_names
+from heliograph.text.phrases import find_names, read_texts
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
@@ -57,7 +57,8 @@ def test_what_is_quoted_in_characters_stays_a_name(text: str, quoted: list[str])
 
 def test_latin_names_and_words_are_read_as_in_any_sentence() -> None:
     assert [name.text for name in find_names("Prometheus 采集 Kubernetes 指标。")] == ["Prometheus", "Kubernetes"]
-    assert content_phrases("machine learning 使用 GPU 集群") == ["machine learning", "使用", "集群"]
+    (reading,) = read_texts(["machine learning 使用 GPU 集群"])[0]
+    assert [phrase.text for phrase in reading.phrases] == ["machine learning", "使用", "集群"]
 
 
 def test_function_word_inside_a_name_tells_no_language() -> None:

@@ -29,10 +29,8 @@ from heliograph.embedding.e5.graph_names import (
 from heliograph.embedding.e5.weights import E5Weights
 from heliograph.errors import ModelUnavailable
 
-__all__ = ["E5Encoder", "plan_runs"]
+__all__ = ["E5Encoder"]
 
-# From about 100 tokens on a run costs the same a token; longer ones only make questions wait and keep more in memory.
-_MAX_RUN_TOKENS = 256
 # Far below any score, so that the softmax of it is 0.
 _OF_PADDING = np.float32(-10_000)
 _ERRORS_ONLY = 3
@@ -77,25 +75,6 @@ class E5Encoder:
         starts = np.cumsum(lengths) - lengths
         sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
         return sums / lengths.astype(np.float32)[:, None]
-
-
-def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Share windows out to runs: similar lengths together, and no run above 256 tokens unless one window has more.
-
-    Args:
-        lengths: Tokens of each window.
-
-    Returns:
-        The windows' indices, run by run, each once.
-    """
-    runs: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # Counted as padded, which attention is: the newest window is the longest so far.
-        if runs and (len(runs[-1]) + 1) * lengths[index] <= _MAX_RUN_TOKENS:
-            runs[-1].append(index)
-        else:
-            runs.append([index])
-    return runs
 
 
 def _load(graph: bytes) -> onnxruntime.InferenceSession:

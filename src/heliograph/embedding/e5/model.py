@@ -21,14 +21,16 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.runs import plan_runs
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.e5.artefacts import ArtefactCache
 from heliograph.embedding.e5.centring import centre, normalise
-from heliograph.embedding.e5.encoder import E5Encoder, plan_runs
+from heliograph.embedding.e5.encoder import E5Encoder
 from heliograph.embedding.e5.inference_queue import InferenceQueue
 from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, E5Tokenizer, make_tokenizer_model
 from heliograph.embedding.e5.weights import E5Weights
 from heliograph.embedding.e5.weights_file import find_weights, verify_weights
+from heliograph.embedding.scale import USUAL_SCALE
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
 
@@ -37,7 +39,10 @@ __all__ = ["E5EmbeddingModel"]
 # In seven retrieval sets, 1 of 3044 pairs of a question and a passage that answers it lies below, and 8 to 30 of 100
 # pairs at random.
 _MIN_SCORE = 0.15
-_INFO = EmbeddingInfo("multilingual-e5-small/int8/centred-1", 384, MAX_TEXT_TOKENS, _MIN_SCORE)
+# From about 100 tokens on a run costs the same a token; longer ones only make questions wait and keep more in memory.
+_MAX_RUN_TOKENS = 256
+_INFO = EmbeddingInfo("multilingual-e5-small/int8/centred-1", 384, MAX_TEXT_TOKENS, _MIN_SCORE, USUAL_SCALE)
+_RAW_INFO = EmbeddingInfo("multilingual-e5-small/int8", 384, MAX_TEXT_TOKENS, -1.0)
 # Some 200 us of tokenizing.
 _MAX_INLINE_CHARACTERS = 2000
 # Each more takes 60 to 80 MB, and Python around the model seldom keeps more of them busy.
@@ -75,7 +80,7 @@ class E5EmbeddingModel(EmbeddingModel):
     Args:
         cache_folder: Where what is made from the weights is kept; None makes it anew at every start.
         threads: How many runs of the model go side by side, each on a thread; 0 means one a core, four at the most.
-        is_centred: Whether vectors are centred, as stores expect; raw vectors are for measuring.
+        is_centred: Whether vectors are centred; raw ones, whose cosines crowd together, are for measuring.
     """
 
     def __init__(self, cache_folder: Path | None, *, threads: int = 0, is_centred: bool = True) -> None:
@@ -88,7 +93,7 @@ class E5EmbeddingModel(EmbeddingModel):
 
     @property
     def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
-        return _INFO
+        return _INFO if self._is_centred else _RAW_INFO
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:  # noqa: D102
         if not texts:
@@ -113,7 +118,7 @@ class E5EmbeddingModel(EmbeddingModel):
             cut = loaded.tokenizer.windows(text, kind)
             windows += cut
             owners += [number] * len(cut)
-        return loaded, _Plan(windows, owners, plan_runs([len(window) for window in windows]))
+        return loaded, _Plan(windows, owners, plan_runs([len(window) for window in windows], _MAX_RUN_TOKENS))
 
     def _close(self) -> None:
         self._queue.close()

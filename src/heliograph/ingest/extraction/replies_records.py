@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from heliograph.models import FIELD_SEPARATOR
 from heliograph.text.names import clean_name, entity_key
 
 __all__ = [
@@ -233,7 +234,7 @@ def _usable_alias(text: str, name: str) -> str:
 
 def _clean_description(text: str) -> str:
     # The separator of joined fragments must not occur within one.
-    line = _SPACE.sub(" ", _CONTROL.sub(" ", text.replace("<SEP>", " "))).strip()
+    line = _SPACE.sub(" ", _CONTROL.sub(" ", text.replace(FIELD_SEPARATOR, " "))).strip()
     return line[:MAX_DESCRIPTION_LENGTH].rstrip()
 
 

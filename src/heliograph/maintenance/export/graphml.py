@@ -9,10 +9,10 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from heliograph.maintenance.export.contents import Contents
+from heliograph.models import FIELD_SEPARATOR
 
 __all__ = ["export_graphml"]
 
-_SEPARATOR = "<SEP>"
 # Characters that no XML document may hold, escaped or not.
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _KEYS = (
@@ -39,8 +39,8 @@ async def export_graphml(contents: Contents, path: Path) -> int:
                 "entity_id": item.name,
                 "entity_type": item.type,
                 "description": item.description,
-                "source_id": _SEPARATOR.join(item.chunk_ids),
-                "file_path": _SEPARATOR.join(await contents.sources(item.chunk_ids)),
+                "source_id": FIELD_SEPARATOR.join(item.chunk_ids),
+                "file_path": FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids)),
                 "created_at": item.created_at,
             }
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
@@ -52,8 +52,8 @@ async def export_graphml(contents: Contents, path: Path) -> int:
                     "weight": relation.weight,
                     "description": relation.description,
                     "keywords": ",".join(relation.keywords),
-                    "source_id": _SEPARATOR.join(relation.chunk_ids),
-                    "file_path": _SEPARATOR.join(await contents.sources(relation.chunk_ids)),
+                    "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
+                    "file_path": FIELD_SEPARATOR.join(await contents.sources(relation.chunk_ids)),
                     "created_at": relation.created_at,
                 }
                 # Edges lead to the nodes of the ends, whose names a relation may spell otherwise.

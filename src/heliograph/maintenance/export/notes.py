@@ -12,11 +12,10 @@ from pathlib import Path
 
 from heliograph.maintenance.export.contents import Contents
 from heliograph.maintenance.export.file_names import FileNames
-from heliograph.models import Document, Entity
+from heliograph.models import FIELD_SEPARATOR, Document, Entity
 
 __all__ = ["export_markdown", "export_vault"]
 
-_SEPARATOR = "<SEP>"
 _MAX_RELATIONS = 500
 _LINK_SIGNS = re.compile(r"[|\[\]\s]+")
 
@@ -92,7 +91,7 @@ def _front(fields: dict[str, object]) -> str:
 
 
 def _prose(description: str) -> str:
-    return "\n\n".join(part.strip() for part in description.split(_SEPARATOR))
+    return "\n\n".join(part.strip() for part in description.split(FIELD_SEPARATOR))
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.maintenance.export.contents import Contents
+from heliograph.models import FIELD_SEPARATOR
 
 __all__ = ["export_csv"]
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-_SEPARATOR = "<SEP>"
 
 Row = Sequence[Any]
 
@@ -80,15 +80,15 @@ async def _chunks(contents: Contents) -> AsyncIterator[Row]:
 
 async def _entities(contents: Contents) -> AsyncIterator[Row]:
     async for item in contents.entities():
-        sources = _SEPARATOR.join(await contents.sources(item.chunk_ids))
-        aliases, chunk_ids = _SEPARATOR.join(item.aliases), _SEPARATOR.join(item.chunk_ids)
+        sources = FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
+        aliases, chunk_ids = FIELD_SEPARATOR.join(item.aliases), FIELD_SEPARATOR.join(item.chunk_ids)
         yield (item.id, item.name, item.type, item.description, aliases, item.degree, sources, chunk_ids)
 
 
 async def _relations(contents: Contents) -> AsyncIterator[Row]:
     async for item in contents.relations():
-        sources = _SEPARATOR.join(await contents.sources(item.chunk_ids))
-        keywords, chunk_ids = _SEPARATOR.join(item.keywords), _SEPARATOR.join(item.chunk_ids)
+        sources = FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
+        keywords, chunk_ids = FIELD_SEPARATOR.join(item.keywords), FIELD_SEPARATOR.join(item.chunk_ids)
         ends = item.source, item.target, item.source_id, item.target_id
         yield (item.id, *ends, keywords, item.description, item.weight, sources, chunk_ids)
 

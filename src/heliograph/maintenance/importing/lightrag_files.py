@@ -17,7 +17,7 @@ from typing import Any, cast
 from heliograph.documents.cleaning import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.maintenance.importing.report import NoteKind, NoteList
-from heliograph.models import utc_now
+from heliograph.models import FIELD_SEPARATOR, utc_now
 
 __all__ = ["LightragChunk", "LightragDocument", "LightragFiles", "read_files"]
 
@@ -90,7 +90,7 @@ def read_files(folder: Path, notes: NoteList) -> LightragFiles:
     relation_chunks = {
         (min(ends), max(ends)): _ids(row)
         for name, row in _rows(folder, "relation_chunks", notes)
-        if len(ends := name.split("<SEP>")) == 2
+        if len(ends := name.split(FIELD_SEPARATOR)) == 2
     }
     entity_chunks = {name: _ids(row) for name, row in _rows(folder, "entity_chunks", notes)}
     return LightragFiles(documents, chunks, entity_chunks, relation_chunks)

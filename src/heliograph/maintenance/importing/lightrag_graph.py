@@ -16,11 +16,11 @@ from xml.etree import ElementTree as ET
 from heliograph.documents.cleaning import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.maintenance.importing.report import NoteKind, NoteList
+from heliograph.models import FIELD_SEPARATOR
 from heliograph.text.names import clean_name
 
-__all__ = ["SEPARATOR", "GraphEdge", "GraphNode", "read_graph"]
+__all__ = ["GraphEdge", "GraphNode", "read_graph"]
 
-SEPARATOR = "<SEP>"
 _NO_CHUNKS = frozenset({"", "UNKNOWN", "manual_creation"})
 _DECLARATION = re.compile(rb"<\0?!\0?(D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)")
 _HEAD_BYTES = 65_536
@@ -124,7 +124,7 @@ def _node(element: ET.Element, values: Mapping[str, str]) -> GraphNode:
 def _edge(element: ET.Element, values: Mapping[str, str], notes: NoteList) -> GraphEdge:
     labels = element.get("source", ""), element.get("target", "")
     is_quoted = _is_quoted(labels[0])
-    said = values.get("keywords", "").replace(SEPARATOR, ",")
+    said = values.get("keywords", "").replace(FIELD_SEPARATOR, ",")
     keywords = ",".join(clean_text(part).strip(' "') for part in said.split(","))
     return GraphEdge(
         *(clean_name(labels[0]), clean_name(labels[1]), labels, keywords),
@@ -146,12 +146,12 @@ def _weight(text: str, label: str, notes: NoteList) -> float:
 
 
 def _parts(text: str, *, is_quoted: bool) -> tuple[str, ...]:
-    parts = (_plain(part, is_quoted=is_quoted) for part in text.split(SEPARATOR))
+    parts = (_plain(part, is_quoted=is_quoted) for part in text.split(FIELD_SEPARATOR))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def _chunk_ids(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(id_ for part in text.split(SEPARATOR) if (id_ := part.strip()) not in _NO_CHUNKS))
+    return tuple(dict.fromkeys(id_ for part in text.split(FIELD_SEPARATOR) if (id_ := part.strip()) not in _NO_CHUNKS))
 
 
 def _is_quoted(text: str) -> bool:

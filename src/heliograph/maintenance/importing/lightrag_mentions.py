@@ -15,8 +15,8 @@ from itertools import pairwise
 
 from heliograph.ids import mention_rank
 from heliograph.ingest.mentions import UNKNOWN_TYPE, canonical_extraction
-from heliograph.maintenance.importing.lightrag_graph import SEPARATOR, GraphEdge, GraphNode
-from heliograph.models import Chunk, EntityMention, Extraction, RelationMention
+from heliograph.maintenance.importing.lightrag_graph import GraphEdge, GraphNode
+from heliograph.models import FIELD_SEPARATOR, Chunk, EntityMention, Extraction, RelationMention
 from heliograph.text.names import entity_key
 
 __all__ = ["MentionTable", "restore_spelling"]
@@ -90,5 +90,5 @@ def _share(descriptions: Sequence[str], count: int) -> list[str]:
     """Part descriptions, in order, into `count` runs; where there are fewer of them, the last runs are empty."""
     runs = min(len(descriptions), count)
     ends = [index * len(descriptions) // runs for index in range(runs + 1)] if runs else []
-    shared = [SEPARATOR.join(descriptions[start:end]) for start, end in pairwise(ends)]
+    shared = [FIELD_SEPARATOR.join(descriptions[start:end]) for start, end in pairwise(ends)]
     return shared + [""] * (count - runs)

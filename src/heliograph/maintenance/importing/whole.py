@@ -19,12 +19,11 @@ from heliograph.ingest.mentions import canonical_extraction, placed_extraction
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.twins import find_original, is_committed
 from heliograph.maintenance.export.contents import WholeDocument
-from heliograph.models import Chunk, Document, DocumentStatus, Extraction
+from heliograph.models import WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction
 from heliograph.stores.base import Store
 
 __all__ = ["Taken", "WholeDocumentIntake"]
 
-_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
 _UNREAD = "import"
 
 
@@ -70,7 +69,7 @@ class WholeDocumentIntake:
         document, label = whole.document, f"the document {whole.document.id!r}"
         if not document.id or clean_text(document.id) != document.id:
             raise InvalidRequestError(f"{label} has no usable id; the import is damaged")
-        status = DocumentStatus.PENDING if document.status in _WAITING else document.status
+        status = DocumentStatus.PENDING if document.status in WAITING_STATUSES else document.status
         document = replace(document, status=status, chunk_count=len(whole.chunks))
         if document.twin_of:
             original = await find_original(self._records, document)

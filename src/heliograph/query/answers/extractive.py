@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from heliograph.calls.together import run_together
 from heliograph.models import Chunk, Document
 from heliograph.query.answers.citations import Citation, page_of
 from heliograph.query.answers.quotable import (
@@ -22,14 +23,13 @@ from heliograph.query.answers.quotable import (
     shown_text,
 )
 from heliograph.query.answers.sentence_ranking import best_sentences
-from heliograph.query.concurrency import run_together
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
 from heliograph.query.understanding.models import Understanding
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
-__all__ = ["ExtractiveAnswer", "cited_references", "extractive_answer", "nothing_found", "quote_answer"]
+__all__ = ["ExtractiveAnswer", "cited_references", "nothing_found", "quote_answer"]
 
 _MAX_SENTENCES = 5
 _MAX_QUOTE_CHARACTERS = 600
@@ -97,15 +97,10 @@ async def quote_answer(
     documents = {document.id: document for document in await records.get_documents(ids)}
     unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_open_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
-    best = await asyncio.to_thread(_best_of, question, context, documents, unclear, texts, understanding)
+    best = await asyncio.to_thread(_best, question, context, documents, unclear, texts, understanding)
     cut = {item.item.chunk.document_id for item in best if item.is_cut}
     texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
     return _written(question, context, best, documents, texts)
-
-
-def extractive_answer(question: str, context: Context) -> ExtractiveAnswer:
-    """Return the same from the context alone: sentences that a chunk cuts stay cut."""
-    return _written(question, context, _best(question, context, {}, ()), {}, {})
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
@@ -130,7 +125,7 @@ def _has_more_text(document_id: str, documents: Mapping[str, Document], context:
     return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
-def _best_of(
+def _best(
     question: str,
     context: Context,
     documents: Mapping[str, Document],
@@ -140,16 +135,6 @@ def _best_of(
 ) -> Sequence[Quotable]:
     """Return the best sentences, given the texts that say which of the unclear chunks begin in a block of code."""
     in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
-    return _best(question, context, documents, in_code, understanding)
-
-
-def _best(
-    question: str,
-    context: Context,
-    documents: Mapping[str, Document],
-    in_code: Collection[str],
-    understanding: Understanding | None = None,
-) -> Sequence[Quotable]:
     sentences = quotable_sentences(context.chunks, in_code)
     titles = {document.id: document.title for document in documents.values()}
     return best_sentences(question, sentences, titles, _MAX_SENTENCES, understanding) if sentences else []

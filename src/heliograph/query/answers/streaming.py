@@ -6,7 +6,7 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from types import TracebackType
+from types import AsyncGeneratorType, TracebackType
 from typing import Self
 
 from heliograph.chat.base import ChatModel, ChatReply
@@ -123,9 +123,15 @@ class AnswerStream:
             self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
 
     async def aclose(self) -> None:
-        """Stop reading and end the call; closing twice does nothing. What was not begun cannot be read afterwards."""
+        """Stop reading and end the call; closing twice does nothing. What was not begun cannot be read afterwards.
+
+        Raises:
+            InvalidRequestError: Another task waits for a piece; cancelling that task ends the call.
+        """
         pieces = self._reading() if self._reading is not None else None
         if pieces is not None:
+            if isinstance(pieces, AsyncGeneratorType) and pieces.ag_running:
+                raise InvalidRequestError("this stream is being read by another task; cancel that task to end the call")
             await pieces.aclose()
         if not self._is_begun:
             self._is_begun = True

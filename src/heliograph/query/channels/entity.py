@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.together import run_together
 from heliograph.query.channels.base import Findings
-from heliograph.query.concurrency import run_together
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 

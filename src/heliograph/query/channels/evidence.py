@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heliograph.calls.together import run_together
 from heliograph.query.channels.base import Findings, with_degrees
-from heliograph.query.concurrency import run_together
 from heliograph.stores.base import GraphStore
 
 __all__ = ["find_evidence"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from heliograph.calls.together import run_together
 from heliograph.models import Chunk
-from heliograph.query.concurrency import run_together
 from heliograph.query.context.assembly import KeptChunks, chunks_to_name
 from heliograph.query.context.budget import fit_rows
 from heliograph.query.context.format import ContextFormat

@@ -29,6 +29,7 @@ from heliograph.text.mention_ids import mention_entity_id
 __all__ = [
     "FollowedBridge",
     "Gain",
+    "Nearness",
     "Start",
     "Wanted",
     "follow_bridges",
@@ -36,8 +37,6 @@ __all__ = [
     "residual_question",
     "widen",
 ]
-
-Vector = NDArray[np.float32]
 
 # A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
 _NAMED_ORDER = 0.3
@@ -97,6 +96,14 @@ class Gain:
     value: float
     bridge: Bridge
     cosine: float
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near chunks are to residual questions: `cosines`, `(residuals, chunks)`, and the column of each chunk."""
+
+    cosines: NDArray[np.float32]
+    columns: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +185,7 @@ def residual_question(question: str, subjects: Sequence[str], entity: str) -> st
 
 def gains(
     followed: Sequence[FollowedBridge],
-    vectors: Sequence[Vector],
-    chunk_vectors: Mapping[str, Vector],
+    nearness: Nearness,
     known: Mapping[str, float],
     scores: Mapping[str, float],
     parameters: FusionParameters,
@@ -191,19 +197,16 @@ def gains(
 
     Args:
         followed: The bridges.
-        vectors: Unit vector of each bridge's residual question.
-        chunk_vectors: Unit vectors of the chunks on the other sides; one without a vector gains nothing.
+        nearness: Of the chunks on the other sides to each bridge's residual question; a chunk not in it gains nothing.
         known: Per chunk the cosine that must be beaten, the question's own or an earlier bridge's.
         scores: Per chunk its score so far; one without a score has none, and a start without one is no bound.
         parameters: Weights and bounds.
     """
     best: dict[str, Gain] = {}
-    for item, vector in zip(followed, vectors, strict=True):
+    for item, near in zip(followed, nearness.cosines, strict=True):
         weights = item.weights(parameters)
-        ids = [chunk_id for chunk_id in weights if chunk_id in chunk_vectors]
-        if not ids:
-            continue
-        cosines = np.stack([chunk_vectors[chunk_id] for chunk_id in ids]) @ vector
+        ids = [chunk_id for chunk_id in weights if chunk_id in nearness.columns]
+        cosines = near[[nearness.columns[chunk_id] for chunk_id in ids]]
         bound = scores.get(item.bridge.chunk_id, math.inf)
         for chunk_id, cosine in zip(ids, cosines.tolist(), strict=True):
             value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)

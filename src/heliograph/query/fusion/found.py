@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.together import run_together
+from heliograph.embedding.scale import CosineScale
 from heliograph.models import EntityMention
-from heliograph.query.concurrency import run_together
 from heliograph.query.fusion.asides import worth_of_mentions
+from heliograph.query.fusion.bridge import Nearness
 from heliograph.query.fusion.combine import by_score
 from heliograph.query.linking.models import Respelt
 from heliograph.query.linking.names import Named, named_in_passage, passage_runs
@@ -37,6 +39,7 @@ class Found:
         question: What was asked.
         words: Its terms.
         vector: Its embedding.
+        scale: What cosines mean; those below are in the usual scale.
         channels: Per channel what it found, chunk ids with scores.
         vectors: Chunk vectors read.
         cosines: Of the question and all chunks whose vector was compared.
@@ -54,6 +57,7 @@ class Found:
     question: str
     words: Sequence[str]
     vector: Vector
+    scale: CosineScale
     channels: dict[str, Scores] = field(default_factory=dict[str, Scores])
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
     cosines: Scores = field(default_factory=dict[str, float])
@@ -85,7 +89,23 @@ class Found:
             self.vectors.update(read)
             if read:
                 cosines = np.stack(list(read.values())) @ self.vector
-                self.cosines.update(zip(read, cosines.tolist(), strict=True))
+                self.cosines.update(zip(read, self.scale.usual(cosines).tolist(), strict=True))
+
+    def nearness(self, residuals: NDArray[np.float32], share: float, chunk_ids: Iterable[str]) -> Nearness:
+        """Compare chunks with residual questions into which a share of the question itself is mixed.
+
+        Args:
+            residuals: Embedded residual questions, `(n, dimension)`, unit rows.
+            share: How much of the question's vector is added to each.
+            chunk_ids: The chunks; one without a vector is left out.
+        """
+        ids = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in self.vectors]
+        chunks = np.stack([self.vectors[chunk_id] for chunk_id in ids]) if ids else residuals[:0]
+        own = np.array([self.cosines[chunk_id] for chunk_id in ids], np.float32)
+        likeness = np.clip(self.scale.usual(residuals @ self.vector), -1.0, 1.0)
+        lengths = np.sqrt(1.0 + share * share + 2.0 * share * likeness)
+        cosines = (self.scale.usual(residuals @ chunks.T) + share * own) / lengths[:, np.newaxis]
+        return Nearness(cosines.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
     async def read_places(self, entity_ids: Sequence[str]) -> None:
         """Read where entities are mentioned."""

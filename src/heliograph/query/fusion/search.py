@@ -16,13 +16,14 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.calls.together import run_together
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ids import is_subject_rank
 from heliograph.query.channels.keyword import search_keywords
-from heliograph.query.concurrency import run_together
 from heliograph.query.fusion.bridge import (
     FollowedBridge,
     Gain,
+    Nearness,
     Start,
     Wanted,
     follow_bridges,
@@ -109,7 +110,7 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(self._best(found, self._parameters.first_hops))
             self._walk(found)
-        return _hits(found, limits)
+        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
@@ -126,7 +127,8 @@ class FusedSearch:
 
     async def _found(self, question: str, vector: Vector) -> Found:
         words = await asyncio.to_thread(terms, question) if len(question) > _LONG_QUESTION else terms(question)
-        return Found(self._store, question, words, np.ascontiguousarray(vector, np.float32))
+        scale = await self._embedding.scale()
+        return Found(self._store, question, words, np.ascontiguousarray(vector, np.float32), scale)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
@@ -152,7 +154,8 @@ class FusedSearch:
         if Channel.VECTOR not in limits.channels:
             return []
         count = _widened(self._parameters.vector_limit, limits)
-        return await self._store.vectors.search(Collection.CHUNKS, found.vector, count, -1.0)
+        hits = await self._store.vectors.search(Collection.CHUNKS, found.vector, count, -1.0)
+        return [Hit(hit.id, found.scale.usual(hit.score)) for hit in hits]
 
     async def _search_words(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         if Channel.KEYWORD not in limits.channels:
@@ -177,7 +180,7 @@ class FusedSearch:
         mentioned = [mention_entity_id(mention) for mentions in found.mentions.values() for mention in mentions]
         candidates = [id_ for id_ in dict.fromkeys(mentioned) if id_ in found.places]
         limit, least = parameters.similar_limit, parameters.least_similar
-        similar = await find_similar(self._store, found.vector, candidates, limit, least)
+        similar = await find_similar(self._store, found.vector, candidates, limit, least, found.scale)
         found.similar = {id_: found.places[id_] for id_ in similar}
         await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
         found.add(Channel.ENTITY, _named_scores(found.named, found.similar, parameters))
@@ -242,20 +245,20 @@ class FusedSearch:
             return {}
         await found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning))
         known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in found.cosines.items()}
-        vectors = await self._embed(found, followed)
+        nearness = await self._compare(found, followed)
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | found.totals()
-        reached = gains(followed, vectors, found.vectors, known, scores, parameters)
+        reached = gains(followed, nearness, known, scores, parameters)
         found.paths = {chunk_id: gain.bridge.path for chunk_id, gain in reached.items()} | found.paths
         return reached
 
-    async def _embed(self, found: Found, followed: Sequence[FollowedBridge]) -> Sequence[Vector]:
+    async def _compare(self, found: Found, followed: Sequence[FollowedBridge]) -> Nearness:
         texts = [
             residual_question(found.question, _subjects(found, item.bridge), item.bridge.name) for item in followed
         ]
         embedded = await self._embedding.embed(texts, "query")
-        mixed = embedded.vectors + self._parameters.question * found.vector
-        return list(mixed / np.linalg.norm(mixed, axis=1, keepdims=True))
+        reached = (id_ for item in followed for id_ in (*item.about, *item.mentioning))
+        return found.nearness(embedded.vectors, self._parameters.question, reached)
 
     def _best(self, found: Found, count: int) -> list[str]:
         return best(found.totals(), count)

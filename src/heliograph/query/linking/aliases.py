@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.embedding.scale import CosineScale
 from heliograph.models import EntityEvidence
 from heliograph.query.linking.names import Named, NameSpan, is_name_like
 from heliograph.stores.base import EntityPlaces, StoreView
@@ -88,7 +89,12 @@ def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
 
 
 async def find_similar(
-    store: StoreView, vector: NDArray[np.float32], entity_ids: Sequence[str], limit: int, least: float
+    store: StoreView,
+    vector: NDArray[np.float32],
+    entity_ids: Sequence[str],
+    limit: int,
+    least: float,
+    scale: CosineScale,
 ) -> list[str]:
     """Return those of some entities whose vectors are near a question's, the nearest first.
 
@@ -97,8 +103,9 @@ async def find_similar(
         vector: The question's, of length 1.
         entity_ids: Entities to choose from.
         limit: Entities at the most.
-        least: The least cosine.
+        least: The least cosine, in the usual scale.
+        scale: What cosines mean.
     """
     vectors = await store.vectors.get_vectors(Collection.ENTITIES, entity_ids) if entity_ids else {}
-    near = {id_: float(stored @ vector) for id_, stored in vectors.items()}
+    near = {id_: scale.usual(float(stored @ vector)) for id_, stored in vectors.items()}
     return sorted((id_ for id_, score in near.items() if score >= least), key=lambda id_: (-near[id_], id_))[:limit]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+from heliograph.calls.together import run_together
 from heliograph.models import GraphPath
-from heliograph.query.concurrency import run_together
 from heliograph.stores.base import GraphStore
 
 __all__ = ["find_paths", "path_row"]

@@ -9,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 
+from heliograph.calls.runs import plan_runs
 from heliograph.errors import ModelUnavailable
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.rerank.onnx.folder import find_files
@@ -16,7 +17,7 @@ from heliograph.rerank.onnx.scorer import CrossEncoderScorer
 from heliograph.rerank.onnx.tokenizer import PairTokenizer, TokenRow, require_tokenizers
 from heliograph.settings import RerankSettings
 
-__all__ = ["OnnxReranker", "plan_batches"]
+__all__ = ["OnnxReranker"]
 
 # With padding. Small enough that a question which is given up does not keep the processor busy for long.
 _MAX_BATCH_TOKENS = 2048
@@ -58,7 +59,7 @@ class OnnxReranker(Reranker):
             return []
         rows, scorer = await asyncio.to_thread(self._prepare, query, documents)
         scores = [0.0] * len(rows)
-        for batch in plan_batches([len(row.ids) for row in rows]):
+        for batch in plan_runs([len(row.ids) for row in rows], _MAX_BATCH_TOKENS):
             found = await asyncio.to_thread(scorer.score, [rows[index] for index in batch])
             for index, score in zip(batch, found, strict=True):
                 scores[index] = score
@@ -80,27 +81,6 @@ class OnnxReranker(Reranker):
                 self._loaded = tokenizer, CrossEncoderScorer(files.graph, files.pad_id, self._threads)
             tokenizer, scorer = self._loaded
         return tokenizer.rows(_clean(query), [_clean(document) for document in documents]), scorer
-
-
-def plan_batches(lengths: Sequence[int]) -> list[list[int]]:
-    """Share rows out to batches: similar lengths together, none above 2,048 tokens with padding.
-
-    A row that is longer than that is a batch of its own.
-
-    Args:
-        lengths: Tokens of each row.
-
-    Returns:
-        The rows' indices, batch by batch, each once.
-    """
-    batches: list[list[int]] = []
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
-        # The newest row is the longest so far, so it says how long all of its batch become.
-        if batches and (len(batches[-1]) + 1) * lengths[index] <= _MAX_BATCH_TOKENS:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
-    return batches
 
 
 def _clean(text: str) -> str:

@@ -79,7 +79,7 @@ async def insert_texts(
     return await _inserted(kb, report, has_chunking=body.chunking is not None)
 
 
-@router.post("/upload", summary="Upload a file", responses=responses(409), openapi_extra=_UPLOAD_FORM)
+@router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)
 async def upload(
     request: Request, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
 ) -> InsertResponse:

@@ -31,7 +31,6 @@ from heliograph.server.schemas.graph_edits import (
     RelationUpdateRequest,
     read_keywords,
     read_text,
-    read_type,
     read_weight,
 )
 
@@ -44,7 +43,7 @@ router = APIRouter(tags=["graph"])
 async def create_entity(body: EntityCreateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
     """Make an entity that stays without any document."""
     description = read_text(body.entity_data, "description", is_needed=True) or ""
-    kind = read_type(body.entity_data) or ""
+    kind = read_text(body.entity_data, "entity_type") or ""
     async with _refusals():
         done = await engine.create_entity(body.entity_name, type=kind, description=description, author=principal.name)
     data = await _entity_data(engine, done.names[0])
@@ -148,9 +147,8 @@ class _Edit:
         data = body.known_data()
         self._name = body.entity_name
         self._new_name = read_text(data, "entity_name", is_needed="entity_name" in data)
-        self._type = read_type(data, is_needed="entity_type" in data)
+        self._type = read_text(data, "entity_type", is_needed="entity_type" in data)
         self._description = read_text(data, "description", is_needed="description" in data)
-        self._has_unknown_type = "entity_type" in data and self._type is None
         self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
 
     async def run(self) -> tuple[list[Curation], OperationSummary]:
@@ -175,8 +173,7 @@ class _Edit:
         return done, _summary(final, target=final if is_merged else None, renamed=True)
 
     async def _change(self, name: str) -> list[Curation]:
-        says_nothing = self._new_name is not None or self._has_unknown_type
-        if says_nothing and self._type is None and self._description is None:
+        if self._new_name is not None and self._type is None and self._description is None:
             return []
         done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
         return [done]

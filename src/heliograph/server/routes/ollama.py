@@ -26,6 +26,7 @@ from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_t
 from heliograph.server.dependencies import Reader
 from heliograph.server.errors import failure_body
 from heliograph.server.json_body import JsonBody, json_line
+from heliograph.server.openapi import never
 from heliograph.server.schemas.answer import answer_details, answer_text
 from heliograph.server.schemas.ollama import (
     OllamaChatReply,
@@ -57,7 +58,7 @@ def render_problem(problem: dict[str, Any]) -> dict[str, Any]:
 
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: response | {"model": OllamaFailure} for status, response in FAILURES.items()
-}
+} | never(422)
 _STREAMED: dict[int | str, dict[str, Any]] = {
     200: {"description": "A whole reply, or one by pieces.", "content": {_NDJSON: {"schema": {"type": "string"}}}}
 }

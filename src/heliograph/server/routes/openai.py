@@ -22,6 +22,7 @@ from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_t
 from heliograph.server.dependencies import Reader
 from heliograph.server.errors import failure_body
 from heliograph.server.json_body import JsonBody, json_line
+from heliograph.server.openapi import never
 from heliograph.server.schemas.answer import answer_details, answer_text
 from heliograph.server.schemas.openai import ChatCompletion, CompletionFailure, CompletionRequest, ModelCard, ModelList
 from heliograph.server.streaming import LineResponse, Write
@@ -53,6 +54,7 @@ def render_problem(problem: dict[str, Any]) -> dict[str, Any]:
 _FAILURES: dict[int | str, dict[str, Any]] = {
     status: response | {"model": CompletionFailure} for status, response in FAILURES.items()
 }
+_ABOUT_MODELS = _FAILURES | never(422)
 # The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
 _EVENT = {
     "type": "object",
@@ -76,13 +78,13 @@ def _code(problem: dict[str, Any]) -> str:
 router = APIRouter(prefix="/v1", tags=["openai"])
 
 
-@router.get("/models", summary="List the models", response_model=ModelList, responses=_FAILURES)
+@router.get("/models", summary="List the models", response_model=ModelList, responses=_ABOUT_MODELS)
 async def models(_: Reader) -> ModelList:
     """Return the models: one a mode."""
     return ModelList(data=[_card(name) for name in _MODELS])
 
 
-@router.get("/models/{name}", summary="Show a model", response_model=ModelCard, responses=_FAILURES)
+@router.get("/models/{name}", summary="Show a model", response_model=ModelCard, responses=_ABOUT_MODELS)
 async def model(name: str, _: Reader) -> ModelCard:
     """Return one model."""
     _mode_of(name)

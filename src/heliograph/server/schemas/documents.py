@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from heliograph.ingest.models import NewDocument
-from heliograph.models import Document, DocumentStatus
+from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 
 __all__ = [
     "STATUSES",
@@ -51,7 +51,7 @@ STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
     "analyzing": (),
     "preprocessed": (),
     "processing": (DocumentStatus.PROCESSING,),
-    "processed": (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL),
+    "processed": COMMITTED_STATUSES,
     "failed": (DocumentStatus.FAILED,),
 }
 _WORDS: dict[DocumentStatus, DocStatus] = {status: word for word, group in STATUSES.items() for status in group}

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from heliograph.models import Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 
 __all__ = [
     "EntityExists",
@@ -24,7 +24,6 @@ __all__ = [
     "told_chunks",
 ]
 
-_SEPARATOR = "<SEP>"
 _MOST_SOURCES = 75
 _MANUAL = "manual_creation"
 
@@ -96,7 +95,7 @@ def entity_properties(entity: Entity, sources: Mapping[str, str]) -> dict[str, A
         "description": entity.description,
         **_origin(entity, sources),
     }
-    return properties | ({"aliases": _SEPARATOR.join(entity.aliases)} if entity.aliases else {})
+    return properties | ({"aliases": FIELD_SEPARATOR.join(entity.aliases)} if entity.aliases else {})
 
 
 def relation_properties(relation: Relation, sources: Mapping[str, str]) -> dict[str, Any]:
@@ -123,7 +122,7 @@ def _edge(relation: Relation, names: Mapping[str, str], sources: Mapping[str, st
 def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, Any]:
     files = dict.fromkeys(sources[chunk] for chunk in item.chunk_ids[:_MOST_SOURCES] if chunk in sources)
     return {
-        "source_id": _SEPARATOR.join(item.chunk_ids) or _MANUAL,
-        "file_path": _SEPARATOR.join(files) or _MANUAL,
+        "source_id": FIELD_SEPARATOR.join(item.chunk_ids) or _MANUAL,
+        "file_path": FIELD_SEPARATOR.join(files) or _MANUAL,
         "created_at": item.created_at,
     }

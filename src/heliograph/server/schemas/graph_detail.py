@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, Field
 
-from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.models import FIELD_SEPARATOR, Chunk, Entity, GraphPath, Relation
 
 __all__ = [
     "EntityDetail",
@@ -18,8 +18,6 @@ __all__ = [
     "RelationItem",
     "SourceChunk",
 ]
-
-_SEPARATOR = "<SEP>"
 
 
 class EntityItem(BaseModel):
@@ -154,4 +152,4 @@ class PathResponse(BaseModel):
 
 
 def _statements(description: str) -> list[str]:
-    return [part for part in description.split(_SEPARATOR) if part]
+    return [part for part in description.split(FIELD_SEPARATOR) if part]

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.ingest.mentions import UNKNOWN_TYPE
 
 __all__ = [
     "DeleteEntityRequest",
@@ -30,7 +29,6 @@ __all__ = [
     "RelationUpdateRequest",
     "read_keywords",
     "read_text",
-    "read_type",
     "read_weight",
 ]
 
@@ -215,18 +213,6 @@ def read_keywords(data: Mapping[str, Any]) -> list[str] | None:
     """
     text = read_text(data, "keywords")
     return None if text is None else [word for part in re.split(r"[,，、;；]", text) if (word := part.strip())]
-
-
-def read_type(data: Mapping[str, Any], *, is_needed: bool = False) -> str | None:
-    """Return the type of an entity; None if none is given, or the word for one that is not known.
-
-    LightRAG fills that word in where nobody says a type, so it must not go over what documents say.
-
-    Raises:
-        InvalidRequestError: As for `read_text`.
-    """
-    text = read_text(data, "entity_type", is_needed=is_needed)
-    return None if text is None or text.strip().lower() == UNKNOWN_TYPE else text
 
 
 def read_weight(data: Mapping[str, Any]) -> float | None:

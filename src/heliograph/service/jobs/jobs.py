@@ -20,7 +20,7 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, OverloadedError
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome
-from heliograph.models import DocumentStatus
+from heliograph.models import WAITING_STATUSES
 from heliograph.observing import origin
 from heliograph.opening import with_store
 from heliograph.service.jobs.input_folder import InputFolder
@@ -35,7 +35,6 @@ from heliograph.stores.registry import is_kept_in_folder
 __all__ = ["Jobs"]
 
 _LOG = logging.getLogger(__name__)
-_WAITING = (DocumentStatus.PENDING, DocumentStatus.PARSING, DocumentStatus.PROCESSING)
 _MOST_OPEN = 128
 _POLL_SECONDS = 0.1
 _RETRY_AFTER_SECONDS = 10.0
@@ -125,7 +124,7 @@ class Jobs:
         """
         if JobKind.CLEAR in await self.count_unfinished(workspace):
             raise ConflictError("all documents are being deleted; try again when that is done")
-        waiting = (await kb.documents(DocumentQuery(_WAITING, limit=0))).total
+        waiting = (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total
         if waiting >= self._settings.server.max_waiting_jobs:
             raise OverloadedError(
                 f"{waiting:,} documents wait already; try again later, or raise server.max_waiting_jobs",
@@ -259,5 +258,5 @@ class Jobs:
             self._runner(workspace, self._store(workspace)).wake()
             return
         async with self._workspaces.use(workspace) as kb:
-            if (await kb.documents(DocumentQuery(_WAITING, limit=0))).total:
+            if (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total:
                 await self.submit(workspace, JobRequest(JobKind.PROCESS, new_track_id("resume")))

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from heliograph.models import Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 from heliograph.stores.cypher.names import RELATED, label_name
 
 __all__ = ["ENTITY", "RELATION", "entity_row", "first_keyword", "relation_row", "to_entity", "to_relation"]
-
-_SEPARATOR = "<SEP>"
 
 # What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
 ENTITY = """e.id, e.displayName, e.entity_type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
@@ -34,7 +32,7 @@ def entity_row(entity: Entity) -> dict[str, Any]:
         "displayName": entity.name,
         "entity_type": entity.type,
         "description": entity.description,
-        "source_id": _SEPARATOR.join(entity.chunk_ids),
+        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
         "aliases": list(entity.aliases),
         "token_count": entity.token_count,
         "created_at": entity.created_at,
@@ -49,7 +47,7 @@ def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
         "keywords": ",".join(relation.keywords),
         "description": relation.description,
         "weight": relation.weight,
-        "source_id": _SEPARATOR.join(relation.chunk_ids),
+        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
         "relation_type": first_keyword(relation),
         "keyword_list": list(relation.keywords),
         "source_name": relation.source,
@@ -81,4 +79,4 @@ def to_relation(values: Sequence[Any]) -> Relation:
 
 
 def _split(text: str) -> tuple[str, ...]:
-    return tuple(text.split(_SEPARATOR)) if text else ()
+    return tuple(text.split(FIELD_SEPARATOR)) if text else ()

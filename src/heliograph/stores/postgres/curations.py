@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from heliograph.models import AliasMention, Curation, CurationKind, NameRules
+from heliograph.models import AliasMention, Curation, NameRules
 from heliograph.stores.base import CurationPage, CurationQuery, CurationStore
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.curation_content import curation_content, curation_from_content
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.rows import WANTED, in_utc
@@ -142,20 +144,11 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
 
 
 def _row(item: Curation) -> dict[str, Any]:
-    content = {
-        "names": item.names,
-        "entity_ids": item.entity_ids,
-        "scope": item.scope,
-        "type": item.type,
-        "description": item.description,
-        "keywords": item.keywords,
-        "weight": item.weight,
-    }
     return {
         "sequence": item.sequence or None,
         "id": item.id,
         "kind": item.kind.value,
-        "content": json.dumps(content, ensure_ascii=False),
+        "content": json.dumps(curation_content(item), ensure_ascii=False),
         "author": item.author,
         "created_at": item.created_at.isoformat(),
         "undone_by": item.undone_by,
@@ -166,18 +159,9 @@ def _row(item: Curation) -> dict[str, Any]:
 
 def _curation(row: Sequence[Any]) -> Curation:
     sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
-    fields = json.loads(content)
-    keywords = fields["keywords"]
-    return Curation(
+    return replace(
+        curation_from_content(kind, json.loads(content)),
         id=id_,
-        kind=CurationKind(kind),
-        names=tuple(fields["names"]),
-        entity_ids=tuple(fields["entity_ids"]),
-        scope=tuple(fields["scope"]),
-        type=fields["type"],
-        description=fields["description"],
-        keywords=None if keywords is None else tuple(keywords),
-        weight=fields["weight"],
         author=author,
         created_at=in_utc(created_at),
         undone_by=undone_by,

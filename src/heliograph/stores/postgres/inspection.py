@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from heliograph.models import Batch, DocumentStatus, EntityMention, RelationMention, Usage
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.inspection import SHOWN_ERRORS, Inspection, ScanKind, digest_terms
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.faults import find_faults, repair_statements
@@ -50,7 +50,6 @@ _MENTIONS = """SELECT wanted.id, (SELECT json_agg(said) FROM (
   FROM {wanted} ORDER BY wanted.place"""
 _ENTITY_MENTIONS = _MENTIONS.format(mention=ENTITY_MENTION, kind="entity", wanted=WANTED)
 _RELATION_MENTIONS = _MENTIONS.format(mention=RELATION_MENTION, kind="relation", wanted=WANTED)
-_SHOWN_ERRORS = 5
 _BATCHES = """
 WITH batch AS (
   SELECT track_id, sum(chunk_count)::bigint AS chunks, sum(input_tokens)::bigint AS read,
@@ -108,7 +107,7 @@ class PostgresInspection(Inspection):
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         """See `Inspection`."""
         workspace = self._database.workspace
-        rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, _SHOWN_ERRORS))
+        rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
         return [
             Batch(
                 track_id,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.name_pieces import keys_of, pieces_within, terms_of
-from heliograph.stores.names import NameIndex, name_match
+from heliograph.stores.names import NameIndex, rank_names
 from heliograph.stores.postgres.codec import split_lines, to_json
 from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.session import Statement
@@ -59,12 +59,9 @@ class PostgresNameIndex(NameIndex):
         pieces = " & ".join(f"'{piece}'" for piece in pieces_within(key)) or None
         workspace = self._database.workspace
         values = workspace, key, key + _LAST, workspace, pieces, workspace, workspace
-        ranked = [
-            (match, -degree, name, id_)
-            for id_, name, aliases, degree in await self._database.fetch(_FIND, values, is_planned_anew=True)
-            if (match := name_match((name, *split_lines(aliases)), text)) is not None
-        ]
-        return [id_ for *_, id_ in sorted(ranked)[:limit]]
+        rows = await self._database.fetch(_FIND, values, is_planned_anew=True)
+        found = ((id_, name, split_lines(aliases), degree) for id_, name, aliases, degree in rows)
+        return rank_names(found, text, limit)
 
 
 def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:

@@ -13,10 +13,9 @@ from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["SEARCHED", "TERMS_TABLES", "mark", "text_statements"]
+__all__ = ["TERMS_TABLES", "mark", "text_statements"]
 
 TERMS_TABLES = {Collection.CHUNKS: "heliograph_chunks_terms", Collection.ENTITIES: "heliograph_entities_terms"}
-SEARCHED = tuple(TERMS_TABLES)
 _COUNTED = """terms AS (
   SELECT term, count(*) AS rows FROM {rows} CROSS JOIN unnest(tsvector_to_array(lexemes)) AS term GROUP BY term
 ), sums AS (SELECT count(*) AS rows, coalesce(sum(length), 0) AS terms FROM {rows})"""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from heliograph.settings import StoreSettings
 from heliograph.stores.postgres.address import parse_address
 from heliograph.stores.postgres.driver import psycopg
@@ -23,12 +26,8 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
     Raises:
         StoreUnavailable: The server cannot be reached.
     """
-    address = parse_address(settings.url)
-    with (
-        translate_errors(address.label),
-        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
-    ):
-        if not _has_tables(connection):
+    with _connect(settings) as connection:
+        if connection is None:
             return []
         return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
 
@@ -39,12 +38,8 @@ def workspace_identity(settings: StoreSettings) -> int | None:
     Raises:
         StoreUnavailable: The server cannot be reached.
     """
-    address = parse_address(settings.url)
-    with (
-        translate_errors(address.label),
-        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
-    ):
-        if not _has_tables(connection):
+    with _connect(settings) as connection:
+        if connection is None:
             return None
         query = "SELECT made FROM heliograph_workspace WHERE name = %s"
         row = connection.execute(query, (settings.workspace,)).fetchone()
@@ -57,12 +52,8 @@ def drop_workspace(settings: StoreSettings) -> None:
     Raises:
         StoreUnavailable: The server cannot be reached.
     """
-    address = parse_address(settings.url)
-    with (
-        translate_errors(address.label),
-        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
-    ):
-        if not _has_tables(connection):
+    with _connect(settings) as connection:
+        if connection is None:
             return
         # Commits begin by the lock of this row. Where there is none, the rest may stand beside another store.
         row = "DELETE FROM heliograph_workspace WHERE name = %s"
@@ -74,6 +65,13 @@ def drop_workspace(settings: StoreSettings) -> None:
             connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
 
 
-def _has_tables(connection: psycopg.Connection) -> bool:
-    row = connection.execute("SELECT to_regclass('heliograph_workspace') IS NOT NULL").fetchone()
-    return bool(row and row[0])
+@contextmanager
+def _connect(settings: StoreSettings) -> Generator[psycopg.Connection | None]:
+    """Give a connection to the database, or None if nothing was ever stored in it."""
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        row = connection.execute("SELECT to_regclass('heliograph_workspace') IS NOT NULL").fetchone()
+        yield connection if row and row[0] else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,6 @@ from heliograph.models import (
     AliasMention,
     Chunk,
     Curation,
-    CurationKind,
     Document,
     EntityEvidence,
     EntityMention,
@@ -20,6 +20,7 @@ from heliograph.models import (
     RelationMention,
     Usage,
 )
+from heliograph.stores.curation_content import curation_content, curation_from_content
 
 __all__ = [
     "dump",
@@ -169,13 +170,7 @@ def dump_curation(item: Curation, sequence: int) -> str:
     content: Mapping[str, Any] = {
         "id": item.id,
         "kind": item.kind.value,
-        "names": item.names,
-        "entity_ids": item.entity_ids,
-        "scope": item.scope,
-        "type": item.type,
-        "description": item.description,
-        "keywords": item.keywords,
-        "weight": item.weight,
+        **curation_content(item),
         "author": item.author,
         "created_at": item.created_at.isoformat(),
         "undone_by": item.undone_by,
@@ -187,17 +182,10 @@ def dump_curation(item: Curation, sequence: int) -> str:
 
 def load_curation(fields: Mapping[str, Any]) -> Curation:
     """Return a curation from the fields that `dump_curation` wrote."""
-    keywords, undone_at = fields["keywords"], fields["undone_at"]
-    return Curation(
+    undone_at = fields["undone_at"]
+    return replace(
+        curation_from_content(fields["kind"], fields),
         id=fields["id"],
-        kind=CurationKind(fields["kind"]),
-        names=tuple(fields["names"]),
-        entity_ids=tuple(fields["entity_ids"]),
-        scope=tuple(fields["scope"]),
-        type=fields["type"],
-        description=fields["description"],
-        keywords=None if keywords is None else tuple(keywords),
-        weight=fields["weight"],
         author=fields["author"],
         created_at=datetime.fromisoformat(fields["created_at"]),
         undone_by=fields["undone_by"],

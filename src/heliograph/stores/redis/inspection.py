@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from heliograph.models import Batch, Document, EntityMention, RelationMention, Usage
+from heliograph.models import Batch, Document, EntityMention, RelationMention
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.inspection import Inspection, ScanKind, batch_of, digest_terms
 from heliograph.stores.redis.committer import Committer
 from heliograph.stores.redis.documents_write import read_documents
 from heliograph.stores.redis.evidence import read_mentions
@@ -18,7 +17,6 @@ from heliograph.stores.redis.text_rows import scan_rows
 
 __all__ = ["RedisInspection"]
 
-_SHOWN_ERRORS = 5
 _WINDOW = 1_000
 
 
@@ -63,7 +61,7 @@ class RedisInspection(Inspection):
         for track, ids in zip(tracks, members, strict=True):
             documents = [item for item in await self._documents(ids) if item.track_id == track]
             if documents:
-                batches.append(_batch(track, documents))
+                batches.append(batch_of(track, documents))
         return batches
 
     async def find_faults(self) -> list[str]:
@@ -79,16 +77,3 @@ class RedisInspection(Inspection):
         for start in range(0, len(ids), _WINDOW):
             found += (await read_documents(self._session, ids[start : start + _WINDOW])).values()
         return found
-
-
-def _batch(track_id: str, documents: Sequence[Document]) -> Batch:
-    failed = sorted((document.source, document.error) for document in documents if document.error)
-    return Batch(
-        track_id,
-        Counter(document.status for document in documents),
-        sum(document.chunk_count for document in documents),
-        sum((document.usage for document in documents), Usage()),
-        min(document.created_at for document in documents),
-        max(document.updated_at for document in documents),
-        tuple(failed[:_SHOWN_ERRORS]),
-    )

@@ -149,10 +149,6 @@ class Keys:
         """Return where a relation stands."""
         return f"{self.prefix}relation:{id_}"
 
-    def neighbors(self, entity_id: str) -> str:
-        """Return where the ids of an entity's neighbours stand."""
-        return f"{self.prefix}neighbors:{entity_id}"
-
     def weights(self, entity_id: str) -> str:
         """Return where the weights of an entity's relations stand."""
         return f"{self.prefix}weights:{entity_id}"

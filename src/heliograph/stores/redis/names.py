@@ -12,7 +12,7 @@ from itertools import chain
 
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.name_pieces import keys_of, pieces_within, terms_of
-from heliograph.stores.names import NameIndex, name_match
+from heliograph.stores.names import NameIndex, rank_names
 from heliograph.stores.redis.keys import Keys
 from heliograph.stores.redis.session import Command, Session
 from heliograph.text.names import entity_key
@@ -90,12 +90,12 @@ class RedisNameIndex(NameIndex):
         keys = self._session.keys
         hashes = [("HMGET", keys.entity(id_), "name", "aliases") for id_ in ids]
         *rows, degrees = await self._session.read([*hashes, ("HMGET", keys.degrees, *ids)])
-        ranked = [
-            (match, -int(degree or 0), name, id_)
+        found = (
+            (id_, name, json.loads(aliases), int(degree or 0))
             for id_, (name, aliases), degree in zip(ids, rows, degrees, strict=True)
-            if name is not None and (match := name_match((name, *json.loads(aliases)), text)) is not None
-        ]
-        return [id_ for *_, id_ in sorted(ranked)[:limit]]
+            if name is not None
+        )
+        return rank_names(found, text, limit)
 
 
 async def name_commands(session: Session, changeset: Changeset, version: int) -> list[Command]:  # noqa: ARG001

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from heliograph.models import (
+    COMMITTED_STATUSES,
     Chunk,
     Document,
-    DocumentStatus,
     EntityEvidence,
     EntityMention,
     Extraction,
@@ -23,7 +23,6 @@ from heliograph.stores.redis.session import Session
 
 __all__ = ["RedisRecordsStore"]
 
-_SHOWN = {DocumentStatus.PROCESSED.value, DocumentStatus.PARTIAL.value}
 # Bytes of a character at the most; as much is read for an opening.
 _MOST_BYTES = 4
 # ARGV: prefix, ids of chunks. The source of the document of each, which may be empty; false if there is none.
@@ -110,7 +109,7 @@ class RedisRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         found = await ask_packed(self._session, _TWINS, chunk_ids)
         named = {
-            id_: tuple(source for _, source, status in sorted(twins) if status in _SHOWN)
+            id_: tuple(source for _, source, status in sorted(twins) if status in COMMITTED_STATUSES)
             for id_, twins in zip(chunk_ids, found, strict=True)
             if twins
         }

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.filters import Filter, matches
-from heliograph.models import Document, DocumentStatus
+from heliograph.models import COMMITTED_STATUSES, Document
 from heliograph.stores.changeset import Collection
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.key_sets import KeySet
@@ -25,7 +25,6 @@ from heliograph.stores.scoped.scope import MILLION, Scope, Tie, find_owners, tou
 
 __all__ = ["RedisScope", "make_scope"]
 
-_COMMITTED = (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL)
 _MOST_DOCUMENTS = 100
 _MOST_IDS = 2_000
 # ARGV: prefix, ids of documents. Per document its chunks and what their mentions count for, all joined by NUL.
@@ -177,7 +176,7 @@ def _holder(document: Document, documents: Mapping[str, Document]) -> str | None
     if not document.twin_of:
         return document.id
     original = documents.get(document.twin_of)
-    vouches = original is not None and original.title == document.title and document.status in _COMMITTED
+    vouches = original is not None and original.title == document.title and document.status in COMMITTED_STATUSES
     return document.twin_of if vouches else None
 
 
@@ -194,7 +193,7 @@ def _twins(matching: _Matching, documents: Mapping[str, Document], owners: Mappi
     twins: dict[str, list[str]] = {}
     for id_, document in matching.documents.items():
         holder = document.twin_of
-        if holder in documents and document.status in _COMMITTED and owners.get(holder) != id_:
+        if holder in documents and document.status in COMMITTED_STATUSES and owners.get(holder) != id_:
             twins.setdefault(holder, []).append(id_)
     return twins
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 import apsw
 
 from heliograph.models import Batch, DocumentStatus, Usage
+from heliograph.stores.inspection import SHOWN_ERRORS
 from heliograph.stores.sqlite.sql import fetch
 
 __all__ = ["list_batches"]
-
-_SHOWN_ERRORS = 5
 
 
 def list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
@@ -41,4 +40,4 @@ def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus
 
 def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
     query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
-    return tuple((source, error) for source, error in fetch(connection, query, (track_id, _SHOWN_ERRORS)))
+    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))

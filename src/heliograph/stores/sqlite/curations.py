@@ -18,9 +18,10 @@ from typing import Any
 import apsw
 
 from heliograph.errors import StaleChangesetError
-from heliograph.models import AliasMention, Curation, CurationKind, NameRules
+from heliograph.models import AliasMention, Curation, NameRules
 from heliograph.stores.base import CurationPage, CurationQuery, CurationStore
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.curation_content import curation_content, curation_from_content
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_value
@@ -154,27 +155,14 @@ def write_curations(connection: apsw.Connection, changeset: Changeset, version: 
 def _write_curation(connection: apsw.Connection, item: Curation) -> None:
     undone_at = item.undone_at.timestamp() if item.undone_at else None
     row = (
-        *(item.sequence or None, item.id, item.kind.value, _content(item), item.author, item.created_at.timestamp()),
-        *(item.undone_by, undone_at),
+        *(item.sequence or None, item.id, item.kind.value, _json(curation_content(item))),
+        *(item.author, item.created_at.timestamp(), item.undone_by, undone_at),
     )
     query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
                undone_by = excluded.undone_by, undone_at = excluded.undone_at RETURNING sequence"""
     sequence = fetch_value(connection, query, row)
     subjects = ((id_, sequence) for id_ in dict.fromkeys(item.entity_ids))
     connection.executemany("INSERT OR IGNORE INTO curation_subject VALUES (?, ?)", subjects)
-
-
-def _content(item: Curation) -> str:
-    content = {
-        "names": item.names,
-        "entity_ids": item.entity_ids,
-        "scope": item.scope,
-        "type": item.type,
-        "description": item.description,
-        "keywords": item.keywords,
-        "weight": item.weight,
-    }
-    return _json(content)
 
 
 def _curation(row: Row | list[Any]) -> Curation:
@@ -193,19 +181,7 @@ def _curation(row: Row | list[Any]) -> Curation:
 @lru_cache(maxsize=4_096)
 def _parsed(kind: str, content: str) -> Curation:
     # The curations of a well-known entity are read with every document that mentions it.
-    fields = json.loads(content)
-    keywords = fields["keywords"]
-    return Curation(
-        id="",
-        kind=CurationKind(kind),
-        names=tuple(fields["names"]),
-        entity_ids=tuple(fields["entity_ids"]),
-        scope=tuple(fields["scope"]),
-        type=fields["type"],
-        description=fields["description"],
-        keywords=None if keywords is None else tuple(keywords),
-        weight=fields["weight"],
-    )
+    return curation_from_content(kind, json.loads(content))
 
 
 def _id_hash(id_: str) -> int:

@@ -12,7 +12,7 @@ import apsw
 
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.name_pieces import keys_of, pieces_within, terms_of
-from heliograph.stores.names import NameIndex, name_match
+from heliograph.stores.names import NameIndex, rank_names
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.sql import array, fetch
 from heliograph.text.names import entity_key
@@ -37,12 +37,8 @@ class SqliteNameIndex(NameIndex):
         if not key or limit < 1:
             return []
         rows = await self._database.read(lambda connection: _candidates(connection, key, limit))
-        ranked = [
-            (match, -degree, name, id_)
-            for id_, name, aliases, degree in rows
-            if (match := name_match((name, *aliases.split("\n")), text)) is not None
-        ]
-        return [id_ for *_, id_ in sorted(ranked)[:limit]]
+        found = ((id_, name, aliases.split("\n"), degree) for id_, name, aliases, degree in rows)
+        return rank_names(found, text, limit)
 
 
 def _candidates(connection: apsw.Connection, key: str, limit: int) -> list[tuple[str, str, str, int]]:

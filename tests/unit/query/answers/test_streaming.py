@@ -69,6 +69,19 @@ async def test_cancelling_the_reader_cancels_the_call(filled: World) -> None:
     assert (chat.cancelled, chat.under_way) == (1, 0)
 
 
+async def test_closing_while_another_task_waits_for_a_piece_says_what_to_do(filled: World) -> None:
+    chat = FakeChatModel("x" * 100)
+    chat.gate = asyncio.Event()
+    stream = await filled.engine(chat).stream(QUESTION, NAIVE)
+    reader = asyncio.create_task(stream.collect())
+    while not chat.under_way:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    with pytest.raises(InvalidRequestError, match="cancel that task"):
+        await stream.aclose()
+    chat.gate.set()
+    assert (await reader).text
+
+
 async def test_stream_can_be_read_once(filled: World) -> None:
     stream = await filled.engine(FakeChatModel("x")).stream(QUESTION, NAIVE)
     await stream.collect()

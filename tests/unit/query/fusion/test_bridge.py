@@ -13,6 +13,7 @@ from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.fusion.bridge import (
     FollowedBridge,
+    Nearness,
     Start,
     Wanted,
     follow_bridges,
@@ -95,26 +96,31 @@ def test_name_held_by_too_many_texts_leads_only_to_chunks_about_it() -> None:
     assert kept.about == ("t",)
 
 
+def _near(**cosines: float) -> Nearness:
+    return Nearness(np.array([list(cosines.values())], np.float32), {id_: at for at, id_ in enumerate(cosines)})
+
+
 def test_chunk_gains_by_how_much_nearer_it_is() -> None:
-    towards, away = np.array([1.0, 0.0], np.float32), np.array([0.0, 1.0], np.float32)
-    found = gains([BRIDGE], [towards], {"t": towards, "u": away}, {"t": 0.2, "u": 0.2}, {}, PARAMETERS)
+    found = gains([BRIDGE], _near(u=0.0, t=1.0), {"t": 0.2, "u": 0.2}, {}, PARAMETERS)
     assert found.keys() == {"t"}
     assert found["t"].value == pytest.approx(3.0 * (1.0 - 0.2 - PARAMETERS.least_gain))
 
 
+def test_chunk_that_was_not_compared_gains_nothing() -> None:
+    assert gains([BRIDGE], Nearness(np.zeros((1, 0), np.float32), {}), {}, {}, PARAMETERS) == {}
+    assert gains([BRIDGE], _near(u=1.0), {"u": 0.2}, {}, PARAMETERS).keys() == {"u"}
+
+
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_gain_is_never_negative_and_bounded(cosine: float, known: float) -> None:
-    vector = np.array([1.0, 0.0], np.float32)
-    chunk = np.array([cosine, (1 - cosine**2) ** 0.5], np.float32)
-    for gain in gains([BRIDGE], [vector], {"t": chunk}, {"t": known}, {}, PARAMETERS).values():
+    for gain in gains([BRIDGE], _near(t=cosine), {"t": known}, {}, PARAMETERS).values():
         assert 0 < gain.value <= 2 * PARAMETERS.bridge + 1e-6
 
 
 def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from() -> None:
-    towards = np.array([1.0, 0.0], np.float32)
-    found = gains([BRIDGE], [towards], {"t": towards}, {"t": 0.2}, {"p": 0.9, "t": 0.5}, PARAMETERS)
+    found = gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.9, "t": 0.5}, PARAMETERS)
     assert found["t"].value == pytest.approx(0.4)
-    assert not gains([BRIDGE], [towards], {"t": towards}, {"t": 0.2}, {"p": 0.5, "t": 0.6}, PARAMETERS)
+    assert not gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.5, "t": 0.6}, PARAMETERS)
 
 
 def test_less_of_a_gain_is_chance_the_further_the_first_chunk_leads() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.chat.base import Purpose
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, Embeddings
+from heliograph.embedding.scale import USUAL_SCALE, CosineScale
 from heliograph.ingest.extraction.local import LocalExtractor
 from heliograph.query.modes import Channel
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
@@ -177,3 +181,35 @@ async def test_modes_of_lightrag_read_a_question_as_it_is(kb: AsyncHeliograph) -
 async def test_word_beside_writing_without_spaces_is_read_alone(kb: AsyncHeliograph) -> None:
     found = await kb.query("Rivertn在哪里?", QueryParam(mode="fusion"))
     assert found.retrieval.respelt == "Riverton在哪里?"
+
+
+class _Crowded(FakeEmbeddingModel):
+    """Gives the same vectors, but for one direction that all of them share: cosines from 0 to 1 become 0.7 to 1."""
+
+    _SHARE = 0.7
+
+    @property
+    def info(self) -> EmbeddingInfo:
+        scale = CosineScale(self._crowded(USUAL_SCALE.unrelated), self._crowded(USUAL_SCALE.related))
+        return replace(super().info, dimension=65, scale=scale)
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        known = await super().embed(texts, kind)
+        shared = np.full((len(texts), 1), self._SHARE**0.5, np.float32)
+        vectors = np.concatenate([(1.0 - self._SHARE) ** 0.5 * known.vectors[:, :64], shared], axis=1)
+        return Embeddings(vectors.astype(np.float32), known.usage)
+
+    def _crowded(self, cosine: float) -> float:
+        return self._SHARE + (1.0 - self._SHARE) * cosine
+
+
+async def test_scores_are_the_same_whatever_band_the_cosines_of_a_model_lie_in(
+    kb: AsyncHeliograph, tmp_path: Path
+) -> None:
+    async with AsyncHeliograph(tmp_path / "crowded", embedding=_Crowded()) as crowded:
+        await crowded.insert([NewDocument(text, source=name, title=title) for name, (title, text) in DOCUMENTS.items()])
+        found = await _chunks(crowded)
+    expected = await _chunks(kb)
+    assert [chunk["file_path"] for chunk in found] == [chunk["file_path"] for chunk in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one["scores"] == pytest.approx(other["scores"], abs=1e-4)

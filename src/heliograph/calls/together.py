@@ -1,4 +1,4 @@
-"""Running several calls at once, with one error out."""
+"""Several calls under way at once, with one error out."""
 
 from __future__ import annotations
 

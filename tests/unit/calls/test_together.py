@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from heliograph.calls.together import run_together
 from heliograph.errors import StoreUnavailable
-from heliograph.query.concurrency import run_together
 
 
 async def _after(event: asyncio.Event, value: int) -> int:
