@@ -333,9 +333,12 @@ class AsyncHeliograph(GraphCuration):
         """Return what was retrieved, as LightRAG's `/query/data` does; raises as `query` does."""
         return await self._open_rooms_or_fail.query.query_data(question, param or QueryParam())
 
-    async def retrieve(self, question: str, param: QueryParam | None = None) -> Retrieval:
-        """Return what an answer would be made from, typed; raises as `query` does."""
-        return await self._open_rooms_or_fail.query.retrieve(question, param or QueryParam())
+    async def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
+        """Return what an answer would be made from, typed; raises as `query` does.
+
+        Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
+        """
+        return await self._open_rooms_or_fail.query.retrieve(question, param or QueryParam(), is_bounded=is_bounded)
 
     async def query_stream(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None

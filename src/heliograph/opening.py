@@ -170,7 +170,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     truth = store.truth
     ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, stack)
-    fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat)
+    fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
     curator = Curator(truth, ingest.committer)

@@ -308,9 +308,9 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.query_data`."""
         return self._run(self._engine.query_data(question, param))
 
-    def retrieve(self, question: str, param: QueryParam | None = None) -> Retrieval:
+    def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
         """See `AsyncHeliograph.retrieve`."""
-        return self._run(self._engine.retrieve(question, param))
+        return self._run(self._engine.retrieve(question, param, is_bounded=is_bounded))
 
     def query_stream(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None

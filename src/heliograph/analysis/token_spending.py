@@ -15,7 +15,7 @@ from heliograph.query.context.format import ContextFormat, context_format
 from heliograph.query.context.prompt import count_prompt_tokens
 from heliograph.query.context.room import fit_budgets, paths_tokens
 from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
-from heliograph.query.plan import Plan, make_plan, readable_tokens
+from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
@@ -98,19 +98,24 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     """
     given = param or QueryParam()
     checked_modes([given.mode])
-    plan = make_plan(question, given, kb.settings.query, readable_tokens(kb.settings.chat))
-    form = context_format(plan.context_format)
+    asked = make_plan(question, given, kb.settings.query)
+    form = context_format(asked.context_format)
     found = kb.retrieve(question, given)
     given = _with_keywords(given, found.keywords)
     fixed = _Fixed(
-        count_prompt_tokens(plan),
-        count_tokens(plan.question),
-        form.frame_tokens(has_graph=plan.uses_graph) + paths_tokens(form, found.context.paths or ()),
+        count_prompt_tokens(asked),
+        count_tokens(asked.question),
+        form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ()),
     )
-    plan = fit_budgets(plan, plan.max_total_tokens - plan.buffer_tokens - fixed.total)
-    graph = _graph_sections(kb, question, given, plan, form, found) if plan.uses_graph else []
+    readable = replace(asked, max_total_tokens=found.max_total_tokens)
+    plan = fit_budgets(readable, found.max_total_tokens - asked.buffer_tokens - fixed.total)
+    graph = _graph_sections(kb, question, _with_larger_budgets(given, asked), plan, form, found)
     left = plan.max_total_tokens - fixed.total - plan.buffer_tokens - sum(section.tokens for section in graph)
-    sections = (*graph, _chunk_section(kb, question, given, plan, form, found, max(0, left)))
+    sections = (
+        *graph,
+        _chunk_section(kb, question, _with_more_room(given, asked, plan), plan, form, found, max(0, left)),
+    )
+    total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
     return TokenReport(
         question=found.question,
         mode=found.mode,
@@ -121,7 +126,11 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
         max_total_tokens=plan.max_total_tokens,
         total_tokens=fixed.total + sum(section.tokens for section in sections),
         sections=sections,
-        advice=tuple(_advice(section) for section in sections if section.cut_share > _ADVISED_FROM),
+        advice=tuple(
+            _advice(section, total, is_shrunk=plan is not readable)
+            for section in sections
+            if section.cut_share > _ADVISED_FROM
+        ),
     )
 
 
@@ -143,23 +152,41 @@ def _with_keywords(param: QueryParam, keywords: Keywords) -> QueryParam:
     return replace(param, hl_keywords=keywords.high_level, ll_keywords=keywords.low_level)
 
 
+def _with_larger_budgets(param: QueryParam, asked: Plan) -> QueryParam:
+    """Return the parameters with room for entities and relations that the budgets cut."""
+    return replace(
+        param,
+        max_entity_tokens=_LARGER * asked.max_entity_tokens,
+        max_relation_tokens=_LARGER * asked.max_relation_tokens,
+        max_total_tokens=_larger_total(asked),
+    )
+
+
+def _with_more_room(param: QueryParam, asked: Plan, plan: Plan) -> QueryParam:
+    """Return the parameters with room for chunks beside the very same entities and relations."""
+    return replace(
+        param,
+        max_entity_tokens=max(1, plan.max_entity_tokens),
+        max_relation_tokens=max(1, plan.max_relation_tokens),
+        max_total_tokens=_larger_total(asked),
+    )
+
+
+def _larger_total(asked: Plan) -> int:
+    return _LARGER * (asked.max_total_tokens + asked.max_entity_tokens + asked.max_relation_tokens)
+
+
 def _graph_sections(
-    kb: Heliograph, question: str, param: QueryParam, plan: Plan, form: ContextFormat, found: Retrieval
+    kb: Heliograph, question: str, more: QueryParam, plan: Plan, form: ContextFormat, found: Retrieval
 ) -> list[Section]:
+    if not plan.uses_graph:
+        return []
     context, info = found.context, found.info
     cut = (
         info.total_entities_found - info.entities_after_truncation,
         info.total_relations_found - info.relations_after_truncation,
     )
-    larger = found
-    if any(cut):
-        more = replace(
-            param,
-            max_entity_tokens=_LARGER * plan.max_entity_tokens,
-            max_relation_tokens=_LARGER * plan.max_relation_tokens,
-            max_total_tokens=_LARGER * plan.max_total_tokens,
-        )
-        larger = kb.retrieve(question, more)
+    larger = kb.retrieve(question, more, is_bounded=False) if any(cut) else found
     entity_rows = [form.entity_row(place, item.entity) for place, item in enumerate(context.entities, start=1)]
     relation_rows = [
         form.relation_row(place, item.relation, item.degree) for place, item in enumerate(context.relations, start=1)
@@ -189,7 +216,7 @@ def _graph_sections(
 def _chunk_section(
     kb: Heliograph,
     question: str,
-    param: QueryParam,
+    more: QueryParam,
     plan: Plan,
     form: ContextFormat,
     found: Retrieval,
@@ -198,9 +225,7 @@ def _chunk_section(
     context, merged = found.context, found.info.merged_chunks_count
     fitting = min(merged, plan.chunk_top_k)
     cut = fitting - len(context.chunks)
-    larger = found
-    if cut:
-        larger = kb.retrieve(question, replace(param, max_total_tokens=_LARGER * plan.max_total_tokens))
+    larger = kb.retrieve(question, more, is_bounded=False) if cut else found
     rows = [
         form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk))
         for place, item in enumerate(context.chunks, start=1)
@@ -255,10 +280,12 @@ def _chunks(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
     return [(item.chunk.id, item.source) for item in retrieval.context.chunks]
 
 
-def _advice(section: Section) -> str:
+def _advice(section: Section, total: str, *, is_shrunk: bool) -> str:
+    """Say what to raise: the total if the budgets do not fit into it, as a larger one takes from the others there."""
     setting = {
         "entities": "max_entity_tokens",
         "relations": "max_relation_tokens",
-        "chunks": "max_total_tokens, or lower max_entity_tokens and max_relation_tokens",
+        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
     }[section.name]
+    setting = total if is_shrunk else setting
     return f"{section.cut_share:.0%} of the {section.name} did not fit; raise {setting}"

@@ -34,8 +34,25 @@ class SharedEntry:
             yield
         finally:
             self._inside -= 1
-            # A run that starts while the last one closes waits, and opens the section anew.
-            async with self._opening:
-                if not self._inside and (stack := self._stack):
-                    self._stack = None
-                    await stack.aclose()
+            # Whoever is cancelled here still closes: a section left open would keep all other processes out.
+            await _ended(asyncio.create_task(self._leave()))
+
+    async def _leave(self) -> None:
+        """Close behind the last run; one that starts meanwhile waits, and opens the section anew."""
+        async with self._opening:
+            if not self._inside and (stack := self._stack):
+                self._stack = None
+                await stack.aclose()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait for the end of a task, also when cancelled, and be cancelled only then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    task.result()

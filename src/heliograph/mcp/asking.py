@@ -130,5 +130,5 @@ async def _find_related(engine: AsyncHeliograph, text: str, arguments: EntitiesA
         filter=None if arguments.filters is None else parse_filter(arguments.filters),
     )
     # The keyword is searched for, not this; it is never too short.
-    retrieval = await engine.retrieve("which entities?", param)
+    retrieval = await engine.retrieve("which entities?", param, is_bounded=False)
     return [item.entity for item in retrieval.context.entities]

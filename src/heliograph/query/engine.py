@@ -119,10 +119,13 @@ class QueryEngine:
         return query_data(retrieval, include_chunk_content=param.include_chunk_content)
 
     async def retrieve(
-        self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
+        self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None, *, is_bounded: bool = True
     ) -> Retrieval:
-        """Return what was found for a question, typed; raises as `query_data` does."""
-        return await self._observed(self._plan(question, param), progress)
+        """Return what was found for a question, typed; raises as `query_data` does.
+
+        Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
+        """
+        return await self._observed(self._plan(question, param, is_bounded=is_bounded), progress)
 
     async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
         with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
@@ -136,8 +139,8 @@ class QueryEngine:
         """
         return self._store.view(parse_filter(filter_), self._fold)
 
-    def _plan(self, question: str, param: QueryParam) -> Plan:
-        return make_plan(question, param, self._settings, self._readable)
+    def _plan(self, question: str, param: QueryParam, *, is_bounded: bool = True) -> Plan:
+        return make_plan(question, param, self._settings, self._readable if is_bounded else None)
 
     def _make_retriever(self, view: StoreView) -> Retriever:
         return Retriever(view, self._embedding, self._reranker, self._rerank_settings)

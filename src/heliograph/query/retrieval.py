@@ -89,7 +89,8 @@ class Retriever:
             ModelError: A model that is needed failed. A failing reranker is only a warning.
             StoreError: The store failed.
         """
-        retrieval, clock = Retrieval(plan.question, plan.mode), StageClock()
+        retrieval = Retrieval(plan.question, plan.mode, max_total_tokens=plan.max_total_tokens)
+        clock = StageClock()
         if is_understood(plan.mode):
             progress("understanding_question")
             with clock.measure("understanding"):

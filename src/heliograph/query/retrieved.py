@@ -209,6 +209,7 @@ class Retrieval:
         understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
         timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
             `rerank`, and `total`; only those that ran.
+        max_total_tokens: Budget of all that is read; less than was asked for where the chat model can read less.
     """
 
     question: str
@@ -222,6 +223,7 @@ class Retrieval:
     respelt: str | None = None
     understanding: Understanding | None = None
     timings: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+    max_total_tokens: int = 0
 
     @property
     def rerank_latency(self) -> float | None:

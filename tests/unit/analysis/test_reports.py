@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from heliograph.analysis.asking import SEARCHING_MODES, checked_modes
@@ -11,8 +14,12 @@ from heliograph.errors import InvalidRequestError
 from heliograph.query.context.prompt import count_prompt_tokens
 from heliograph.query.models import Mode, QueryParam
 from heliograph.query.plan import make_plan
+from heliograph.settings import Settings
 from heliograph.sync import Heliograph
+from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 from heliograph.text.tokens import count_tokens
+
+from ..ingest.world import SpelledExtractor
 
 QUESTION = "Whom does Ann lead in the town?"
 KEYWORDS = QueryParam(mode="hybrid", hl_keywords=("leads", "lives in"), ll_keywords=("Ann", "Robert"))
@@ -99,6 +106,27 @@ def test_what_budgets_cut_is_named(kb: Heliograph) -> None:
     shown = {item.entity.name for item in kb.retrieve(QUESTION, param).context.entities}
     assert shown.isdisjoint(entities.first_cut)
     assert "max_entity_tokens" in report.advice[0]
+
+
+@pytest.mark.parametrize("mode", ["mix", "fusion", "auto", "local"])
+def test_a_total_too_small_for_any_row_is_what_is_to_be_raised(kb: Heliograph, mode: str) -> None:
+    report = inspect_tokens(kb, QUESTION, QueryParam(mode=mode, ll_keywords=("Ann", "Bob"), max_total_tokens=300))
+    entities = report.sections[0]
+    assert (entities.shown, entities.budget) == (0, 0)
+    assert entities.found == len(entities.first_cut) > 0
+    assert report.advice
+    assert all(advice.endswith("raise max_total_tokens") for advice in report.advice)
+
+
+def test_a_window_bounds_what_is_told_of_only_where_a_chat_model_is_open(tmp_path: Path) -> None:
+    settings = Settings.load(chat={"context_tokens": 600})
+    for chat, total in ((None, settings.query.max_total_tokens), (FakeChatModel(), 300)):
+        models: dict[str, Any] = {"embedding": FakeEmbeddingModel(16), "extractor": SpelledExtractor(), "chat": chat}
+        with Heliograph(tmp_path, settings=settings, **models) as kb:
+            kb.insert(["Ann (person): leads the team."], sources=["team.md"])
+            report = inspect_tokens(kb, QUESTION, QueryParam(mode="naive"))
+            assert report.max_total_tokens == kb.retrieve(QUESTION).max_total_tokens == total
+            assert ("chat.context_tokens" in " ".join(report.advice)) == (chat is not None)
 
 
 def test_chunks_cut_by_number_are_told_from_those_cut_by_tokens(kb: Heliograph) -> None:

@@ -139,3 +139,47 @@ async def test_run_that_starts_while_the_last_one_closes_opens_the_section_anew(
     may_close.set()
     assert await asyncio.gather(first, second) == [True, True]
     assert (opened, is_open) == (2, False)
+
+
+async def test_section_is_closed_when_those_who_leave_and_who_wait_are_cancelled_together() -> None:
+    is_open = False
+    may_open = asyncio.Event()
+
+    @asynccontextmanager
+    async def exclusive() -> AsyncGenerator[None]:
+        nonlocal is_open
+        await may_open.wait()
+        is_open = True
+        asyncio.get_running_loop().call_soon(cancel)
+        try:
+            yield
+        finally:
+            await asyncio.sleep(0)
+            is_open = False
+
+    def cancel() -> None:
+        for task in runs:
+            task.cancel()
+
+    async def run() -> None:
+        async with entry.enter():
+            pass
+
+    entry = SharedEntry(exclusive)
+    runs = [asyncio.create_task(run()) for _ in range(2)]
+    await asyncio.sleep(0)
+    may_open.set()
+    ended = await asyncio.gather(*runs, return_exceptions=True)
+    assert all(isinstance(error, asyncio.CancelledError) for error in ended)
+    assert not is_open
+
+
+async def test_failure_to_close_is_raised_by_the_run_that_left() -> None:
+    @asynccontextmanager
+    async def exclusive() -> AsyncGenerator[None]:
+        yield
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        async with SharedEntry(exclusive).enter():
+            pass

@@ -87,6 +87,12 @@ async def test_outage_of_a_model_is_an_error_and_no_answer(tmp_path: Path) -> No
         assert "the embedding model is out of reach" in told
 
 
+async def test_the_chat_model_s_window_cuts_no_entities_off(tmp_path: Path) -> None:
+    async with offered(tmp_path, window=600) as world:
+        found = await checked(world.client, "knowledge.get_entities", query="a town")
+        assert "Cy" in [item["name"] for item in found["entities"]]
+
+
 async def test_entities_are_found_by_name_by_topic_and_by_page(tmp_path: Path) -> None:
     async with offered(tmp_path) as world:
         found = await checked(world.client, "knowledge.get_entities", query="Ann")

@@ -37,10 +37,12 @@ class World:
 
 
 @asynccontextmanager
-async def offered(folder: Path, role: Role = Role.ADMIN, mode: str = "auto", **mcp: Any) -> AsyncGenerator[World]:
-    """Offer a workspace in a folder, which is filled if it is new."""
+async def offered(
+    folder: Path, role: Role = Role.ADMIN, mode: str = "auto", window: int = 0, **mcp: Any
+) -> AsyncGenerator[World]:
+    """Offer a workspace in a folder, which is filled if it is new; the chat model reads `window` tokens."""
     chat, embedding, extractor = FakeChatModel(ANSWER), FakeEmbeddingModel(16), SpelledExtractor()
-    settings = Settings.load(store={"data_dir": folder})
+    settings = Settings.load(store={"data_dir": folder}, chat={"context_tokens": window})
     workspaces = Workspaces(settings, Given(chat=chat, embedding=embedding, extractor=extractor))
     await workspaces.open()
     try:

@@ -64,6 +64,23 @@ def _chunks(found: Retrieval) -> str:
     return "".join(item.chunk.id.removeprefix("chunk-") for item in found.context.chunks)
 
 
+@pytest.mark.parametrize("mode", ["local", "global", "hybrid", "mix", "fusion", "auto"])
+@pytest.mark.parametrize("budget", ["max_entity_tokens", "max_relation_tokens"])
+async def test_a_very_large_budget_takes_nothing_from_the_other(world: World, mode: str, budget: str) -> None:
+    await _fill(world)
+    usual, large = await _retrieve(world, mode), await _retrieve(world, mode, **{budget: 10**9})
+    assert _entities(large) == _entities(usual) != ""
+    assert _relations(large) == _relations(usual) != []
+
+
+@pytest.mark.parametrize("mode", ["local", "global", "hybrid", "mix", "naive", "fusion", "auto"])
+async def test_a_total_that_nothing_fits_is_told_in_every_mode(world: World, mode: str) -> None:
+    await _fill(world)
+    found = await _retrieve(world, mode, max_total_tokens=1)
+    assert found.failure is Failure.EMPTY_CONTEXT
+    assert "max_total_tokens=1 " in found.warnings[-1]
+
+
 async def test_local_takes_near_entities_and_ranks_all_their_relations(world: World) -> None:
     await _fill(world)
     found = await _retrieve(world, "local")

@@ -44,6 +44,8 @@ _HAN_OPENER = re.compile(
     r"[《“\"]?([^，。；：！？\s（()）、《》“”\"]{2,20}?)[》”\"]?(?=[（(，。]|是|为|又称|位于|[。]?$)"
 )
 _HAN = re.compile(rf"[{HAN}]")
+_HAN_NO_SUBJECTS = word_list("zh_no_subjects")
+_HAN_MEANING = re.compile(r"(?:[（(][^（）()]{0,100}[）)])?是(?:一[种门类项]|指)")
 _KINDS = (
     ("content", WORK_WORDS | {"western", "sitcom", "drama", "comedy"}),
     (
@@ -106,7 +108,7 @@ def _repeated(text: str, sentences: Sequence[SentenceReading]) -> str:
         return ""
     name = text[sentences[0].start : sentences[0].end].strip(_MARKS + "。.")
     is_repeated = 2 <= len(name) <= _LONGEST_REPEATED and text.startswith(name, sentences[1].start)
-    return clean_name(name) if is_repeated and any(map(str.isalpha, name)) else ""
+    return clean_name(name) if is_repeated and name not in _HAN_NO_SUBJECTS and any(map(str.isalpha, name)) else ""
 
 
 def _english_opening(sentence: str, *, opens_document: bool) -> Opening | None:
@@ -174,4 +176,6 @@ def _chinese_opening(text: str, sentence: str, first: SentenceReading) -> Openin
     )
     is_repeated = text[end : end + len(name) + 4].lstrip('。 \n》”"').startswith(name)
     is_marked = sentence[0] in '《“"' and match.start(1) == 1
+    if name in _HAN_NO_SUBJECTS and not is_marked and not _HAN_MEANING.match(text, end):
+        return None
     return Opening(name) if is_noun or is_repeated or is_marked else None

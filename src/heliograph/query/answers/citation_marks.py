@@ -20,9 +20,9 @@ _SEPARATOR = r"\s?[,，、;；–-]\s?"
 _NUMBERS = rf"\^?\d{{1,3}}(?:{_SEPARATOR}\^?\d{{1,3}}){{0,9}}"
 _MARK = re.compile(rf"[ \t]?[\[【][ ]?(?P<numbers>{_NUMBERS})[ ]?(?:†[^\]】\n]{{0,20}})?[\]】](?![(:])")
 _NO_ANSWER = re.compile(rf"\s?{re.escape(NO_ANSWER_MARK)}")
-# What may still become one of the two above, up to the end of what has come; the longest is some 50 characters.
+# What may still become one of the two above, up to the end of what has come; the longest is some 70 characters.
 _MAYBE_MARK = re.compile(
-    r"\s\Z|\s?[\[【][ ]?(?:\^|\^?\d{1,3}[\d\s^,，、;；–-]{0,48})?(?:†[^\]】\n]{0,20})?[\]】]?\Z"
+    r"\s\Z|\s?[\[【][ ]?(?:\^|\^?\d{1,3}[\d\s^,，、;；–-]{0,64})?(?:†[^\]】\n]{0,20})?[\]】]?\Z"
     + "|"
     + "|".join(rf"\s?{re.escape(NO_ANSWER_MARK[:length])}\Z" for length in range(2, len(NO_ANSWER_MARK)))
 )
@@ -32,19 +32,23 @@ _PART = 256
 _NUMBER = re.compile(r"\d+")
 _CITED = re.compile(r"\[(\d{1,3})\]")
 
-_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r"[ \t]{0,3}(`{3}|~{3})")
 _MAYBE_FENCE = re.compile(r"[ \t]{0,3}(?:`{0,2}|~{0,2})\Z")
 _REFERENCES_WORDS = ("references", "参考资料", "参考文献")
 _HEADING = re.compile(
-    rf"(?:#{{1,6}}[ \t]*\*{{0,2}}|\*\*)(?:{'|'.join(_REFERENCES_WORDS)})[:：]?\*{{0,2}}[:：]?[ \t]*(?:\n\s*|\Z)",
+    rf"(?:#{{1,6}}[ \t]{{0,3}}\*{{0,2}}|\*\*)(?:{'|'.join(_REFERENCES_WORDS)})"
+    r"[:：]?\*{0,2}[:：]?[ \t]{0,64}(?:\n|\Z)",
     re.IGNORECASE,
 )
-_HEADING_START = re.compile(r"(?:#{1,6}[ \t]{0,3}\*{0,2}|\*\*)(?P<word>[^\W\d_]{0,10})(?P<rest>[:：*]{0,4}\s*)\Z")
-_ITEM = re.compile(
-    r"[ \t]{0,8}(?:[-*+•][ \t]+)?[\[【]\^?\d{1,3}[\]】][^\n]*(?:\n\s*|\Z)|[ \t]{0,8}\d{1,3}[.)][ \t][^\n]*(?:\n\s*|\Z)"
+_HEADING_START = re.compile(
+    r"(?:#{1,6}[ \t]{0,3}\*{0,2}|\*\*)(?P<word>[^\W\d_]{0,10})(?P<rest>[:：*]{0,4}[ \t]{0,64})\Z"
 )
-_MAYBE_ITEM = re.compile(r"[ \t]{0,8}(?:[-*+•][ \t]{0,4})?(?:[\[【]\^?\d{0,3}|\d{1,3}[.)]?)?\Z")
-_DATA = re.compile(r"\s*(?:\{|\[\s*[\[{\"'])")
+_ITEM = re.compile(r"(?:[-*+•][ \t]{1,4})?[\[【]\^?\d{1,3}[\]】]|\d{1,3}[.)][ \t]")
+_MAYBE_ITEM = re.compile(r"(?:[-*+•][ \t]{0,4})?(?:[\[【]\^?\d{0,3}|\d{1,3}[.)]?)?\Z")
+_DATA = re.compile(r"\s*(?:\{|\[\s{0,64}[\[{\"'])")
+_MAYBE_DATA = re.compile(r"\s*(?:\[\s{0,64})?\Z")
+# White space that a fence or a mark may have before it.
+_SPACE_KEPT = 8
 
 
 def cited_numbers(text: str) -> list[str]:
@@ -72,8 +76,10 @@ class CitationFilter:
         self._is_inline_code = False
         self._is_line_start = True
         self._is_data: bool | None = None
-        self._heading: str | None = None
+        # The heading of the model's list of references and the white space after it, while inside the list.
+        self._heading: list[str] | None = None
         self._has_dropped_items = False
+        self._is_in_item = False
         self._has_text = False
 
     @property
@@ -101,18 +107,20 @@ class CitationFilter:
                 break
             length, text = step
             consumed, self._pending = self._pending[:length], self._pending[length:]
-            self._is_line_start = consumed.endswith("\n")
+            self._is_line_start = consumed.endswith("\n") if consumed else self._is_line_start
             self._has_text = self._has_text or bool(text.strip())
             written.append(text)
         if is_last and self._heading is not None and not self._has_dropped_items:
-            written.append(self._heading)
+            written.extend(self._heading)
         return "".join(written)
 
     def _step(self, is_last: bool) -> tuple[int, str] | None:
         """Return how many characters are settled and what becomes of them; None to wait for more."""
         if self._is_data is None:
-            stripped = self._pending.lstrip()
-            if not is_last and (not stripped or stripped == "["):
+            blank = _leading_space(self._pending)
+            if blank > _SPACE_KEPT:
+                return blank - _SPACE_KEPT, self._pending[: blank - _SPACE_KEPT]
+            if not is_last and _MAYBE_DATA.match(self._pending):
                 return None
             self._is_data = bool(_DATA.match(self._pending))
         if self._is_data:
@@ -130,8 +138,7 @@ class CitationFilter:
         text = self._pending
         fence = _FENCE.match(text)
         if fence:
-            mark = fence[1][:3]
-            self._fence = "" if self._fence == mark else self._fence or mark
+            self._fence = "" if self._fence == fence[1] else self._fence or fence[1]
             return fence.end(), fence[0]
         if not is_last and _MAYBE_FENCE.match(text):
             return None
@@ -141,24 +148,28 @@ class CitationFilter:
             return None
         heading = _HEADING.match(text)
         if heading:
-            self._heading, self._has_dropped_items = heading[0], False
+            self._heading, self._has_dropped_items = [heading[0]], False
             return heading.end(), ""
         return 0, ""
 
     def _reference_item(self, is_last: bool) -> tuple[int, str] | None:
         """Drop a line of the model's list of references, or go on with the text where there is none."""
-        text = self._pending
-        if not text.strip():
-            return (len(text), "") if is_last else None
-        item = _ITEM.match(text)
-        if item and (is_last or (item[0].endswith("\n") and item.end() < len(text))):
-            self._has_dropped_items = True
+        text, held = self._pending, self._heading or []
+        if self._is_in_item:
+            # The rest of an item is dropped whatever it says.
+            end = text.find("\n") + 1
+            self._is_in_item = not end
+            return end or len(text), ""
+        if blank := _leading_space(text):
+            held.append(text[:blank])
+            return blank, ""
+        if item := _ITEM.match(text):
+            self._has_dropped_items = self._is_in_item = True
             return item.end(), ""
-        if not is_last and (item or _MAYBE_ITEM.match(text)):
-            # The rest of an item is dropped whatever it says, so only its mark must be kept in mind.
+        if not is_last and _MAYBE_ITEM.match(text):
             return None
-        heading, self._heading = self._heading or "", None
-        return 0, "" if self._has_dropped_items else heading
+        self._heading = None
+        return 0, "" if self._has_dropped_items else "".join(held)
 
     def _plain(self, is_last: bool) -> tuple[int, str] | None:
         text = self._pending
@@ -191,6 +202,10 @@ def _parts(piece: str) -> Iterator[str]:
     """Yield a piece in parts, since each step of the filter copies all that is pending."""
     for start in range(0, len(piece), _PART):
         yield piece[start : start + _PART]
+
+
+def _leading_space(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _expanded(numbers: str) -> list[int]:

@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name, says
 from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding.rules import sides_by_rules
 
 __all__ = ["compared_sides", "side_sentences"]
 
@@ -49,16 +50,17 @@ class _Event(Enum):
     ANY = auto()
 
 
-def compared_sides(question: str, understanding: Understanding) -> tuple[str, ...]:
+def compared_sides(question: str, understanding: Understanding | None) -> tuple[str, ...]:
     """Return what a question holds against each other, as plain names; empty where it compares nothing.
 
     Args:
         question: The question.
-        understanding: What it asks for.
+        understanding: What it asks for, if it is known; else rules say so.
     """
     if not _CHOICE.search(question):
         return ()
-    sides = tuple(filter(None, map(plain_name, understanding.sides)))
+    written = understanding.sides if understanding is not None else sides_by_rules(question)
+    sides = tuple(filter(None, map(plain_name, written)))
     return sides if len(sides) > 1 else ()
 
 

@@ -21,7 +21,7 @@ from heliograph.query.answers.question_focus import find_focus, nearness
 from heliograph.query.answers.quotable import Quotable
 from heliograph.query.modes import Channel
 from heliograph.query.understanding.models import Understanding
-from heliograph.query.understanding.rules import LONGEST_READ, understand_by_rules
+from heliograph.query.understanding.rules import LONGEST_READ
 from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
 from heliograph.text.phrases import read_texts
@@ -69,7 +69,7 @@ def best_sentences(
         understanding: What the question asks for, if it is known; else rules say so.
     """
     words = frozenset(terms(question))
-    asked = _read_question(question, words, sentences, understanding or understand_by_rules(question))
+    asked = _read_question(question, words, sentences, understanding)
     if words and _is_comparable(question, sentences) and not _says_anything(words, asked, sentences):
         return []
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
@@ -87,7 +87,7 @@ def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict
 
 
 def _read_question(
-    question: str, words: frozenset[str], sentences: Sequence[Quotable], understanding: Understanding
+    question: str, words: frozenset[str], sentences: Sequence[Quotable], understanding: Understanding | None
 ) -> AskedQuestion:
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:

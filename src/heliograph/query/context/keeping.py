@@ -82,16 +82,30 @@ class ChunkKeeper:
             warnings += [result.warning] if result.warning else []
         bodies = {chunk.id: form.chunk_body(chunk) for chunk, _ in ranked}
         kept = await _fit(form, room - selection.tokens, ranked, bodies, merged)
-        if ranked and not kept:
-            warnings.append(
-                f"no passage fits max_total_tokens={plan.max_total_tokens:,} beside the prompt, the question, the "
-                "entities and the relations; raise it (chat.context_tokens bounds it), or lower max_entity_tokens and "
-                "max_relation_tokens"
-            )
+        if not kept:
+            warnings += _tell_what_did_not_fit(plan, selection, ranked)
         twins = await self._records.get_twin_sources([chunk.id for chunk, _ in kept])
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
         kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
         return KeptChunks(kept, kept_bodies, sources, len(ranked), tuple(warnings), others)
+
+
+def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:
+    """Return the warning of a context without passages: that none of them fits, or nothing at all."""
+    total = f"max_total_tokens={plan.max_total_tokens:,}"
+    if ranked:
+        return [
+            f"no passage fits {total} beside the prompt, the question, the entities and the relations; raise it "
+            "(chat.context_tokens bounds it), or lower max_entity_tokens and max_relation_tokens"
+        ]
+    is_cut = (selection.entities_found or selection.relations_found) and not (selection.entities or selection.relations)
+    if not is_cut:
+        return []
+    return [
+        f"no entity and no relation fits max_entity_tokens={plan.max_entity_tokens:,}, "
+        f"max_relation_tokens={plan.max_relation_tokens:,} and {total} beside the prompt and the question; raise them "
+        "(chat.context_tokens bounds the last)"
+    ]
 
 
 def _keep_leaders(ranked: _Ranked, chunks: Sequence[Chunk], leaders: Sequence[str]) -> _Ranked:

@@ -1,7 +1,8 @@
 """How the tokens of a question are shared out: what is fixed, paths, entities and relations, and chunks.
 
 The budgets of entities and relations are what they may take at the most. Where the total is too small for both, they
-shrink in proportion, so that passages, which are what an answer quotes, keep a share.
+shrink in proportion, so that passages, which are what an answer quotes, keep a share. None counts for more than can be
+had, so that a very large one leaves the other its part.
 """
 
 from __future__ import annotations
@@ -44,12 +45,11 @@ def paths_tokens(form: ContextFormat, paths: Sequence[GraphPath]) -> int:
 
 def fit_budgets(plan: Plan, room: int) -> Plan:
     """Return the plan with budgets of entities and relations that leave chunks a share of the room for rows."""
-    wanted = plan.max_entity_tokens + plan.max_relation_tokens
     allowed = int(_GRAPH_SHARE * max(0, room))
-    if wanted <= allowed:
+    if plan.max_entity_tokens + plan.max_relation_tokens <= allowed:
         return plan
+    entities, relations = min(plan.max_entity_tokens, allowed), min(plan.max_relation_tokens, allowed)
+    wanted = max(1, entities + relations)
     return replace(
-        plan,
-        max_entity_tokens=plan.max_entity_tokens * allowed // wanted,
-        max_relation_tokens=plan.max_relation_tokens * allowed // wanted,
+        plan, max_entity_tokens=entities * allowed // wanted, max_relation_tokens=relations * allowed // wanted
     )

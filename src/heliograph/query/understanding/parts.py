@@ -20,9 +20,8 @@ _LEAST_WORDS = 2
 _LEAST_HAN = 3
 
 _ASKING = r"(?:who|whom|whose|what|when|where|why|which|how)"
-_INTERROGATIVE = re.compile(
-    rf"\b{_ASKING}\b|^(?:is|are|was|were|do|does|did|can|could|should|will|has|have)\b", re.IGNORECASE
-)
+_INTERROGATIVE = re.compile(rf"\b{_ASKING}\b", re.IGNORECASE)
+_ASKS_FROM_START = re.compile(r"(?:is|are|was|were|do|does|did|can|could|should|will|has|have)\b", re.IGNORECASE)
 _BREAK = re.compile(
     r"(?<=[?？])\s*(?=\S)"
     rf"|\s*[,;]?\s+(?:and|but|or)\s+(?:also\s+|then\s+|if so,?\s+)?(?={_ASKING}\s+(?:is|are|was|were|do|does|did"
@@ -56,32 +55,38 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
     text = " ".join(question.split())
     chinese = is_chinese(text)
     pieces = [_LEAD.sub("", piece.strip(" ,，;；")) for piece in (_BREAK_ZH if chinese else _BREAK).split(text)]
-    merged = _merge([piece for piece in pieces if piece], chinese)
+    merged = _merge([piece for piece in pieces if any(map(str.isalnum, piece))], chinese)
     if len(merged) < 2 or any(_ELLIPSIS.search(part) for part in merged):
         return ()
-    return tuple(_standing_alone(part, merged[:place], entities) for place, part in enumerate(merged))[:_MAX_PARTS]
+    asked = merged[:_MAX_PARTS]
+    return tuple(_standing_alone(part, asked[:place], entities) for place, part in enumerate(asked))
 
 
 def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
     """Return the pieces that ask something, each with what stands before it and asks nothing."""
     merged: list[str] = []
-    waiting = ""
+    waiting: list[str] = []
+    has_asked, comma = False, "，" if chinese else ", "
     for piece in pieces:
-        whole = f"{waiting}{'，' if chinese else ', '}{piece}" if waiting else piece
-        if _asks(whole, chinese):
+        has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
+        waiting.append(piece)
+        # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
+        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese):
             merged.append(whole)
-            waiting = ""
-        else:
-            waiting = whole
+            waiting, has_asked = [], False
     if waiting and merged:
-        merged[-1] = f"{merged[-1]}{'，' if chinese else ' '}{waiting}"
+        merged[-1] = f"{merged[-1]}{'，' if chinese else ' '}{comma.join(waiting)}"
     return merged
 
 
-def _asks(piece: str, chinese: bool) -> bool:
+def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
     if chinese:
-        return len(piece) >= _LEAST_HAN and bool(_INTERROGATIVE_ZH.search(piece))
-    return len(piece.split()) >= _LEAST_WORDS and bool(_INTERROGATIVE.search(piece))
+        return _INTERROGATIVE_ZH.search(piece) is not None
+    return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
+
+
+def _is_long_enough(whole: str, chinese: bool) -> bool:
+    return len(whole) >= _LEAST_HAN if chinese else len(whole.split()) >= _LEAST_WORDS
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:

@@ -24,6 +24,8 @@ def opening(text: str) -> str:
         ("华为是一家公司。", "华为"),
         ("光合作用是植物把光能变成化学能的过程。", "光合作用"),
         ("柳江。柳江的主要支流是寨蒿河。", "柳江"),
+        ("记者是一种职业。", "记者"),
+        ("《答案》是一部电影。", "答案"),
     ],
 )
 def test_chinese_passage_opens_with_what_it_defines(text: str, name: str) -> None:
@@ -35,4 +37,12 @@ def test_chinese_passage_opens_with_what_it_defines(text: str, name: str) -> Non
     ["它是一条河流。", "其中最大的是柳江。", "他认为这条河很长。", "近年来，人口增加了。", "因为下雨，比赛取消了。"],
 )
 def test_chinese_sentence_without_a_subject_defines_nothing(text: str) -> None:
+    assert opening(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["答案是四。", "问题是什么？", "附件为合同文本。", "记者，张三报道。", "目录", "附录。附录的内容如下。"],
+)
+def test_chinese_common_noun_is_not_what_a_passage_is_about(text: str) -> None:
     assert opening(text) == ""

@@ -47,6 +47,12 @@ def test_a_long_reply_that_comes_whole_is_filtered_like_one_in_pieces() -> None:
             0,
         ),
         ("So [1].\n\n### Refer to it\n\nmore [2]", "So [1].\n\n### Refer to it\n\nmore [2]", 0),
+        ("So [1].\n\n### References" + "\n \n" * 90 + "- [1] " + "a" * 600 + "\n" * 90, "So [1].\n\n", 0),
+        ("So [1].\n\n### References\n \n\n", "So [1].\n\n### References\n \n\n", 0),
+        ("So [1].\n\n### References\n```\nrow[9]\n```", "So [1].\n\n### References\n```\nrow[9]\n```", 0),
+        ('[\n  {"claim": "x", "sources": [1, 9]}\n]', '[\n  {"claim": "x", "sources": [1, 9]}\n]', 0),
+        ("a\n````\ncode\n````\nSee [9].", "a\n````\ncode\n````\nSee.", 1),
+        (" " * 40 + "{}", " " * 40 + "{}", 0),
         ("half [", "half [", 0),
         ("half [1", "half [1", 0),
         ("", "", 0),
@@ -70,10 +76,47 @@ def test_little_is_held_back() -> None:
         assert count - len(shown) <= 16
 
 
+@pytest.mark.parametrize(
+    ("start", "endless"),
+    [
+        ("", " "),
+        ("So.\n### References", " "),
+        ("So.\n### References\n", "\n"),
+        ("So.\n### References\n- [1] a\n", "\n"),
+        ("So.\n### References\n- [1] a", "x"),
+        ("So.\n", "`"),
+    ],
+)
+def test_what_goes_on_without_end_is_not_read_again_for_each_piece(start: str, endless: str) -> None:
+    marks = CitationFilter(KNOWN)
+    marks.feed(start)
+    for _ in range(200):
+        marks.feed(endless * 4)
+        assert len(marks._pending) <= 100  # pyright: ignore[reportPrivateUsage]
+
+
 @given(
     st.lists(
         st.sampled_from(
-            [*"[]【】,-^ 19a.\n`#*中。", "[1]", "[99]", "```\n", "### References\n", "- [1] x\n", "[no-answer]"]
+            [
+                *"[]【】,-^ 19a.\n`#*中。",
+                "[1]",
+                "[99]",
+                "```\n",
+                "### References",
+                "### References\n",
+                "- [1] x\n",
+                "[no-answer]",
+                "````",
+                "[\n ",
+                '{"',
+                "###      References",
+                "-      [1]",
+                "- [2] " + "y" * 300,
+                " " * 70,
+                "\n" * 70,
+                "\t",
+            ]
         ),
         max_size=25,
     ),

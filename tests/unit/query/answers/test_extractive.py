@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from heliograph.models import Chunk
-from heliograph.query.answers import sentence_ranking
+from heliograph.query.answers import comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
 from heliograph.query.models import AnswerKind, Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
-from heliograph.query.understanding.models import Understanding
 from heliograph.testing.memory_store import MemoryStore
 
 from ..world import World
@@ -122,10 +121,10 @@ async def test_what_leads_in_to_a_list_or_a_table_counts_for_what_stands_below()
 async def test_what_mode_auto_understood_is_not_found_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.chunk("p", text="The lens of the lighthouse was repaired by Anna Weber.", score=0.9)
 
-    def fail(question: str) -> Understanding:
+    def fail(question: str) -> tuple[str, ...]:
         raise AssertionError(question)
 
-    monkeypatch.setattr(sentence_ranking, "understand_by_rules", fail)
-    answer = await world.engine().query("Who repaired the lens of the lighthouse in Mandal?", QueryParam(mode="auto"))
+    monkeypatch.setattr(comparison, "sides_by_rules", fail)
+    answer = await world.engine().query("Who repaired the lens or the lighthouse in Mandal?", QueryParam(mode="auto"))
     assert answer.kind is AnswerKind.EXTRACTIVE
     assert "Anna Weber" in answer.text

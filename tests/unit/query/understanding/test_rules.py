@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heliograph.query.understanding import parts as parts_room
 from heliograph.query.understanding.models import QuestionKind
 from heliograph.query.understanding.rules import understand_by_rules
 
@@ -84,6 +85,7 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
          ("Who runs the Lantern team?", "Where is error E-113 explained?")),
         ("红十字会是谁创立的，什么时候成立的？", ("红十字会是谁创立的", "什么时候成立的 (红十字会)?")),
         ("网关监听哪个端口？证书多久更换一次？", ("网关监听哪个端口？", "证书多久更换一次？")),
+        ("Why did it close??? Who owns the Lantern??", ("Why did it close?", "Who owns the Lantern?")),
         ("Li Hua asked for bread. What did Adam say?", ()),
         ("What is the channel of the Lantern team? What about the one after that?", ()),
         ("网关监听哪个端口？那信标呢？", ()),
@@ -103,6 +105,22 @@ def test_any_text_is_understood_somehow(text: str) -> None:
     assert len(found.parts) != 1
     assert len(found.sides) != 1
     assert not (found.sides and found.kind is not QuestionKind.COMPARE)
+
+
+@pytest.mark.parametrize("question", ["?" * 4_000, "a? " * 1_333, "那? " * 1_333])
+def test_pieces_that_ask_nothing_are_not_searched_again_for_each(
+    question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched = list[str]()
+    has_interrogative = parts_room._has_interrogative  # pyright: ignore[reportPrivateUsage]
+
+    def counted(piece: str, chinese: bool, *, is_first: bool) -> bool:
+        searched.append(piece)
+        return has_interrogative(piece, chinese, is_first=is_first)
+
+    monkeypatch.setattr(parts_room, "_has_interrogative", counted)
+    assert parts_room.find_parts(question, ()) == ()
+    assert sum(map(len, searched)) <= len(question)
 
 
 def test_long_question_is_read_in_part() -> None:
