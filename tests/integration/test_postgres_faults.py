@@ -36,7 +36,7 @@ def own_server() -> Generator[PostgresServer]:
     """A server that may be killed; each test leaves it running."""
     with running_postgres() as server:
         if server.pid is None:
-            pytest.skip("the server that the environment names is not ours to kill")
+            pytest.skip("needs a server of the tests' own: unset HELIOGRAPH_TEST_POSTGRES_URL")
         yield server
 
 
