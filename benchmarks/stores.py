@@ -1,8 +1,8 @@
 """Fills every back end with 100,000 entities, or as many as are said, and uses it beside the embedded store.
 
-`python -m benchmarks stores [NAME ...] [entities=100000]`: the home stores `postgres` and `redis`, and, beside the
+`python -m benchmarks stores [NAME ...] [entities=100000]`: the home store `postgres` and, beside the
 embedded store, graphs (`neo4j_graph`, `falkordb_graph`, `redis_graph`, `postgres_graph`), vectors (`qdrant_vectors`,
-`postgres_vectors`), full text (`postgres_text`, `redis_text`) and replies of models (`redis_cache`). Taken is the CPU
+`postgres_vectors`), full text (`postgres_text`) and replies of models (`redis_cache`). Taken is the CPU
 time of this process, on one core; both stores do the same by turns. A home store is filled by `heliograph migrate`,
 what stands beside one by being opened. Documents are handed over by the fifty, and done when every engine has them;
 questions are those of `query_context`. Extraction and embedding cost nothing, servers are on this machine, and what

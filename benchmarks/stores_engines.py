@@ -133,7 +133,6 @@ def _process_seconds(process: psutil.Process) -> float:
 # Each starts its back end, and skips where it is not there, saying how to get it.
 ENGINES: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
     "postgres": _on_postgres("PostgreSQL", "url"),
-    "redis": _served("Redis", running_redis, "url"),
     "neo4j_graph": _served("graph on Neo4j", running_neo4j, "graph_url"),
     "falkordb_graph": _served("graph on FalkorDB", running_falkordb, "graph_url"),
     "redis_graph": _served("graph on Redis", running_redis, "graph_url"),
@@ -141,6 +140,5 @@ ENGINES: Mapping[str, Callable[[], AbstractContextManager[Engine]]] = {
     "postgres_graph": _on_postgres("graph on PostgreSQL", "graph_url"),
     "postgres_text": _on_postgres("full text on PostgreSQL", "text_url"),
     "postgres_vectors": _on_postgres("vectors on PostgreSQL", "vectors_url"),
-    "redis_text": _served("full text on Redis", running_redis, "text_url"),
     "qdrant_vectors": _served("vectors on Qdrant", running_qdrant, "vectors_url", _STAND_IN),
 }

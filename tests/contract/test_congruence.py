@@ -54,15 +54,10 @@ async def test_roles_in_postgres_are_congruent_with_sqlite(tmp_path: Path, postg
 @pytest.mark.slow
 async def test_redis_is_congruent_with_sqlite(tmp_path: Path, redis_server: RedisServer) -> None:
     pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
-    settings = StoreSettings(url=redis_server.url, workspace="congruence", durability="normal")
-    await expect_congruence(tmp_path, settings, 300)
-
-
-@pytest.mark.slow
-async def test_text_in_redis_is_congruent_with_sqlite(tmp_path: Path, redis_server: RedisServer) -> None:
-    pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
     url = redis_server.url
-    settings = StoreSettings(data_dir=tmp_path / "other", workspace="text", durability="normal", text_url=url)
+    settings = StoreSettings(
+        data_dir=tmp_path / "other", workspace="congruence", durability="normal", graph_url=url, cache_url=url
+    )
     await expect_congruence(tmp_path, settings, 300)
 
 

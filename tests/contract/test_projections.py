@@ -79,14 +79,6 @@ class TestRedisCache(CacheProjectionContract):
             yield projection
 
 
-class TestRedisText(TextProjectionContract):
-    @pytest.fixture
-    async def projection(self, redis_server: RedisServer) -> AsyncGenerator[Projection]:
-        pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
-        async for projection in _opened("text", redis_server.url):
-            yield projection
-
-
 class TestNeo4jGraph(GraphProjectionContract):
     @pytest.fixture
     async def projection(self, neo4j_server: Neo4jServer) -> AsyncGenerator[Projection]:

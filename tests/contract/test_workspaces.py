@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
 
@@ -28,20 +27,15 @@ from heliograph.text.analysis import terms
 INFO = EmbeddingInfo("example", DIMENSION, 512)
 
 
-@pytest.fixture(params=["sqlite", "postgres", "redis"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreSettings:
     """Settings of a workspace that is not there yet."""
     name = f"w{uuid4().hex[:12]}"
     if request.param == "sqlite":
         return StoreSettings(data_dir=tmp_path, workspace=name, durability="normal")
-    module = import_module(f"heliograph.stores.{request.param}.workspaces")
     # Looked at anew by every request.
-    monkeypatch.setattr(module, "IDENTITY_SECONDS", 1e-9)
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres_database")
-    else:
-        pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
-        url = request.getfixturevalue("redis_server").url
+    monkeypatch.setattr("heliograph.stores.postgres.workspaces.IDENTITY_SECONDS", 1e-9)
+    url = request.getfixturevalue("postgres_database")
     return StoreSettings(url=url, workspace=name, durability="normal", pool_size=2)
 
 

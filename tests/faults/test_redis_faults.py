@@ -42,7 +42,7 @@ async def proxy(server: RedisServer) -> AsyncGenerator[FaultyProxy]:
 @pytest.fixture
 def settings(tmp_path: Path, proxy: FaultyProxy) -> StoreSettings:
     url = f"redis://127.0.0.1:{proxy.port}/0"
-    return StoreSettings(data_dir=tmp_path, durability="normal", graph_url=url, text_url=url, cache_url=url)
+    return StoreSettings(data_dir=tmp_path, durability="normal", graph_url=url, cache_url=url)
 
 
 async def _open(settings: StoreSettings) -> ComposedStore:
@@ -112,16 +112,15 @@ async def test_full_memory_stops_the_engine_only(settings: StoreSettings, server
 async def test_wrong_password_fails_at_once(settings: StoreSettings, server: RedisServer) -> None:
     async with _client(server) as client:
         await client.config_set("requirepass", "secret")
-    with pytest.raises(StoreAccessDenied, match=r"refuses: .*store\.(graph|text|cache)_url"):
+    with pytest.raises(StoreAccessDenied, match=r"refuses: .*store\.(graph|cache)_url"):
         await _open(settings)
 
 
-@pytest.mark.parametrize("role", ["graph", "text"])
-async def test_cursor_does_not_pass_over_what_a_crash_lost(role: str, tmp_path: Path, server: RedisServer) -> None:
-    settings = StoreSettings.model_validate({"data_dir": tmp_path, f"{role}_url": server.url})
+async def test_cursor_does_not_pass_over_what_a_crash_lost(tmp_path: Path, server: RedisServer) -> None:
+    settings = StoreSettings(data_dir=tmp_path, graph_url=server.url)
     async with _client(server) as client:
         await client.config_set("appendonly", "no")
-    projection = await open_projection(role, settings, EMBEDDING)
+    projection = await open_projection("graph", settings, EMBEDDING)
     await _lose(projection, example_change("a.md", ["Ann"]), server)
     with pytest.raises(StoreUnavailable, match="has lost what it was given last"):
         await projection.set_cursor(7)

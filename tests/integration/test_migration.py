@@ -13,7 +13,6 @@ from heliograph.stores.registry import open_store
 
 from ..contract.congruence import World, answer, make_questions, see
 from ..servers.postgres import PostgresServer
-from ..servers.redis import RedisServer
 from ..unit.maintenance.migration.conftest import INFO, fill
 
 MIGRATOR = Path(__file__).parent / "migrator.py"
@@ -64,13 +63,4 @@ async def _expect_there_and_back(folder: Path, server: StoreSettings) -> None:
 @pytest.mark.slow
 async def test_workspace_goes_to_postgres_and_back(tmp_path: Path, postgres_server: PostgresServer) -> None:
     server = StoreSettings(url=postgres_server.make_database(), data_dir=tmp_path / "unused", pool_size=2)
-    await _expect_there_and_back(tmp_path, server)
-
-
-@pytest.mark.slow
-async def test_workspace_goes_to_redis_and_back(tmp_path: Path, redis_server: RedisServer) -> None:
-    pytest.importorskip("redis", reason="needs: pip install 'heliograph[redis]'")
-    url = f"{redis_server.url.removesuffix('/0')}/3"
-    server = StoreSettings(url=url, data_dir=tmp_path / "unused", pool_size=2)
-    # After each kill the lease of whoever was killed has to end first.
     await _expect_there_and_back(tmp_path, server)

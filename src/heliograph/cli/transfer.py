@@ -62,9 +62,7 @@ def import_(
 
 def migrate(
     ctx: typer.Context,
-    target: Annotated[
-        str, typer.Option("--to", metavar="URL", help="Where to: sqlite:, postgresql://... or redis://...")
-    ],
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="Where to: sqlite: or postgresql://...")],
     source: Annotated[
         str | None, typer.Option("--from", metavar="URL", help="Where from; store.url if left out.", show_default=False)
     ] = None,

@@ -40,14 +40,12 @@ _BUILT_IN = {
     "sqlite": ("heliograph.stores.sqlite.store", "SqliteStore"),
     "postgresql": ("heliograph.stores.postgres.store", "PostgresStore"),
     "postgres": ("heliograph.stores.postgres.store", "PostgresStore"),
-    **dict.fromkeys(("redis", "rediss", "unix"), ("heliograph.stores.redis.store", "RedisStore")),
 }
 _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.workspaces",
     "postgresql": "heliograph.stores.postgres.workspaces",
     "postgres": "heliograph.stores.postgres.workspaces",
-    **dict.fromkeys(("redis", "rediss", "unix"), "heliograph.stores.redis.workspaces"),
 }
 _GROUP = "heliograph.stores"
 
@@ -58,7 +56,6 @@ _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 _ENGINES = (
     ("cache", _REDIS, "heliograph.stores.redis.cache", "RedisCacheProjection"),
     ("graph", _REDIS, "heliograph.stores.redis.graph", "RedisGraphProjection"),
-    ("text", _REDIS, "heliograph.stores.redis.text_projection", "RedisTextProjection"),
     ("graph", _POSTGRES, "heliograph.stores.postgres.graph_projection", "PostgresGraphProjection"),
     ("vectors", _POSTGRES, "heliograph.stores.postgres.vector_projection", "PostgresVectorProjection"),
     ("text", _POSTGRES, "heliograph.stores.postgres.text_projection", "PostgresTextProjection"),
@@ -217,7 +214,9 @@ def _find_opener(scheme: str) -> StoreOpener:
     for entry in entry_points(group=_GROUP, name=scheme):
         return entry.load()
     known = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=_GROUP))})
-    raise SettingsError(f"no store serves {scheme!r} (store.url); known: {', '.join(known)}")
+    roles = sorted({role for role, other in _PROJECTIONS if other == scheme})
+    beside = f"; it serves roles beside one of these: {', '.join(f'store.{role}_url' for role in roles)}"
+    raise SettingsError(f"no store serves {scheme!r} (store.url); known: {', '.join(known)}{beside if roles else ''}")
 
 
 def _find_projection(role: str, url: str) -> ProjectionOpener:

@@ -50,7 +50,7 @@ def test_figures_of_stores_that_are_not_measured_again_stay(tmp_path: Path, monk
 
 
 def test_unknown_stores_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"no stores \['mongodb'\]; there are postgres, redis"):
+    with pytest.raises(ValueError, match=r"no stores \['mongodb'\]; there are postgres, neo4j_graph"):
         stores.run(Options(quick=True, arguments=("mongodb",)))
 
 

@@ -1,1 +1,1 @@
-"""Redis: the whole store of a workspace, or the graph or the replies of models beside another one."""
+"""Redis beside the home store: the graph with an index of documents, or replies of models."""

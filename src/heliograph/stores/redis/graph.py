@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from heliograph.errors import SettingsError
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import GraphProjection, ProjectionChange
 from heliograph.stores.redis.connection import RedisConnection
@@ -32,14 +31,6 @@ class RedisGraphProjection(RedisProjection, GraphProjection, RedisGraphStore):
     def __init__(self, connection: RedisConnection) -> None:
         RedisProjection.__init__(self, connection)
         RedisGraphStore.__init__(self, Session(connection))
-
-    async def check(self) -> None:
-        """See `RedisProjection`."""
-        if await self._graph.read_one("EXISTS", self._graph.keys.home):
-            raise SettingsError(
-                f"store.graph_url leads to the Redis at {self._connection.where!r} that holds the workspace itself "
-                "(store.url); leave store.graph_url empty, the store serves the graph"
-            )
 
     async def apply(self, change: ProjectionChange) -> None:
         """See `Projection`; all of it in one transaction."""

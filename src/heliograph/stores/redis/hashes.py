@@ -7,27 +7,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 
-from heliograph.models import Document, DocumentStatus, Entity, Relation, Usage
+from heliograph.models import Document, Entity, Relation
 
 __all__ = [
-    "DOCUMENT_FIELDS",
     "ENTITY_FIELDS",
     "RELATION_FIELDS",
     "document_hash",
     "entity_hash",
     "relation_hash",
     "relation_type",
-    "to_document",
     "to_entity",
     "to_relation",
 ]
 
-DOCUMENT_FIELDS = (
-    *("source", "title", "content_hash", "status", "error", "metadata", "length", "chunk_count", "track_id"),
-    *("input_tokens", "output_tokens", "created_at", "updated_at", "page_starts", "twin_of"),
-)
 ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")
 RELATION_FIELDS = (
     *("source", "target", "source_name", "target_name", "keywords"),
@@ -77,18 +70,18 @@ def relation_hash(relation: Relation) -> dict[str, str]:
     }
 
 
-def document_hash(document: Document, chunk_ids: Sequence[str] | None) -> dict[str, str]:
+def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
     """Return the fields of a document.
 
     Args:
         document: The document.
-        chunk_ids: Ids of its chunks by position; None leaves out the field.
+        chunk_ids: Ids of its chunks by position.
     """
     return {
         "title": document.title,
         "source": document.source,
         "content_hash": document.content_hash,
-        **({} if chunk_ids is None else {"chunk_ids": _dump(chunk_ids)}),
+        "chunk_ids": _dump(chunk_ids),
         "status": document.status.value,
         "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
         "created_at": document.created_at.isoformat(),
@@ -102,29 +95,6 @@ def document_hash(document: Document, chunk_ids: Sequence[str] | None) -> dict[s
         "page_starts": json.dumps(document.page_starts),
         "twin_of": document.twin_of,
     }
-
-
-def to_document(id_: str, fields: Sequence[str]) -> Document:
-    """Return the document of the values of `DOCUMENT_FIELDS`."""
-    source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = fields
-    read, written, created_at, updated_at, page_starts, twin_of = rest
-    return Document(
-        id=id_,
-        source=source,
-        title=title,
-        content_hash=content_hash,
-        status=DocumentStatus(status),
-        error=error,
-        metadata=json.loads(metadata),
-        length=int(length),
-        chunk_count=int(chunk_count),
-        track_id=track_id,
-        usage=Usage(int(read), int(written)),
-        created_at=datetime.fromisoformat(created_at),
-        updated_at=datetime.fromisoformat(updated_at),
-        page_starts=tuple(json.loads(page_starts)) if page_starts != "[]" else (),
-        twin_of=twin_of,
-    )
 
 
 def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:

@@ -64,14 +64,6 @@ class RedisProjection(Projection):
         """See `Projection`; also warns of settings that lose what is kept."""
         with self._connection.errors():
             self._durability = await self._connection.check_durability()
-        await self.check()
-
-    async def check(self) -> None:
-        """Look whether the keys may be used.
-
-        Raises:
-            SettingsError: Something else is there.
-        """
 
     async def get_cursor(self) -> int:
         """See `Projection`."""

@@ -1,6 +1,6 @@
 """Replies of models in Redis: one hash a reply, and sets by which they are dropped together; `keys` says which.
 
-Of the home store, and of the cache beside another one. A reply is put and dropped with all that lists it by one script.
+A reply is put and dropped with all that lists it by one script.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from heliograph.models import Usage
-from heliograph.stores.changeset import Changeset
 from heliograph.stores.redis.keys import Keys
 from heliograph.stores.redis.session import Command, Session
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["RedisReplyCache", "drop_about", "drop_answers", "reply_commands"]
+__all__ = ["RedisReplyCache", "drop_about", "drop_answers"]
 
 _ANSWERS = "query"
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
@@ -118,17 +117,6 @@ class RedisReplyCache(ReplyCache):
             [("HMGET", self._session.keys.of("reply", key), *_FIELDS) for key in keys]
         )
         return [None if row[0] is None else _reply(key, row) for key, row in zip(keys, rows, strict=True)]
-
-
-async def reply_commands(
-    session: Session,
-    changeset: Changeset,
-    version: int,  # noqa: ARG001 (as all roles are asked)
-) -> list[Command]:
-    """Return what drops cached answers, each of an earlier data version, and replies about what a changeset removes."""
-    subjects = changeset.removed_subjects
-    about = [drop_about(session.keys, subjects, changeset.kept_replies)] if subjects else []
-    return [drop_answers(session.keys), *about]
 
 
 def drop_answers(keys: Keys) -> Command:

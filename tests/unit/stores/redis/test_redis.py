@@ -158,3 +158,9 @@ async def test_password_is_not_in_messages(tmp_path: Path) -> None:
         await open_projection("graph", settings, _EMBEDDING)
     assert "hunter2" not in str(caught.value)
     assert "127.0.0.1:9" in str(caught.value)
+
+
+async def test_redis_as_home_is_refused_with_the_roles_it_serves(redis_server: RedisServer, tmp_path: Path) -> None:
+    settings = StoreSettings(data_dir=tmp_path, url=redis_server.url)
+    with pytest.raises(SettingsError, match=r"no store serves 'redis'.*store\.cache_url, store\.graph_url"):
+        await open_store(settings, _EMBEDDING)
