@@ -424,7 +424,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()  # pyright: ignore[reportCallIssue]
 
     @classmethod
-    def settings_customise_sources(  # noqa: D102 (an override)
+    def settings_customise_sources(
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,

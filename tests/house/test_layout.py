@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections import defaultdict
 from graphlib import TopologicalSorter
 
@@ -104,6 +105,24 @@ def _lists_exports(module: Module) -> bool:
         isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
         for node in module.tree.body
     )
+
+
+@pytest.mark.parametrize("module", modules(), ids=IDS)
+def test_public_methods_are_documented(module: Module) -> None:
+    """A method has a docstring, or overrides one of ours that has, or one of a library."""
+    try:
+        imported = importlib.import_module(module.name)
+    except (MissingDependencyError, ModuleNotFoundError) as missing:
+        pytest.skip(str(missing))
+    classes = [node.name for node in module.tree.body if isinstance(node, ast.ClassDef)]
+    for name in classes:
+        kind = getattr(imported, name)
+        for method, value in vars(kind).items():
+            if name.startswith("_") or method.startswith(("_", "test_")) or not callable(value):
+                continue
+            origin = next((base for base in reversed(kind.__mro__) if hasattr(base, method)), kind)
+            is_ours = origin.__module__.startswith("heliograph.")
+            assert inspect.getdoc(getattr(kind, method)) or not is_ours, f"{name}.{method} says nothing"
 
 
 def test_only_settings_reads_the_environment() -> None:

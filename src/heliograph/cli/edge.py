@@ -29,14 +29,14 @@ _VALUED = frozenset({"--data-dir", "--workspace"})
 class CommandGroup(TyperGroup):
     """The commands; whatever one of them raises ends here."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: D102 (an override)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         make_streams_safe()
         if not args:
             return super().parse_args(ctx, args)
         with reported_errors(Output()):
             return super().parse_args(ctx, global_options_first(args))
 
-    def invoke(self, ctx: Any) -> Any:  # noqa: D102
+    def invoke(self, ctx: Any) -> Any:
         given = ctx.params
         output = Output(is_quiet=bool(given.get("quiet")), is_verbose=bool(given.get("verbose")))
         with reported_errors(output), output.logging():

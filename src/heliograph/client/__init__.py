@@ -5,7 +5,9 @@ with HeliographClient("http://127.0.0.1:9621", api_key="...") as client:
     print(client.query("What does ESP32 speak?").text)
 """
 
-from heliograph.client.answers import (
+from heliograph.client.blocking import HeliographClient, SyncAnswerStream
+from heliograph.client.client import AsyncHeliographClient
+from heliograph.client.records import (
     ClientAnswer,
     ClientChunk,
     ClientCitation,
@@ -15,9 +17,7 @@ from heliograph.client.answers import (
     ClientRetrieval,
     QueryOptions,
 )
-from heliograph.client.async_client import AsyncHeliographClient
-from heliograph.client.streams import AsyncAnswerStream, SyncAnswerStream
-from heliograph.client.sync_client import HeliographClient
+from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import ClientOptions
 
 __all__ = [

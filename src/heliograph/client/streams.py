@@ -7,16 +7,14 @@ take for line ends.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self, cast
 
-from heliograph.client.answers import ClientAnswer, ClientReference
-from heliograph.client.calls import answer_from
-from heliograph.client.problems import problem_error
-from heliograph.client.reading import read_as
+from heliograph.client.reading import problem_error, read_as
+from heliograph.client.records import ClientAnswer, ClientReference
 from heliograph.errors import HeliographError, InvalidRequestError, ServiceUnavailable
 
-__all__ = ["AsyncAnswerStream", "StreamReader", "SyncAnswerStream"]
+__all__ = ["AsyncAnswerStream", "StreamReader", "answer_from"]
 
 
 class StreamReader:
@@ -33,6 +31,7 @@ class StreamReader:
         self.text = ""
         self.answer: ClientAnswer | None = None
         self.has_references = False
+        self._shown_references: Any = ()
         self._progress = progress
         self._details: dict[str, Any] = {}
         self._rest = b""
@@ -79,52 +78,6 @@ class StreamReader:
         self.text += piece
         return [piece]
 
-    _shown_references: Any = ()
-
-
-class SyncAnswerStream:
-    """An answer piece by piece: `for piece in stream`; `answer` is the whole afterwards."""
-
-    def __init__(self, reader: StreamReader, chunks: Iterator[bytes]) -> None:
-        self._reader = reader
-        self._chunks = chunks
-        self._waiting: list[str] = []
-
-    @property
-    def references(self) -> tuple[ClientReference, ...]:
-        """Documents that the answer draws on; known before its first piece."""
-        return self._reader.references
-
-    @property
-    def answer(self) -> ClientAnswer:
-        """The whole answer.
-
-        Raises:
-            InvalidRequestError: The stream has not been read to its end.
-        """
-        return _whole(self._reader)
-
-    def begin(self) -> Self:
-        """Read up to the references."""
-        while not (self._reader.has_references or self._waiting):
-            data = next(self._chunks, None)
-            if data is None:
-                self._waiting += self._reader.end()
-                break
-            self._waiting += self._reader.feed(data)
-        return self
-
-    def __iter__(self) -> Iterator[str]:
-        while self._reader.answer is None:
-            yield from self._drain()
-            data = next(self._chunks, None)
-            self._waiting += self._reader.end() if data is None else self._reader.feed(data)
-        yield from self._drain()
-
-    def _drain(self) -> Iterator[str]:
-        pieces, self._waiting = self._waiting, []
-        return iter(pieces)
-
 
 class AsyncAnswerStream:
     """An answer piece by piece: `async for piece in stream`; `answer` is the whole afterwards."""
@@ -146,7 +99,9 @@ class AsyncAnswerStream:
         Raises:
             InvalidRequestError: The stream has not been read to its end.
         """
-        return _whole(self._reader)
+        if self._reader.answer is None:
+            raise InvalidRequestError("the stream has not been read to its end; loop over it first")
+        return self._reader.answer
 
     async def begin(self) -> Self:
         """Read up to the references."""
@@ -172,10 +127,10 @@ class AsyncAnswerStream:
         return pieces
 
 
-def _whole(reader: StreamReader) -> ClientAnswer:
-    if reader.answer is None:
-        raise InvalidRequestError("the stream has not been read to its end; loop over it first")
-    return reader.answer
+def answer_from(body: Any) -> ClientAnswer:
+    """Return an answer from the JSON of `/query`, or from the details of a stream with its text."""
+    told = read_as(Mapping[str, Any], body)
+    return read_as(ClientAnswer, {**told, "text": told.get("response"), "references": told.get("references") or []})
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

@@ -1,39 +1,93 @@
-"""What both faces of the client know of their connection: credentials, headers, and when to try again.
+"""How a client reaches a service: requests, credentials, when to try again, and what carries them.
 
-Nothing here waits or sends. A call is tried again when the service says "later" (429, 503) or could not be connected
-to, and only if it is safe: reading and asking. A token that the service renews is used from then on; one that has run
-out leads to one new login.
+A call is tried again when the service says "later" (429, 503) or could not be connected to, and only if it is safe:
+reading and asking. A token that the service renews is used from then on; one that has run out leads to one new login.
+
+A `Transport` is all that differs between the client for async code and the one that blocks: both have the same
+methods, but of `BlockingTransport` none ever waits for an event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
 
-from heliograph.client.calls import Call
-from heliograph.client.problems import response_error, retry_after_seconds
-from heliograph.client.reading import read_as
+from heliograph.client.reading import read_as, response_error, retry_after_seconds
 from heliograph.errors import InvalidRequestError, ServiceUnavailable
 
 __all__ = [
+    "AsyncTransport",
     "Attempts",
+    "BlockingTransport",
+    "Call",
     "ClientOptions",
     "Connection",
     "Secret",
-    "login_call",
+    "Transport",
+    "get",
+    "path_of",
     "read_reply",
     "request_arguments",
+    "send",
     "transport_error",
 ]
+
+T = TypeVar("T")
 
 _WORKSPACE = "X-Heliograph-Workspace"
 _NEW_TOKEN = "X-New-Token"  # noqa: S105 (the name of a header)
 _LATER = frozenset({429, 503})
 _FIRST_WAIT_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request and how to read its reply.
+
+    Attributes:
+        method: HTTP method.
+        path: Path below the service's address.
+        read: Makes a result of the reply's JSON.
+        query: Parameters in the URL.
+        json: Body, None for none.
+        form: Fields of a form.
+        file: A file to upload: name and content.
+        is_safe: Whether sending it twice does what sending it once does.
+        is_login: Whether it needs no credentials, as it brings them.
+    """
+
+    method: str
+    path: str
+    read: Callable[[Any], T]
+    query: Mapping[str, str | int | bool] = field(default_factory=dict[str, "str | int | bool"])
+    json: Any = None
+    form: Mapping[str, str] = field(default_factory=dict[str, str])
+    file: tuple[str, bytes] | None = None
+    is_safe: bool = False
+    is_login: bool = False
+
+
+def get(path: str, kind: type[T], **query: str | int | bool | None) -> Call[T]:
+    """Return a call that reads; parameters that are None are left out."""
+    given = {name: value for name, value in query.items() if value is not None}
+    return Call("GET", path, lambda body: read_as(kind, body), query=given, is_safe=True)
+
+
+def send(method: str, path: str, kind: type[T], body: Any = None) -> Call[T]:
+    """Return a call that changes something."""
+    return Call(method, path, lambda reply: read_as(kind, reply), json=body)
+
+
+def path_of(*parts: str) -> str:
+    """Return a path of parts, each as one segment whatever is in it."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +119,6 @@ class Secret:
     username: str | None = None
     password: str | None = None
     token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Login:
-    access_token: str
 
 
 @dataclass(slots=True, repr=False)
@@ -214,7 +263,106 @@ def transport_error(connection: Connection, error: httpx.HTTPError) -> ServiceUn
     return ServiceUnavailable(f"the service at {connection.base_url!r} {said}")
 
 
-def login_call(connection: Connection) -> Call[str]:
-    """Return the call that logs in, whose result is the token."""
-    form = {"username": connection.secret.username or "", "password": connection.secret.password or ""}
-    return Call("POST", "/login", lambda reply: read_as(_Login, reply).access_token, form=form, is_login=True)
+class Transport(Protocol):
+    """Carries requests. Its coroutines either wait for the running event loop or, all of them, block."""
+
+    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
+        """Return a request to the service, as `request_arguments` describes it."""
+        ...
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        """Return the response as soon as its headers are there."""
+        ...
+
+    async def read(self, response: httpx.Response) -> None:
+        """Read the body of a response and let go of its connection."""
+        ...
+
+    async def release(self, response: httpx.Response) -> None:
+        """Let go of the connection of a response that is not read to its end."""
+        ...
+
+    def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the body as it comes."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Return what a function returns that reads files."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+class AsyncTransport(Transport):
+    """Waits for the running event loop."""
+
+    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._http = httpx.AsyncClient(base_url=base_url, timeout=options.to_httpx(), transport=transport)
+
+    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
+        return self._http.build_request(**arguments, headers=headers)
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        return await self._http.send(request, stream=True)
+
+    async def read(self, response: httpx.Response) -> None:
+        try:
+            await response.aread()
+        finally:
+            await response.aclose()
+
+    async def release(self, response: httpx.Response) -> None:
+        await response.aclose()
+
+    def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        return response.aiter_bytes()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return await asyncio.to_thread(function)
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+
+class BlockingTransport(Transport):
+    """Blocks the thread that calls."""
+
+    def __init__(self, base_url: str, options: ClientOptions, transport: httpx.BaseTransport | None) -> None:
+        self._http = httpx.Client(base_url=base_url, timeout=options.to_httpx(), transport=transport)
+
+    def build_request(self, arguments: Mapping[str, Any], headers: Mapping[str, str]) -> httpx.Request:
+        return self._http.build_request(**arguments, headers=headers)
+
+    async def send(self, request: httpx.Request) -> httpx.Response:
+        return self._http.send(request, stream=True)
+
+    async def read(self, response: httpx.Response) -> None:
+        try:
+            response.read()
+        finally:
+            response.close()
+
+    async def release(self, response: httpx.Response) -> None:
+        response.close()
+
+    async def pieces(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        for piece in response.iter_bytes():
+            yield piece
+
+    async def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)  # noqa: ASYNC251 (what calls it blocks)
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        return function()
+
+    async def close(self) -> None:
+        self._http.close()

@@ -74,7 +74,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         return cls(settings.model_copy(update={"dimension": embeddings.vectors.shape[1]}))
 
     @property
-    def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
+    def info(self) -> EmbeddingInfo:
         return self._info
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:

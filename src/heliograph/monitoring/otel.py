@@ -61,7 +61,7 @@ class OtelTracer(Tracer):
         return cls(provider)
 
     @contextmanager
-    def span(  # noqa: D102 (an override, here and below)
+    def span(
         self,
         name: str,
         attributes: Mapping[str, str | int] | None = None,
@@ -87,12 +87,12 @@ class OtelTracer(Tracer):
         finally:
             span.end()
 
-    def traceparent(self) -> str:  # noqa: D102
+    def traceparent(self) -> str:
         carrier: dict[str, str] = {}
         _PROPAGATOR.inject(carrier)
         return carrier.get(_HEADER, "")
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         self._provider.shutdown()
 
 

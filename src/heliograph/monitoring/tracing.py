@@ -65,7 +65,7 @@ class Tracer(ABC):
 class NoSpan(Span):
     """Nobody's."""
 
-    def describe(self, **attributes: str | int) -> None:  # noqa: ARG002, D102 (an override)
+    def describe(self, **attributes: str | int) -> None:  # noqa: ARG002 (an override)
         return
 
 
@@ -74,7 +74,7 @@ class NoTracer(Tracer):
 
     _NOTHING = nullcontext(NoSpan())
 
-    def span(  # noqa: D102 (overrides, here and below)
+    def span(
         self,
         name: str,  # noqa: ARG002
         attributes: Mapping[str, str | int] | None = None,  # noqa: ARG002
@@ -84,10 +84,10 @@ class NoTracer(Tracer):
     ) -> AbstractContextManager[Span]:
         return self._NOTHING
 
-    def traceparent(self) -> str:  # noqa: D102
+    def traceparent(self) -> str:
         return ""
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         return
 
 

@@ -39,7 +39,7 @@ def configure_logging(settings: ServerSettings) -> None:
 class TextFormatter(logging.Formatter):
     """One line a record, the request's id before the message; control characters inside it are escaped."""
 
-    def format(self, record: logging.LogRecord) -> str:  # noqa: D102 (an override, here and below)
+    def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         request_id = REQUEST_ID.get() or "-"
         message = _CONTROL.sub(_escaped, record.getMessage())
@@ -52,7 +52,7 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """One JSON object a record, with the fields of `extra={"fields": ...}`."""
 
-    def format(self, record: logging.LogRecord) -> str:  # noqa: D102
+    def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -68,18 +68,18 @@ class FakeChatModel(ChatModel):
         self.is_closed = False
 
     @property
-    def name(self) -> str:  # noqa: D102 (an override)
+    def name(self) -> str:
         return self._name
 
     def fail_next(self, *errors: ModelError) -> None:
         """Let the next calls fail, one with each of these errors."""
         self._failures.extend(errors)
 
-    async def complete(self, request: ChatRequest) -> ChatReply:  # noqa: D102
+    async def complete(self, request: ChatRequest) -> ChatReply:
         with self._call(request):
             return await self._reply(request)
 
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:  # noqa: D102
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
         with self._call(request):
             reply = await self._reply(request)
             step = self._piece_characters
@@ -92,7 +92,7 @@ class FakeChatModel(ChatModel):
             if request.on_finish is not None:
                 request.on_finish(reply)
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         self.is_closed = True
 
     @contextmanager

@@ -64,14 +64,14 @@ class FakeEmbeddingModel(EmbeddingModel):
         self.is_closed = False
 
     @property
-    def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
+    def info(self) -> EmbeddingInfo:
         return self._info
 
     def fail_next(self, *errors: ModelError) -> None:
         """Let the next calls fail, one with each of these errors."""
         self._failures.extend(errors)
 
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:  # noqa: D102
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         if self._record:
             self.calls.append((kind, tuple(texts)))
         if self.delay_seconds:
@@ -81,7 +81,7 @@ class FakeEmbeddingModel(EmbeddingModel):
         words = [_rows(text) for text in texts]
         return Embeddings(_sum_of_words(words, self._info.dimension), Usage(sum(map(len, words))))
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         self.is_closed = True
 
 

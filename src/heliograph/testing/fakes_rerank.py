@@ -35,21 +35,21 @@ class FakeReranker(Reranker):
         self.is_closed = False
 
     @property
-    def name(self) -> str:  # noqa: D102 (an override)
+    def name(self) -> str:
         return self._name
 
     def fail_next(self, *errors: ModelError) -> None:
         """Let the next calls fail, one with each of these errors."""
         self._failures.extend(errors)
 
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:  # noqa: D102
+    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         self.calls.append((query, tuple(documents), top_n))
         if self._failures:
             raise self._failures.popleft()
         hits = [RerankHit(index, self._score(query, text)) for index, text in enumerate(documents)]
         return sorted(hits, key=lambda hit: -hit.score)[: max(top_n, 0)]
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         self.is_closed = True
 
 

@@ -24,19 +24,19 @@ class MemoryCurationStore(CurationStore):
         self._rules: dict[str, NameRules] = {}
         self._curations: dict[str, Curation] = {}
 
-    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:  # noqa: D102 (an override, here and below)
+    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
         return [replace(self._rules[id_], curations=tuple(self._active(id_))) for id_ in ids if id_ in self._rules]
 
-    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:  # noqa: D102
+    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
         return [self._curations[id_] for id_ in ids if id_ in self._curations]
 
-    async def find_curations(self, query: CurationQuery) -> CurationPage:  # noqa: D102
+    async def find_curations(self, query: CurationQuery) -> CurationPage:
         found = [item for item in self._in_order() if _fits(item, query)]
         if query.descending:
             found.reverse()
         return CurationPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
 
-    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:  # noqa: D102
+    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
         wanted = set(ids)
         return {
             id_: self._chunks[id_].document_id
@@ -46,7 +46,7 @@ class MemoryCurationStore(CurationStore):
             )
         }
 
-    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:  # noqa: D102
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
         found: dict[str, list[AliasMention]] = {}
         for chunk in sorted(self._chunks.values(), key=lambda item: item.position):
             extraction = self._extractions.get(chunk.id)

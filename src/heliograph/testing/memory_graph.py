@@ -65,26 +65,26 @@ class MemoryGraphStore(GraphStore):
         for id_, relation in self.relations.items():
             self.relations[id_] = replace(relation, created_at=moments[id_])
 
-    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:  # noqa: D102 (an override, here and below)
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         return [self._entity(id_) for id_ in ids if id_ in self.entities]
 
-    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:  # noqa: D102
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         return [self.relations[id_] for id_ in ids if id_ in self.relations]
 
-    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:  # noqa: D102
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
         ids = dict.fromkeys(relation for entity in entity_ids for relation in self._incident.get(entity, {}))
         ranked = [self._ranked(self.relations[id_]) for id_ in ids]
         return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
-    async def list_entities(self, offset: int, limit: int) -> list[Entity]:  # noqa: D102
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
         return self._by_degree(self.entities)[offset : offset + limit]
 
-    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:  # noqa: D102
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
         wanted = set(entity_ids)
         found = [item for item in self.relations.values() if {item.source_id, item.target_id} <= wanted]
         return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
-    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:  # noqa: D102
+    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
         if entity_id not in self.entities or max_entities < 1:
             return Subgraph((), (), is_truncated=False)
         found = {entity_id: self._entity(entity_id)}
@@ -101,7 +101,7 @@ class MemoryGraphStore(GraphStore):
         kept = tuple(item for item in relations if item.source_id in found and item.target_id in found)
         return Subgraph(tuple(found.values()), kept, is_truncated)
 
-    async def find_shortest_paths(  # noqa: D102
+    async def find_shortest_paths(
         self,
         source_id: str,
         target_id: str,
@@ -163,7 +163,7 @@ class MemoryNameIndex(NameIndex):
     def __init__(self, graph: MemoryGraphStore) -> None:
         self._graph = graph
 
-    async def find_names(self, text: str, limit: int) -> list[str]:  # noqa: D102
+    async def find_names(self, text: str, limit: int) -> list[str]:
         entities = await self._graph.get_entities(list(self._graph.entities))
         return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
 

@@ -37,7 +37,7 @@ class MemoryInspection(Inspection):
         self._extractions = extractions
         self._terms = terms
 
-    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:  # noqa: D102 (an override, here and below)
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         if kind is ScanKind.MENTIONED_ENTITIES:
             ids = {mention_entity_id(mention) for item in self._extractions.values() for mention in item.entities}
         elif kind is ScanKind.MENTIONED_RELATIONS:
@@ -47,7 +47,7 @@ class MemoryInspection(Inspection):
             ids = set(self._ids()[kind])
         return sorted(id_ for id_ in ids if id_ > after)[:limit]
 
-    async def get_mentions(  # noqa: D102
+    async def get_mentions(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
     ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
         entities: dict[str, list[EntityMention]] = {id_: [] for id_ in entity_ids}
@@ -59,10 +59,10 @@ class MemoryInspection(Inspection):
                 relations.get(mention_relation_id(mention), []).append(mention)
         return _page(entities, offset, limit), _page(relations, offset, limit)
 
-    async def digest_texts(self, collection: Collection) -> dict[str, int]:  # noqa: D102
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
         return {id_: digest_terms(terms) for id_, terms in self._terms(collection).items()}
 
-    async def list_batches(self, offset: int, limit: int) -> list[Batch]:  # noqa: D102
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         groups: dict[str, list[Document]] = {}
         for document in self._documents.values():
             if document.track_id:
@@ -71,10 +71,10 @@ class MemoryInspection(Inspection):
         batches.sort(key=lambda batch: (-batch.updated_at.timestamp(), batch.track_id))
         return batches[offset : offset + limit]
 
-    async def find_faults(self) -> list[str]:  # noqa: D102
+    async def find_faults(self) -> list[str]:
         return []
 
-    async def repair(self) -> None:  # noqa: D102
+    async def repair(self) -> None:
         return
 
 

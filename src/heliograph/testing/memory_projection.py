@@ -121,13 +121,13 @@ class MemoryVectorProjection(_MemoryProjection, VectorProjection):
         super().__init__(name)
         self._vectors: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
 
-    async def search(  # noqa: D102
+    async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
         hits = [Hit(id_, float(known @ vector)) for id_, known in self._vectors[collection].items()]
         return sorted((hit for hit in hits if hit.score >= min_score), key=lambda hit: (-hit.score, hit.id))[:limit]
 
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:  # noqa: D102
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return {id_: self._vectors[collection][id_] for id_ in ids if id_ in self._vectors[collection]}
 
     def _take_in(self, change: ProjectionChange) -> None:
@@ -171,19 +171,19 @@ class MemoryCacheProjection(_MemoryProjection, CacheProjection):
         super().__init__(name)
         self._replies: dict[str, CachedReply] = {}
 
-    async def get_reply(self, key: str) -> CachedReply | None:  # noqa: D102
+    async def get_reply(self, key: str) -> CachedReply | None:
         return self._replies.get(key)
 
-    async def put_reply(self, reply: CachedReply) -> None:  # noqa: D102
+    async def put_reply(self, reply: CachedReply) -> None:
         self._replies[reply.key] = reply
 
-    async def delete_replies(self, cache_type: str | None = None) -> int:  # noqa: D102
+    async def delete_replies(self, cache_type: str | None = None) -> int:
         doomed = [key for key in self._replies if cache_type in (None, key.split(":", 2)[1])]
         for key in doomed:
             del self._replies[key]
         return len(doomed)
 
-    async def set_cursor(self, version: int) -> None:  # noqa: D102
+    async def set_cursor(self, version: int) -> None:
         await super().set_cursor(version)
         await self.delete_replies(_ANSWERS)
 

@@ -42,23 +42,23 @@ class MemoryReembedding(Reembedding):
             for id_ in batch.ids:
                 self._next[collection].pop(id_, None)
 
-    async def begin(self, embedding: EmbeddingInfo) -> None:  # noqa: D102 (an override, here and below)
+    async def begin(self, embedding: EmbeddingInfo) -> None:
         if self._embedding != embedding:
             await self.abandon()
         self._embedding = embedding
 
-    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: D102
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
         pending = (id_ for id_ in self._ids(collection) if id_ > after and id_ not in self._next[collection])
         return sorted(pending)[:limit]
 
-    async def put(self, collection: Collection, batch: VectorBatch) -> None:  # noqa: D102
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
         if self._embedding is None:
             raise ConflictError("no embedding was begun; begin one first")
         known = set(self._ids(collection))
         rows = zip(batch.ids, batch.vectors, strict=True)
         self._next[collection].update((id_, row) for id_, row in rows if id_ in known)
 
-    async def finish(self) -> int:  # noqa: D102
+    async def finish(self) -> int:
         pending = [await self.find_pending(collection, "", 1) for collection in Collection]
         if self._embedding is None or any(pending):
             raise ConflictError("next vectors are missing, or nothing was begun; run reembed again")
@@ -69,7 +69,7 @@ class MemoryReembedding(Reembedding):
         await self.abandon()
         return self._commit()
 
-    async def abandon(self) -> None:  # noqa: D102
+    async def abandon(self) -> None:
         self._embedding = None
         for vectors in self._next.values():
             vectors.clear()

@@ -247,7 +247,7 @@ class MemoryStore(Store):
         self._views: dict[tuple[str, Fold], tuple[int, MemoryStore]] = {}
         self.applied: list[Changeset] = []
 
-    async def apply(self, changeset: Changeset) -> int:  # noqa: D102 (an override, here and below)
+    async def apply(self, changeset: Changeset) -> int:
         if self._is_closed:
             raise StoreUnavailable("the store in memory is closed; make a new one")
         self._check(changeset)
@@ -261,17 +261,17 @@ class MemoryStore(Store):
         return self._version
 
     @asynccontextmanager
-    async def ingest_lock(self) -> AsyncGenerator[None]:  # noqa: D102
+    async def ingest_lock(self) -> AsyncGenerator[None]:
         async with self._lock:
             yield
 
-    def view(self, filter_: Filter, fold: Fold) -> StoreView:  # noqa: D102
+    def view(self, filter_: Filter, fold: Fold) -> StoreView:
         return MemoryView(lambda: self._filtered(filter_, fold))
 
-    async def get_data_version(self) -> int:  # noqa: D102
+    async def get_data_version(self) -> int:
         return self._version
 
-    async def get_stats(self) -> Stats:  # noqa: D102
+    async def get_stats(self) -> Stats:
         counts: Counter[DocumentStatus] = Counter(document.status for document in self._data.documents.values())
         return Stats(
             documents=dict(counts),
@@ -283,7 +283,7 @@ class MemoryStore(Store):
             bytes_on_disk=0,
         )
 
-    async def clear(self) -> int:  # noqa: D102
+    async def clear(self) -> int:
         self._data.clear()
         self._curations.clear()
         self._graph.remove(list(self._graph.entities), list(self._graph.relations))
@@ -294,16 +294,16 @@ class MemoryStore(Store):
         self._version += 1
         return self._version
 
-    async def vacuum(self) -> None:  # noqa: D102
+    async def vacuum(self) -> None:
         return
 
-    async def backup(self, path: Path) -> None:  # noqa: D102
+    async def backup(self, path: Path) -> None:
         raise InvalidRequestError(f"a store in memory has no backup to write to {str(path)!r}; export it")
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         self._is_closed = True
 
-    def describe(self) -> Mapping[str, str]:  # noqa: D102
+    def describe(self) -> Mapping[str, str]:
         return {"store": "memory"}
 
     def _ids(self) -> Mapping[ScanKind, Iterable[str]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import inspect
 
+import httpx
 import pytest
 
-from heliograph.client import AsyncHeliographClient, HeliographClient, curation_calls
-from heliograph.client.async_curations import AsyncCurations
-from heliograph.client.sync_curations import Curations
+from heliograph.client import AsyncHeliographClient, HeliographClient
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, PermissionDenied, ServiceUnavailable
 
 from ...serving import Serve
@@ -103,13 +102,26 @@ async def test_async_face_does_what_the_other_does(serve: Serve) -> None:
         assert (await client.curations.find_duplicates(limit=5)) is not None
 
 
-def test_both_faces_have_the_same_methods() -> None:
-    def signatures(face: type) -> dict[str, str]:
-        return {name: str(inspect.signature(method)) for name, method in vars(face).items() if not name.startswith("_")}
+@pytest.mark.parametrize("part", [None, "documents", "jobs", "workspaces", "graph", "curations"])
+def test_both_faces_have_the_same_methods(part: str | None) -> None:
+    def signatures(client: object) -> dict[str, str]:
+        face = client if part is None else getattr(client, part)
+        methods = {name: getattr(face, name) for name in dir(type(face)) if not name.startswith("_")}
+        apart = {"send", "stream", "in_workspace", "method"}
+        return {name: str(inspect.signature(one)) for name, one in methods.items() if name not in apart}
 
-    assert signatures(AsyncCurations) == signatures(Curations)
+    waiting, blocking = AsyncHeliographClient("http://kb.test"), HeliographClient("http://kb.test")
+    assert signatures(waiting) == signatures(blocking)
+    assert all(inspect.getdoc(getattr(type(blocking), name)) for name in (signatures(blocking) if part is None else ()))
 
 
 def test_reply_of_another_shape_is_no_such_service() -> None:
-    with pytest.raises(ServiceUnavailable, match="data"):
-        curation_calls.delete_entity("x").read({"message": "ok", "data": 3})
+    odd = httpx.MockTransport(lambda _: httpx.Response(200, json={"message": "ok", "data": 3}))
+    with HeliographClient("http://kb.test", transport=odd) as client, pytest.raises(ServiceUnavailable, match="data"):
+        client.curations.delete_entity("x")
+
+
+async def test_blocking_client_works_within_a_running_loop() -> None:
+    told = httpx.MockTransport(lambda _: httpx.Response(200, json={"documents": [], "total": 0}))
+    with HeliographClient("http://kb.test", transport=told) as client:
+        assert client.documents.list().total == 0

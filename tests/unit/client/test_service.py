@@ -176,10 +176,10 @@ def test_login_is_made_once_and_again_when_the_token_is_refused(serve: Serve) ->
     address = serve(accounts=accounts)
     with HeliographClient(address, username="hester", password="lamp oil") as client:
         assert client.documents.list().total == 2
-        first = client._connection.token
+        first = client._waiting._connection.token
         assert client.documents.list().total == 2
-        assert client._connection.token == first
-        client._connection.token = "not.a.token"
+        assert client._waiting._connection.token == first
+        client._waiting._connection.token = "not.a.token"
         assert client.documents.list().total == 2
         client.log_out()
         assert client.documents.list().total == 2

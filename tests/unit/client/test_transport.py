@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.client import ClientOptions, HeliographClient, QueryOptions
-from heliograph.client.problems import problem_error, retry_after_seconds
-from heliograph.client.reading import read_as
+from heliograph.client.reading import problem_error, read_as, retry_after_seconds
 from heliograph.client.records import DocumentList, JobRecord
 from heliograph.client.streams import StreamReader
 from heliograph.errors import (
@@ -116,7 +115,8 @@ def test_refused_token_leads_to_one_login_only() -> None:
 def test_secrets_are_not_shown() -> None:
     client = client_of(lambda _: ok({}), api_key="very-secret", username="a", password="hidden-word")
     with client:
-        for shown in (repr(client), repr(client._connection), repr(client._connection.secret)):
+        connection = client._waiting._connection
+        for shown in (repr(client), repr(connection), repr(connection.secret)):
             assert "very-secret" not in shown
             assert "hidden-word" not in shown
 

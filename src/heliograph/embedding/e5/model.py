@@ -92,10 +92,10 @@ class E5EmbeddingModel(EmbeddingModel):
         self._queue = InferenceQueue("heliograph-embedding", threads or min(_cores(), _MOST_THREADS_UNASKED))
 
     @property
-    def info(self) -> EmbeddingInfo:  # noqa: D102 (an override)
+    def info(self) -> EmbeddingInfo:
         return _INFO if self._is_centred else _RAW_INFO
 
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:  # noqa: D102
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         if not texts:
             return Embeddings(np.zeros((0, _INFO.dimension), np.float32), Usage())
         are_short = self._loaded is not None and sum(map(len, texts)) <= _MAX_INLINE_CHARACTERS
@@ -107,7 +107,7 @@ class E5EmbeddingModel(EmbeddingModel):
         vectors = await call(self._assemble, plan, means, len(texts), kind)
         return Embeddings(vectors, Usage(plan.tokens))
 
-    async def close(self) -> None:  # noqa: D102
+    async def close(self) -> None:
         await asyncio.to_thread(self._close)
 
     def _prepare(self, texts: Sequence[str], kind: EmbeddingKind) -> tuple[_Loaded, _Plan]:
