@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from pydantic import TypeAdapter
 
 from heliograph.errors import ConflictError, NotFoundError, OverloadedError
-from heliograph.observing import Origin
 from heliograph.service.jobs.job_file import JobFile
 from heliograph.service.jobs.models import (
     UNFINISHED,
@@ -32,8 +32,11 @@ from heliograph.service.jobs.models import (
 
 __all__ = ["JobStore"]
 
-_COLUMNS = """id, request, state, done, total, counts, problems, error, attempts, due_at, cancelled_by, created_at,
-              started_at, finished_at"""
+_FIELDS = (
+    *("id", "request", "state", "done", "total", "counts", "problems", "error", "attempts", "due_at", "cancelled_by"),
+    *("created_at", "started_at", "finished_at"),
+)
+_JOB = TypeAdapter(Job)
 _MOST_FINISHED = 1_000
 _MOST_MESSAGES = 1_000
 _MOST_MESSAGE_LENGTH = 1_000
@@ -127,7 +130,8 @@ class JobStore:
             jobs, counts = _upcoming(connection), _count_unfinished(connection)
             query = "SELECT moment, text FROM message ORDER BY sequence DESC LIMIT ?"
             rows: list[Any] = connection.execute(query, (most_messages,)).fetchall()
-        return PipelineState(tuple(jobs), counts, tuple((_moment(moment), text) for moment, text in reversed(rows)))
+            messages = tuple((datetime.fromtimestamp(moment, UTC), str(text)) for moment, text in reversed(rows))
+        return PipelineState(tuple(jobs), counts, messages)
 
     def take_over(self) -> None:
         """Let what a dead process was running wait again; only who runs the jobs may call this."""
@@ -209,7 +213,7 @@ class JobStore:
 
 
 def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequence", values: Any = ()) -> list[Job]:
-    query = f"SELECT {_COLUMNS} FROM job {where} {order}"  # noqa: S608 (both are constants of this file)
+    query = f"SELECT {', '.join(_FIELDS)} FROM job {where} {order}"  # noqa: S608 (all are constants of this file)
     return [_job(row) for row in connection.execute(query, values)]
 
 
@@ -255,19 +259,11 @@ def _drop_old(connection: apsw.Connection) -> None:
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    id_, request, state, done, total, counts, problems, error, attempts, due, cancelled_by, created, *moments = row
-    started, finished = moments
-    return Job(
-        *(id_, _decode(request), JobState(state)),
-        JobProgress(done, total, json.loads(counts), tuple(json.loads(problems))),
-        *(error, attempts, _moment(due), cancelled_by, _moment(created)),
-        None if started is None else _moment(started),
-        None if finished is None else _moment(finished),
-    )
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    values = dict(zip(_FIELDS, row, strict=True))
+    progress = {name: values.pop(name) for name in ("done", "total", "counts", "problems")}
+    progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
+    # Held to the types, as a damaged file may give any value.
+    return _JOB.validate_python(values | {"request": json.loads(values["request"]), "progress": progress})
 
 
 def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
@@ -276,12 +272,3 @@ def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
 
 def _encode(request: JobRequest) -> str:
     return json.dumps(asdict(request), ensure_ascii=True)
-
-
-def _decode(text: str) -> JobRequest:
-    values: dict[str, Any] = json.loads(text)
-    values["kind"] = JobKind(values["kind"])
-    for name in ("sources", "document_ids"):
-        values[name] = tuple(values[name])
-    values["origin"] = Origin(**values.get("origin", {}))
-    return JobRequest(**values)
