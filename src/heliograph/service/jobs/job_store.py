@@ -2,6 +2,7 @@
 
 What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that every
 process can tell it. Old finished jobs and messages are dropped. All methods block and may be called from any thread.
+Whoever may read the workspace reads why a job failed and what happened; so no folders of the machine are kept in that.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from heliograph.service.jobs.models import (
     JobState,
     PipelineState,
 )
+from heliograph.service.principal import without_folders
 
 __all__ = ["JobStore"]
 
@@ -155,13 +157,13 @@ class JobStore:
         with self._file.transaction() as connection:
             query = """UPDATE job SET state = ?, error = ?, finished_at = ?,
                        request = json_replace(request, '$.metadata', NULL) WHERE id = ?"""
-            connection.execute(query, (state.value, error, time.time(), id_))
+            connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
     def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
         """Let a job wait, to be tried (again) after a delay."""
         with self._file.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'waiting', error = ?, attempts = ?, due_at = ? WHERE id = ?"
-            connection.execute(query, (error, attempts, time.time() + delay_seconds, id_))
+            connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
     def cancel(self, id_: str, author: str) -> Job:
         """Ask for a job to be cancelled: at once if it waits, else whoever runs it does so.
@@ -187,7 +189,7 @@ class JobStore:
         """Add a message of what happened."""
         with self._file.transaction(durable=False) as connection:
             query = "INSERT INTO message (moment, text) VALUES (?, ?)"
-            connection.execute(query, (time.time(), text[:_MOST_MESSAGE_LENGTH]))
+            connection.execute(query, (time.time(), without_folders(text)[:_MOST_MESSAGE_LENGTH]))
             query = "DELETE FROM message WHERE sequence <= (SELECT max(sequence) FROM message) - ?"
             connection.execute(query, (_MOST_MESSAGES,))
 
@@ -267,7 +269,8 @@ def _job(row: tuple[Any, ...]) -> Job:
 
 
 def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
-    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(progress.problems)
+    problems = list(map(without_folders, progress.problems))
+    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(problems)
 
 
 def _encode(request: JobRequest) -> str:
