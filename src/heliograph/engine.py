@@ -160,7 +160,7 @@ class AsyncHeliograph(GraphCuration):
         rooms = self._open_rooms_or_fail
 
         def read(source: str) -> LoadedDocument:
-            return replace(rooms.sources.read(str(files[source])), source=source)
+            return replace(rooms.sources.read(str(files[source]), source), source=source)
 
         return await enqueue_files(rooms.ingest, rooms.store.records, list(files), read, metadata, track_id=track_id)
 

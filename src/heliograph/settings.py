@@ -43,9 +43,12 @@ __all__ = [
     "Settings",
     "StoreSettings",
     "hide_password",
+    "isolated_environment",
     "user_cache_dir",
 ]
 
+# What Python, its libraries and the loader of libraries may need.
+_HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/?#@:]*):.*(?=@)|(?<=[?&]password=)[^&]*")
 
 
@@ -483,6 +486,11 @@ class Settings(BaseSettings):
                 raise SettingsError(f"{name} cannot be read: {error}") from error
             origins |= {f"{room}.{key}": name for room, values in rooms.items() for key in values}
         return origins
+
+
+def isolated_environment() -> dict[str, str]:
+    """Return the variables for a process that is to be isolated: no secrets, and none that names code to be run."""
+    return {name: os.environ[name] for name in _HARMLESS_VARIABLES if name in os.environ}
 
 
 def user_cache_dir() -> Path | None:

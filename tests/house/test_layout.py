@@ -134,6 +134,35 @@ def test_only_settings_reads_the_environment() -> None:
                 assert node.attr not in {"environ", "getenv"}, f"{module.name} line {node.lineno}"
 
 
+def test_who_starts_processes_is_known() -> None:
+    """Each of these is tried in a folder full of modules by `tests/integration/test_working_folder.py`."""
+    starters = {module.name.removeprefix("heliograph.") for module in modules() if _starts_processes(module.tree)}
+    assert starters == {"documents.isolation", "server.workers", "distributed.ray_cluster"}
+
+
+def _starts_processes(tree: ast.Module) -> bool:
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    # Also what is imported on use, by its name as text.
+    imported |= {str(node.args[0].value) for node in calls if node.args and isinstance(node.args[0], ast.Constant)}
+    starts = ("os.exec", "os.spawn", "os.posix_spawn", "os.fork", "os.system", "os.popen", "asyncio.create_subprocess")
+    called = [ast.unparse(node.func) for node in calls]
+    return bool(
+        {name.partition(".")[0] for name in imported} & {"subprocess", "multiprocessing", "pty", "ray"}
+        or any(name.startswith(starts) or name.endswith("ProcessPoolExecutor") for name in called)
+    )
+
+
+def test_nobody_waits_by_select() -> None:
+    # It fails as soon as a descriptor is above 1,023.
+    for module in modules():
+        for node in ast.walk(module.tree):
+            assert not (isinstance(node, ast.Import) and node.names[0].name == "select"), module.name
+            assert not (isinstance(node, ast.ImportFrom) and node.module == "select"), module.name
+            assert not (isinstance(node, ast.Attribute) and node.attr == "SelectSelector"), module.name
+
+
 def test_back_ends_are_named_only_in_stores() -> None:
     for module in modules():
         if module.room in {"stores", "cli"}:

@@ -7,6 +7,7 @@ broken off, here or there, pays for no reply twice.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
@@ -27,6 +28,8 @@ from heliograph.observing import ModelCalls, tell_model_calls
 from heliograph.stores.replies import ReplyCache
 
 __all__ = ["Desk", "Watch"]
+
+_log = logging.getLogger(__name__)
 
 
 class Watch:
@@ -89,39 +92,43 @@ class Desk:
 
     async def take(self, notices: Iterable[Notice]) -> list[Answer]:
         """Take notices, and return the answers to those that ask."""
-        questions = [notice for notice in notices if not self._note(notice)]
+        questions: list[LookUpReply | KeepReply] = []
+        for notice in notices:
+            if isinstance(notice, LookUpReply | KeepReply):
+                questions.append(notice)
+            else:
+                self._note(notice)
         return await asyncio.gather(*map(self._answer, questions))
 
-    def _note(self, notice: Notice) -> bool:
-        """Take what asks nothing; return whether it was that."""
-        match notice:
-            case ChunksBegun(number, count):
-                if watch := self._watched.get(number):
-                    watch.begin(count)
-            case ChunkRead(number):
-                if watch := self._watched.get(number):
-                    watch.read_one()
-            case CallsCounted(purpose, count):
-                self._meter.count(purpose, count)
-            case TextsEmbedded(usage):
-                tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
-            case LookUpReply() | KeepReply():
-                return False
-        return True
+    def _note(self, notice: ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded) -> None:
+        try:
+            match notice:
+                case ChunksBegun(number, count):
+                    if watch := self._watched.get(number):
+                        watch.begin(count)
+                case ChunkRead(number):
+                    if watch := self._watched.get(number):
+                        watch.read_one()
+                case CallsCounted(purpose, count):
+                    self._meter.count(purpose, count)
+                case TextsEmbedded(usage):
+                    tell_model_calls(ModelCalls("embedding", "document", calls=1, usage=usage))
+        except Exception:  # noqa: BLE001 (news that cannot be told on must not leave questions unanswered)
+            _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
 
-    async def _answer(self, question: Notice) -> Answer:
-        match question:
-            case LookUpReply(ticket, key):
-                try:
-                    return Answer(ticket, None if self._replies is None else await self._replies.get_reply(key))
-                except HeliographError as error:
-                    return Answer(ticket, error=error)
-            case KeepReply(ticket, reply):
-                try:
-                    if self._replies is not None:
-                        await self._replies.put_reply(reply)
-                except HeliographError as error:
-                    return Answer(ticket, error=error)
-                return Answer(ticket)
-            case _:
-                raise TypeError(f"{question!r} asks nothing")
+    async def _answer(self, question: LookUpReply | KeepReply) -> Answer:
+        """Return the answer, whatever happens: who asked waits for it."""
+        try:
+            if self._replies is None:
+                return Answer(question.ticket)
+            if isinstance(question, LookUpReply):
+                return Answer(question.ticket, await self._replies.get_reply(question.key))
+            await self._replies.put_reply(question.reply)
+        except HeliographError as error:
+            return Answer(question.ticket, error=error)
+        except Exception as error:  # noqa: BLE001 (nobody else would hear of it)
+            _log.exception("a worker's question cannot be answered")
+            told = f"{type(error).__name__}: {error}"
+            failure = HeliographError(f"kept replies cannot be used ({told}), which is a defect; please report it")
+            return Answer(question.ticket, error=failure)
+        return Answer(question.ticket)

@@ -103,7 +103,13 @@ def open_cluster(
 def _setup(settings: Settings, given: GivenModels, workers: int, *, keeps_replies: bool) -> WorkerSetup:
     """Return what a worker is made of: one core for the local model, and its share of the calls to services."""
     chat = {"max_concurrency": max(1, settings.chat.max_concurrency // workers)}
-    embedding = {"threads": 1, "max_concurrency": max(1, settings.embedding.max_concurrency // workers)}
+    cache = settings.embedding.cache_dir
+    embedding = {
+        "threads": 1,
+        "max_concurrency": max(1, settings.embedding.max_concurrency // workers),
+        # Workers have a working folder of their own.
+        "cache_dir": cache and cache.absolute(),
+    }
     return WorkerSetup(
         version=__version__,
         documents=settings.documents,

@@ -38,6 +38,9 @@ _LOSSES_ANYWAY = 20
 _REST_SECONDS = 30.0
 
 
+_KNOWN = (HeliographError, WorkerLostError, TimeoutError)
+
+
 class Lane(StrEnum):
     """Kinds of tasks; each has places of its own, since documents can only be finished if embeddings go on."""
 
@@ -144,6 +147,8 @@ class WorkerPool:
                 await worker.call("close")
         except (WorkerLostError, HeliographError, TimeoutError) as error:
             _log.debug("a worker is ended without its own doing: %s", error or type(error).__name__)
+        except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the cluster, open)
+            _log.exception("a worker did not close")
 
     async def _call(self, member: _Member, method: str, arguments: tuple[object, ...], number: int | None) -> Outcome:
         try:
@@ -207,15 +212,18 @@ class WorkerPool:
         try:
             async with asyncio.timeout(self._settings.start_timeout_seconds):
                 worker = await self._launcher.start(self._setup)
-                opened: Outcome = await worker.call("open")
-            if opened.error is not None:
-                raise opened.error
-        except (HeliographError, WorkerLostError, TimeoutError) as error:
+                await _open(worker)
+        except Exception as error:  # noqa: BLE001 (nobody awaits this, and those who wait for a worker are told)
             self._failure = self._start_failure(error)
-            _log.warning("a worker could not be started: %s", error or type(error).__name__)
+            # What is a defect shows with where it came from.
+            _log.warning(
+                "a worker could not be started: %s",
+                error or type(error).__name__,
+                exc_info=None if isinstance(error, _KNOWN) else error,
+            )
             if worker is not None:
                 worker.kill()
-            if not isinstance(error, HeliographError):
+            if isinstance(error, WorkerLostError | TimeoutError):
                 self._recruit_later()
         else:
             member = _Member(worker)
@@ -248,9 +256,14 @@ class WorkerPool:
                 f"no worker could be started within {self._settings.start_timeout_seconds:g} s; see that the cluster "
                 "has a free core for each (ray.workers), or raise ray.start_timeout_seconds"
             )
+        if isinstance(error, WorkerLostError):
+            return ClusterUnavailable(
+                f"a worker ended while it was started ({error}); see that heliograph {self._setup.version} and what it "
+                "needs are installed on every machine of the cluster"
+            )
         return ClusterUnavailable(
-            f"a worker ended while it was started ({error}); see that heliograph {self._setup.version} and what it "
-            "needs are installed on every machine of the cluster"
+            f"no worker can be started ({type(error).__name__}: {error}), which is a defect; the log has more, please "
+            "report it"
         )
 
     async def _attend(self, member: _Member) -> None:
@@ -261,7 +274,10 @@ class WorkerPool:
                 answers = await self._desk.take(await member.worker.call("attend", answers))
         except (WorkerLostError, ClusterUnavailable) as error:
             _log.debug("a worker is not attended any more: %s", error)
-            await self._replace(member)
+        except Exception:  # noqa: BLE001 (nobody awaits this)
+            # Unattended it would wait for answers for ever, and so would who waits for it.
+            _log.exception("a worker cannot be attended, which is a defect; another takes its place")
+        await self._replace(member)
 
     async def _replace(self, member: _Member) -> None:
         """Dismiss a worker that is lost and start another one, once."""
@@ -289,3 +305,9 @@ class WorkerPool:
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+async def _open(worker: Worker) -> None:
+    outcome: Outcome = await worker.call("open")
+    if outcome.error is not None:
+        raise outcome.error

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -239,7 +239,14 @@ class _Connection:
             try:
                 if settings.address:
                     _check_reachable(settings.address)
-                    ray.init(address=settings.address, log_to_driver=False, configure_logging=False)
+                    self._folder = tempfile.mkdtemp(prefix="ray-")
+                    script_folder = os.path.dirname(os.path.realpath(sys.argv[0]))  # noqa: PTH120 (as Ray finds it)
+                    ray.init(
+                        address=settings.address,
+                        log_to_driver=False,
+                        configure_logging=False,
+                        runtime_env=_runtime_env(self._folder, [path for path in sys.path if path == script_folder]),
+                    )
                 else:
                     self._start_local(ray, settings)
             except Exception as error:  # Ray raises bare ones here.
@@ -263,8 +270,7 @@ class _Connection:
                 include_dashboard=False,
                 log_to_driver=False,
                 configure_logging=False,
-                # Workers find what was given where this process found it.
-                runtime_env={"env_vars": {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}},
+                runtime_env=_runtime_env(self._folder, [path or str(Path.cwd()) for path in sys.path]),
                 _node_ip_address=_LOOPBACK,
                 _temp_dir=self._folder,
                 # Ray would have its workers give way to everything else on the machine.
@@ -281,6 +287,21 @@ class _Connection:
 
 
 _CONNECTION = _Connection()
+
+
+def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
+    """Return what workers run in: they find what was given where this process found it, and nowhere else.
+
+    Left alone, Ray has them look for modules in this process's working folder first, even if this process does not. An
+    empty folder stands in its place.
+
+    Args:
+        folder: Of this run; the empty one is made in it.
+        path: Where to look for modules.
+    """
+    empty = Path(folder) / "empty"
+    empty.mkdir()
+    return {"working_dir": str(empty), "env_vars": {"PYTHONPATH": os.pathsep.join(path)}}
 
 
 @contextmanager

@@ -3,17 +3,22 @@
 `DocumentReader` owns at most one such process: started for the first document that needs it, used for those after it,
 killed when one takes too long, and replaced when it dies. Plain text, Markdown and program text, whose readers are
 Python of linear cost in time and memory, are read in the caller's thread.
+
+The folder that documents lie in may be anybody's, and Python would run its files as modules. So the process starts
+isolated (`python -I`), at the root of the file system, with few variables of the environment, and finds modules where
+this process does, the working folder excepted. What it parses may take it over; secrets are not among the variables.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
+import selectors
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
@@ -21,21 +26,24 @@ from typing import IO, Any
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
 from heliograph.documents.reading import read_file
 from heliograph.documents.registry import find_loader, load_document
-from heliograph.documents.worker import write_frame
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
-from heliograph.settings import DocumentSettings
+from heliograph.settings import DocumentSettings, isolated_environment
 
 __all__ = ["DocumentReader", "limits_of"]
 
 _PACKAGE = Path(__file__).parent.parent
-# Makes the package known without running its __init__, which would load the whole engine into the process.
+# Makes the package known without running its __init__, which would load the whole engine into the process. What the
+# interpreter finds by itself comes first, so that no other folder can stand in for its own modules.
 _START = (
     "import sys, types; package = types.ModuleType('heliograph'); package.__path__ = [sys.argv[1]]; "
+    "sys.path += [path for path in sys.argv[2:] if path not in sys.path]; "
     "sys.modules['heliograph'] = package; from heliograph.documents.worker import main; main()"
 )
 # Parsers leak a little; a process is replaced before that counts.
 _DOCUMENTS_PER_PROCESS = 500
 _LENGTH_BYTES = 8
+_PIECE_BYTES = 1 << 20
+_START_SECONDS = 120.0
 _LAST_WORDS_SECONDS = 0.05
 
 
@@ -125,30 +133,73 @@ class DocumentReader:
         process, self._process = self._process, None
         if process is None:
             return None
-        try:
+        with suppress(subprocess.TimeoutExpired):
             # One that has just died takes a moment to be gone.
-            code = process.wait(_LAST_WORDS_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        _close_streams(process)
-        return code
+            process.wait(_LAST_WORDS_SECONDS)
+        return _end(process)
 
 
 def _start() -> subprocess.Popen[bytes]:
+    """Return a process that is ready to read.
+
+    Raises:
+        HeliographError: It cannot be started, which is the fault of no document.
+    """
+    command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *_search_path()]
     try:
-        return subprocess.Popen(
-            [sys.executable, "-c", _START, str(_PACKAGE)],
+        process = subprocess.Popen(
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env=isolated_environment(),
             start_new_session=True,
         )
     except OSError as error:
-        raise HeliographError(
-            f"the process that reads documents cannot be started ({error}); check that {sys.executable!r} runs, or set "
-            "documents.isolate to false"
-        ) from error
+        raise _not_started(str(error)) from error
+    stdin, stdout = _streams(process)
+    os.set_blocking(stdin.fileno(), False)
+    try:
+        if _receive(stdout, time.monotonic() + _START_SECONDS) is not None:
+            return process
+        told = f"exit code {process.wait(_START_SECONDS)}"
+    except (TimeoutError, subprocess.TimeoutExpired):
+        told = f"not ready after {_START_SECONDS:g} s"
+    except BaseException:
+        _end(process)
+        raise
+    _end(process)
+    raise _not_started(told)
+
+
+def _search_path() -> list[str]:
+    """Return where this process finds modules, without the working folder and what is relative to it."""
+    return [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
+
+
+def _is_working_folder(path: str) -> bool:
+    try:
+        return os.path.samefile(path, os.curdir)  # noqa: PTH121 (Path.cwd() fails in a folder that was removed)
+    except OSError:
+        return False
+
+
+def _not_started(told: str) -> HeliographError:
+    return HeliographError(
+        f"the process that reads documents cannot be started ({told}); check that '{sys.executable} -I' runs and that "
+        "Heliograph is installed whole, or set documents.isolate to false"
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """Kill a process, unless it has ended, and return its exit code."""
+    process.kill()
+    code = process.wait()
+    for stream in _streams(process):
+        stream.close()
+    return code
 
 
 def _exchange(process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits) -> dict[str, Any] | None:
@@ -161,45 +212,57 @@ def _exchange(process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits
     deadline = time.monotonic() + limits.timeout_seconds
     stdin, stdout = _streams(process)
     try:
-        write_frame(stdin, json.dumps(header).encode())  # pyright: ignore[reportArgumentType]
-        write_frame(stdin, raw.data)  # pyright: ignore[reportArgumentType]
+        for body in (json.dumps(header).encode(), raw.data):
+            _send(stdin, len(body).to_bytes(_LENGTH_BYTES, "big"), deadline)
+            _send(stdin, body, deadline)
+        reply = _receive(stdout, deadline)
     except BrokenPipeError:
         return None
-    head = _receive(stdout, _LENGTH_BYTES, deadline, raw.name, limits)
-    body = _receive(stdout, int.from_bytes(head, "big"), deadline, raw.name, limits) if head else b""
-    return json.loads(body) if body else None
+    except TimeoutError as error:
+        raise IngestError(
+            f"{raw.name!r} was not read within {limits.timeout_seconds:g} s; split it, or raise "
+            "documents.timeout_seconds"
+        ) from error
+    return json.loads(reply) if reply else None
 
 
-def _receive(stream: IO[bytes], length: int, deadline: float, name: str, limits: Limits) -> bytes:
-    """Return so many bytes; none if the process closed its side before."""
+def _send(stream: IO[bytes], data: bytes, deadline: float) -> None:
+    """Send all of this; raises `TimeoutError` if it is not taken in time."""
+    rest = memoryview(data)
+    while rest:
+        _wait_for(stream, selectors.EVENT_WRITE, deadline)
+        rest = rest[os.write(stream.fileno(), rest[:_PIECE_BYTES]) :]
+
+
+def _receive(stream: IO[bytes], deadline: float) -> bytes | None:
+    """Return the next frame, None if the process closed its side; raises `TimeoutError` if none comes in time."""
+    head = _read(stream, _LENGTH_BYTES, deadline)
+    return None if head is None else _read(stream, int.from_bytes(head, "big"), deadline)
+
+
+def _read(stream: IO[bytes], length: int, deadline: float) -> bytes | None:
     received = bytearray()
     while len(received) < length:
-        ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            raise IngestError(
-                f"{name!r} was not read within {limits.timeout_seconds:g} s; split it, or raise "
-                "documents.timeout_seconds"
-            )
-        piece = os.read(stream.fileno(), min(length - len(received), 1 << 20))
+        _wait_for(stream, selectors.EVENT_READ, deadline)
+        piece = os.read(stream.fileno(), min(length - len(received), _PIECE_BYTES))
         if not piece:
-            return b""
+            return None
         received += piece
     return bytes(received)
+
+
+def _wait_for(stream: IO[bytes], event: int, deadline: float) -> None:
+    # Unlike select(), poll() takes descriptors of any number, and unlike epoll it needs none of its own.
+    with selectors.PollSelector() as selector:
+        selector.register(stream, event)
+        if not selector.select(max(0.0, deadline - time.monotonic())):
+            raise TimeoutError
 
 
 def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     if process.stdin is None or process.stdout is None:
         raise HeliographError("the process that reads documents has no pipes; this is a defect, please report it")
     return process.stdin, process.stdout
-
-
-def _close_streams(process: subprocess.Popen[bytes]) -> None:
-    for stream in _streams(process):
-        try:
-            stream.close()
-        except BrokenPipeError:
-            # What it had not read yet goes with it.
-            continue
 
 
 def _document(reply: dict[str, Any]) -> LoadedDocument:

@@ -12,24 +12,25 @@ from heliograph.errors import IngestError
 __all__ = ["read_file"]
 
 
-def read_file(path: str | os.PathLike[str], max_bytes: int) -> RawDocument:
+def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
     """Return a file's bytes; blocks.
 
     Args:
         path: The file; links are followed.
         max_bytes: A longer file is refused unread.
+        name: What the document is called, here and in messages; empty takes the path.
 
     Raises:
         IngestError: It is missing, unreadable, no regular file, or too long.
     """
-    name = os.fspath(path)
+    name = name or os.fspath(path)
     try:
-        status = Path(name).stat()
+        status = Path(path).stat()
         # A pipe or a device would never end.
         if not stat.S_ISREG(status.st_mode):
             kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
             raise IngestError(f"{name!r} is {kind}; give files, or folders that hold them")
-        with Path(name).open("rb") as file:
+        with Path(path).open("rb") as file:
             # One byte more, so that a file that grows meanwhile is noticed.
             data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
     except OSError as error:

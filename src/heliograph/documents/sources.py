@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from heliograph.documents.addresses import Resolver, resolve
 from heliograph.documents.base import LoadedDocument, RawDocument
@@ -32,24 +33,30 @@ class SourceReader:
         self._resolver = resolver
         self._reader = DocumentReader(limits_of(settings, max_characters), isolate=settings.isolate)
 
-    def read(self, source: str) -> LoadedDocument:
+    def read(self, source: str, name: str = "") -> LoadedDocument:
         """Return what a file or URL says.
+
+        Args:
+            source: A path or URL.
+            name: What the document is called, here and in messages, if it ends as the path does; else the path.
 
         Raises:
             IngestError: It cannot be read or fetched; says why and what to do.
             MissingDependencyError: The package that reads it is not installed.
         """
-        return self.load(self.fetch(source))
+        return self.load(self.fetch(source, name))
 
-    def fetch(self, source: str) -> RawDocument:
-        """Return the bytes of a file or URL.
+    def fetch(self, source: str, name: str = "") -> RawDocument:
+        """Return the bytes of a file or URL; see `read`.
 
         Raises:
             IngestError: It cannot be read or fetched.
         """
         if is_url(source):
             return asyncio.run(fetch(source, self._settings, self._resolver))
-        return read_file(source, self._settings.max_file_bytes)
+        # Of what kind a file is shows by how its name ends.
+        is_kind_kept = PurePath(name).suffix == PurePath(source).suffix
+        return read_file(source, self._settings.max_file_bytes, name if is_kind_kept else "")
 
     def load(self, raw: RawDocument) -> LoadedDocument:
         """Return what the bytes of a source say; raises as `read`."""

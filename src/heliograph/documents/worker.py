@@ -1,7 +1,8 @@
 """The process that parses what hostile input may crash: requests come in on standard input, replies go out.
 
-A frame is eight bytes of length and then that many bytes. A request is two frames: a header as JSON and the bytes of
-the source. A reply is one frame of JSON. Whatever a parser prints goes nowhere; it ends when its input does.
+A frame is eight bytes of length and then that many bytes. An empty one says that it is ready. A request is two frames:
+a header as JSON and the bytes of the source. A reply is one frame of JSON. Whatever a parser prints goes nowhere; it
+ends when its input does.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def main() -> None:
     requests = sys.stdin.buffer
     # What libraries print must not get between the frames.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    write_frame(replies, b"")
     while (header := read_frame(requests)) is not None and (data := read_frame(requests)) is not None:
         write_frame(replies, _serve(header, data))
 

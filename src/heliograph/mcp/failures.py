@@ -1,7 +1,7 @@
 """Failures as clients are told of them: what failed and what to do, and nothing of the inside of the process.
 
-A tool's failure is a result with `isError`, which the model reads and may act on. A resource has no such result, so
-its failure is an error of the protocol.
+Where things lie on the machine is told to its operator alone. A tool's failure is a result with `isError`, which the
+model reads and may act on. A resource has no such result, so its failure is an error of the protocol.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextConten
 from pydantic import ValidationError
 
 from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError
+from heliograph.service.principal import Principal, as_told
 
 __all__ = ["resource_failure", "tool_failure"]
 
@@ -22,16 +23,17 @@ _MOST_PROBLEMS = 10
 _WORDS = {"extra_forbidden": "there is no such argument", "missing": "it is missing"}
 
 
-def tool_failure(name: str, error: Exception) -> CallToolResult:
-    """Return the result of a call that failed."""
-    text = f"{name} failed: {_tell(name, error)}"
+def tool_failure(name: str, error: Exception, principal: Principal | None) -> CallToolResult:
+    """Return the result of a call that failed, as somebody may read it, or whoever is not known."""
+    text = f"{name} failed: {as_told(_tell(name, error), principal)}"
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
 
 
-def resource_failure(uri: str, error: Exception) -> MCPError:
-    """Return the error of a resource that could not be read."""
+def resource_failure(uri: str, error: Exception, principal: Principal | None) -> MCPError:
+    """Return the error of a resource that could not be read; see `tool_failure`."""
     is_callers = isinstance(error, NotFoundError | InvalidRequestError)
-    return MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, _tell(uri, error), {"uri": uri})
+    told = as_told(_tell(uri, error), principal)
+    return MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, told, {"uri": uri})
 
 
 def _tell(name: str, error: Exception) -> str:

@@ -13,6 +13,7 @@ from heliograph.ingest.models import DeleteReport, DocumentResult
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation, Stats
 from heliograph.query.models import Answer, Context, Retrieval
+from heliograph.service.principal import without_folders
 
 __all__ = [
     "BatchResult",
@@ -210,7 +211,7 @@ class DocumentItem(_Result):
             source=result.source,
             outcome=result.outcome.value,
             chunk_count=result.chunk_count,
-            detail=str(result.error) if result.error else result.detail,
+            detail=without_folders(str(result.error)) if result.error else result.detail,
         )
 
 

@@ -33,6 +33,7 @@ from heliograph.mcp.failures import resource_failure, tool_failure
 from heliograph.mcp.progress import ProgressSender
 from heliograph.mcp.resources import list_resources, list_templates, read_resource
 from heliograph.mcp.tools import TOOLS, Tool, find_tool
+from heliograph.service.principal import without_folders
 from heliograph.settings import McpSettings
 
 __all__ = ["Identify", "make_server"]
@@ -88,18 +89,20 @@ class _Handlers:
         tool = find_tool(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r:.200}")
+        caller = self._caller(context)
         try:
-            return await self._run(context, tool, params)
+            return await self._run(context, caller, tool, params)
         except Exception as error:  # noqa: BLE001 (the edge to the client; what is a defect is logged)
-            return tool_failure(params.name, error)
+            return tool_failure(params.name, error, caller.principal)
 
     async def list_resources(self, context: Context, params: PaginatedRequestParams | None) -> ListResourcesResult:
         """Return a page of documents."""
         cursor = params.cursor if params else None
+        call = self._call(context)
         try:
-            return await list_resources(self._call(context), cursor)
+            return await list_resources(call, cursor)
         except HeliographError as error:
-            raise resource_failure("resources/list", error) from error
+            raise resource_failure("resources/list", error, call.caller.principal) from error
 
     async def list_resource_templates(
         self, _context: Context, _: PaginatedRequestParams | None
@@ -110,13 +113,13 @@ class _Handlers:
     async def read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Return the contents of a resource."""
         uri = str(params.uri)
+        call = self._call(context)
         try:
-            return await read_resource(self._call(context), uri)
+            return await read_resource(call, uri)
         except HeliographError as error:
-            raise resource_failure(uri, error) from error
+            raise resource_failure(uri, error, call.caller.principal) from error
 
-    async def _run(self, context: Context, tool: Tool, params: CallToolRequestParams) -> CallToolResult:
-        caller = self._caller(context)
+    async def _run(self, context: Context, caller: Caller, tool: Tool, params: CallToolRequestParams) -> CallToolResult:
         if not self._is_offered(tool):
             raise PermissionDenied(f"{params.name!r} changes the knowledge base, and this server is read-only")
         caller.principal.require(tool.role, caller.workspace)
@@ -137,7 +140,7 @@ class _Handlers:
         try:
             return self.identify(context.request)
         except HeliographError as error:
-            raise MCPError(INVALID_PARAMS, str(error)) from error
+            raise MCPError(INVALID_PARAMS, without_folders(str(error))) from error
 
     def _call(self, context: Context) -> Call:
         return Call(self.host, self._caller(context))

@@ -41,6 +41,7 @@ from heliograph.errors import (
     StoreUnavailable,
 )
 from heliograph.server.streaming import ClientGone
+from heliograph.service.principal import Principal, as_told
 
 __all__ = ["add_error_handlers", "error_response", "failure_body", "internal_error_response", "problem", "status_of"]
 
@@ -87,6 +88,8 @@ def problem(request: Request, status: int, title: str, detail: Any, kind: str = 
     Below the prefixes in `app.state.problem_shapes`, whose clients expect another shape, it is made into that; the
     longest prefix decides, and None leaves it as it is.
     """
+    if isinstance(detail, str):
+        detail = as_told(detail, _principal(request))
     body = {"type": kind, "title": title, "status": status, "detail": detail, "request_id": _request_id(request)}
     if (render := _shape_of(request)) is not None:
         return JSONResponse(render(body), status)
@@ -101,7 +104,7 @@ def failure_body(request: Request, error: Exception) -> dict[str, Any]:
         "type": _kind(error) if is_known else "about:blank",
         "title": title,
         "status": status,
-        "detail": str(error) if is_known else _UNEXPECTED,
+        "detail": as_told(str(error), _principal(request)) if is_known else _UNEXPECTED,
         "request_id": _request_id(request),
     }
 
@@ -176,6 +179,10 @@ def _shape_of(request: Request) -> Callable[[dict[str, Any]], dict[str, Any]] | 
 
 def _kind(error: Exception) -> str:
     return f"urn:heliograph:error:{type(error).__name__}"
+
+
+def _principal(request: Request) -> Principal | None:
+    return getattr(request.state, "principal", None)
 
 
 def _request_id(request: Request) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
 import signal
 import socket
 from collections.abc import Callable, Generator
@@ -65,6 +66,8 @@ def _run_workers(settings: Settings, listener: socket.socket, on_started: Callab
     # Workers tell that they serve before they listen; that the port is taken shows here, once and in time.
     with _listening_errors(settings.server):
         listener.listen(_BACKLOG)
+    # A process that is spawned looks for modules in the working folder until it has the path of this one.
+    os.putenv("PYTHONSAFEPATH", "1")
     reports = Reports()
     with shared_folder() as folder:
         workers = Workers(_config(settings, reports.tell, folder), listener, reports, on_started)

@@ -1,16 +1,25 @@
-"""Who asks, and what that allows: a role, in some workspaces or all.
+"""Who asks, and what that allows: a role, in some workspaces or all, and what of the machine is told.
 
 Roles include one another: `admin` may do what `write` may, and `write` what `read` may.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from pathlib import PurePath
 
 from heliograph.errors import PermissionDenied
 
-__all__ = ["ANYONE", "Principal", "Role"]
+__all__ = ["ANYONE", "Principal", "Role", "as_told", "without_folders"]
+
+# In quotes, where anything may stand in it, or as far as a word goes.
+_PATH = re.compile(
+    r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""
+)
 
 
 class Role(StrEnum):
@@ -40,6 +49,11 @@ class Principal:
     role: Role
     workspaces: frozenset[str] | None = None
 
+    @property
+    def is_operator(self) -> bool:
+        """Whether the machine is in these hands: an admin of everything, and whoever asks where nobody is asked."""
+        return self.role is Role.ADMIN and self.workspaces is None
+
     def may_enter(self, workspace: str) -> bool:
         """Whether anything is allowed in this workspace."""
         return self.workspaces is None or workspace in self.workspaces
@@ -62,3 +76,30 @@ class Principal:
 
 # Who asks a service that has no credentials configured.
 ANYONE = Principal("anyone", Role.ADMIN)
+
+
+def as_told(message: str, principal: Principal | None) -> str:
+    """Return a message as somebody may read it; where things lie on the machine is for its operator alone.
+
+    Args:
+        message: Any message.
+        principal: Who reads it; None is not known.
+    """
+    return message if principal is not None and principal.is_operator else without_folders(message)
+
+
+def without_folders(message: str) -> str:
+    """Return a message with the name alone of every file and folder whose absolute path it gives."""
+
+    def shorten(found: re.Match[str]) -> str:
+        path, quote = found["quoted"] or found[0], found["quote"] or ""
+        # Others, such as those of requests, are no paths of this machine.
+        is_here = path.split("/")[1] in _top_folders()
+        return f"{quote}{PurePath(path).name}{quote}" if is_here else found[0]
+
+    return _PATH.sub(shorten, message)
+
+
+@cache
+def _top_folders() -> frozenset[str]:
+    return frozenset(os.listdir("/"))  # noqa: PTH208 (names are what is wanted)

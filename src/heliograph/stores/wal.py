@@ -1,15 +1,20 @@
-"""Switching a file of SQLite to a write-ahead log."""
+"""What all files of SQLite have in common: a write-ahead log, transactions, and what damage looks like."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 import apsw
 
-__all__ = ["use_wal"]
+__all__ = ["DAMAGE", "transaction", "use_wal"]
 
 _WAL_TRIES = 100
 _WAL_REST_SECONDS = 0.05
+
+# What reading a damaged file of small records comes to: pages or tables that are none, or values that cannot be.
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, ValueError, TypeError, LookupError, ArithmeticError)
 
 
 def use_wal(connection: apsw.Connection) -> None:
@@ -28,3 +33,18 @@ def use_wal(connection: apsw.Connection) -> None:
             time.sleep(_WAL_REST_SECONDS)
         else:
             return
+
+
+@contextmanager
+def transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None]:
+    """Commit what the block does, or none of it; what the block or the commit raises comes out as it is."""
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk or an I/O error has rolled back already; a second failure must not hide the first.
+        if connection.in_transaction:
+            with suppress(apsw.Error):
+                connection.execute("ROLLBACK")
+        raise

@@ -12,6 +12,7 @@ import pytest
 from heliograph.chat.base import ChatRequest
 from heliograph.chat.meter import ChatMeter
 from heliograph.distributed import pool
+from heliograph.distributed.desk import Watch
 from heliograph.distributed.launching import WorkerLostError
 from heliograph.errors import (
     CancelledIngestError,
@@ -33,7 +34,9 @@ from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
 
 from ..ingest.world import snapshot
-from .world import KILLER, HereLauncher, open_pipeline, until
+from .world import KILLER, Here, HereLauncher, open_pipeline, until
+
+_call = Here.call
 
 REPLY = """{"entities": [{"name": "Hester Tarrant", "type": "person", "description": "Keeps the light."},
 {"name": "Gannet Head", "type": "location", "description": "A light."}], "relationships":
@@ -113,6 +116,67 @@ async def test_a_store_that_keeps_no_replies_stops_the_run(launcher: HereLaunche
     with pytest.raises(StoreUnavailable, match="the disk is full"):
         await pipeline.insert(documents(2))
     assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+
+
+@pytest.mark.parametrize("method", ["get_reply", "put_reply"])
+async def test_a_defect_in_answering_a_worker_is_told_and_leaves_nobody_waiting(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    async def fail(*_: object) -> None:
+        raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    monkeypatch.setattr(store.replies, method, fail)
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
+    async with asyncio.timeout(60):
+        report = await pipeline.insert(documents(2))
+    assert {item.outcome for item in report.results} == {Outcome.FAILED}
+    assert "UnicodeDecodeError" in str(report.results[0].error)
+    assert len(launcher.started) == 2
+
+
+async def test_a_worker_that_cannot_be_attended_is_replaced(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[int] = []
+
+    async def call(worker: Here, method: str, *arguments: object) -> Any:
+        if method == "attend" and len(failed) < 3:
+            failed.append(len(launcher.started))
+            raise TypeError("cannot unpickle")
+        return await _call(worker, method, *arguments)
+
+    monkeypatch.setattr(Here, "call", call)
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
+    async with asyncio.timeout(60):
+        report = await pipeline.insert(documents(3))
+    assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
+    assert len(launcher.started) == 2 + len(failed) == 5
+
+
+async def test_a_defect_in_starting_workers_is_told(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(*_: object) -> None:
+        raise TypeError("cannot unpickle")
+
+    monkeypatch.setattr(launcher, "start", start)
+    pipeline, _ = open_pipeline(store, launcher, stack)
+    with pytest.raises(ClusterUnavailable, match=r"TypeError: cannot unpickle\), which is a defect"):
+        await pipeline.insert(documents(1))
+    assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+
+
+async def test_news_that_cannot_be_told_on_leave_no_question_unanswered(
+    store: MemoryStore, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("nobody listens")
+
+    monkeypatch.setattr(Watch, "read_one", fail)
+    pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
+    async with asyncio.timeout(60):
+        report = await pipeline.insert(documents(2))
+    assert {item.outcome for item in report.results} == {Outcome.PROCESSED}
 
 
 async def test_a_document_that_ends_its_workers_fails_and_takes_no_other_with_it(

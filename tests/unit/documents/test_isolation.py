@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import threading
 import time
@@ -13,7 +14,7 @@ from heliograph.documents import isolation
 from heliograph.documents.base import Limits
 from heliograph.documents.isolation import DocumentReader
 from heliograph.documents.worker import read_frame, write_frame
-from heliograph.errors import IngestError, MissingDependencyError
+from heliograph.errors import HeliographError, IngestError, MissingDependencyError
 
 from .samples import PdfPages, docx_bytes, load
 
@@ -105,6 +106,57 @@ def test_document_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         reader.read(good)
     assert process.poll() is not None
     reader.close()
+
+
+def test_document_that_is_not_even_taken_in_time_is_given_up(tmp_path: Path) -> None:
+    reader = DocumentReader(Limits(timeout_seconds=0.3))
+    # More than a pipe holds.
+    long = write(tmp_path / "a.csv", b"name,value\n" * 1_000_000)
+    reader._process = isolation._start()
+    os.kill(reader._process.pid, signal.SIGSTOP)
+    with pytest.raises(IngestError, match=r"a\.csv.*documents\.timeout_seconds"):
+        reader.read(long)
+    reader.close()
+
+
+def test_documents_are_read_above_a_thousand_open_files(reader: DocumentReader, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < 2_048 and hard < 2_048:
+        pytest.skip(f"this system allows {hard} open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2_048), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_100)]
+    try:
+        for name, data in (("a.docx", docx_bytes()), ("b.pdf", PdfPages().line(72, 99, "Wörter").data())):
+            path = write(tmp_path / name, data)
+            assert reader.read(path) == load(str(path), data)
+        assert reader._process
+        assert reader._process.stdout.fileno() > 1_023
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_process_that_cannot_start_is_no_fault_of_the_document(
+    reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolation, "_PACKAGE", tmp_path)
+    with pytest.raises(HeliographError, match=r"reads documents cannot be started \(exit code 1\)") as raised:
+        reader.read(write(tmp_path / "a.docx", docx_bytes()))
+    assert not isinstance(raised.value, IngestError)
+
+
+def test_process_knows_no_secrets(reader: DocumentReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HELIOGRAPH_CHAT__API_KEY", "sk-of-the-endpoint")
+    monkeypatch.setenv("LD_PRELOAD", "./x.so")
+    reader.read(write(tmp_path / "a.docx", docx_bytes()))
+    assert reader._process
+    environment = Path(f"/proc/{reader._process.pid}/environ")
+    if not environment.exists():
+        pytest.skip("this system does not tell the environment of a process")
+    names = {line.partition("=")[0] for line in environment.read_text().split("\0")}
+    assert "PATH" in names
+    assert not names & {"HELIOGRAPH_CHAT__API_KEY", "LD_PRELOAD"}
 
 
 def test_close_ends_what_is_being_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,14 +9,18 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from heliograph.errors import StoreUnavailable
 from heliograph.server.app import create_app
 from heliograph.server.guard import is_public
+from heliograph.service.principal import ANYONE, Principal, Role, as_told, without_folders
+from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 
 from .guarded import ADMIN, BOUND, READER, WRITER, guarded_settings, served
 
 # POST, but only asks.
 ASKING = ("/query", "/api/", "/v1/", "/documents/paginated", "/logout")
+READING = Principal("reader", Role.READ)
 METHODS = {"get", "put", "post", "delete", "patch"}
 
 
@@ -103,6 +108,59 @@ async def test_bound_key_sees_only_its_workspaces(client: httpx.AsyncClient) -> 
     assert (await client.get("/workspaces/beta", headers=BOUND)).status_code == 403
     assert (await client.delete("/workspaces/beta", headers=BOUND)).status_code == 403
     assert (await client.put("/workspaces/gamma", headers=BOUND)).status_code == 403
+
+
+async def test_nobody_but_the_operator_is_told_where_things_lie(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(guarded_settings(tmp_path)) as (app, client):
+        jobs = app.state.service.jobs
+        await client.put("/workspaces/alpha", headers=ADMIN)
+        alpha = BOUND | {"LIGHTRAG-WORKSPACE": "alpha"}
+        for name, data in (("broken.pdf", b"%PDF-1.4 no"), ("broken.docx", b"PK no"), ("empty.html", b"")):
+            await client.post("/documents/upload", headers=alpha, files={"file": (name, data)})
+        # One goes while it waits to be read.
+        (jobs.input_folder("alpha").path / "broken.docx").unlink(missing_ok=True)
+        async with asyncio.timeout(60):
+            while await jobs.count_unfinished("alpha"):  # noqa: ASYNC110 (they tell nobody)
+                await asyncio.sleep(0.02)
+        answers = [await client.request(*operation, headers=alpha) for operation in all_reads()]
+        told = "".join(found.text for found in answers)
+        assert "broken.pdf" in told
+        assert "cannot be read" in told
+        assert str(tmp_path) not in told
+
+        def fail(*_: object, **__: object) -> None:
+            raise StoreUnavailable(f"the store {str(tmp_path / 'alpha' / 'a store.db')!r} failed ({tmp_path}/x: I/O)")
+
+        monkeypatch.setattr(Workspaces, "use", fail)
+        for method, path in all_operations():
+            found = await client.request(method, filled(path), headers=alpha, json={})
+            assert str(tmp_path) not in found.text, (method, path)
+        assert "'a store.db' failed (x: I/O)" in (await client.get("/documents", headers=alpha)).text
+        assert str(tmp_path) in (await client.get("/documents", headers=ADMIN)).text
+
+
+def all_reads() -> list[tuple[str, str]]:
+    return [(method, filled(path)) for method, path in all_operations() if method == "GET"]
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("the store '/usr/share/my folder/a store.db' failed", "the store 'a store.db' failed"),
+        ('the file "/usr/lib/it\'s here.pdf" is empty', 'the file "it\'s here.pdf" is empty'),
+        (
+            "[Errno 13] Permission denied: '/usr/share/x'; see /usr/share/doc/x.gz",
+            "[Errno 13] Permission denied: 'x'; see x.gz",
+        ),
+        ("ask /documents/status_counts, or POST '/graph/entity/edit' to http://localhost/usr/share", None),
+        ("1/2 of '/' and TCP/IP, and/or ~/usr", None),
+    ],
+)
+def test_paths_of_the_machine_alone_are_shortened(message: str, told: str | None) -> None:
+    assert as_told(message, READING) == without_folders(message) == (message if told is None else told)
+    assert as_told(message, ANYONE) == message
 
 
 @pytest.mark.parametrize("path", ["/page", "/webui", "/workspace"])

@@ -31,6 +31,7 @@ from heliograph.server.schemas.documents import (
 from heliograph.server.schemas.jobs import ScanResponse
 from heliograph.server.uploads import receive_upload
 from heliograph.service.jobs.models import JobKind, JobRequest
+from heliograph.service.principal import without_folders
 
 __all__ = ["router"]
 
@@ -154,7 +155,7 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
     waiting, ids = report.count(Outcome.PENDING), [result.id for result in report.results if result.id]
     note = " `chunking` was not applied: how texts are cut is a setting." if has_chunking else ""
     if failures:
-        reasons = "; ".join(str(result.error) for result in failures[:3])
+        reasons = "; ".join(without_folders(str(result.error)) for result in failures[:3])
         message = f"{len(failures)} of {len(report.results)} texts were refused: {reasons}"
         return InsertResponse(
             status="partial_success", message=message + note, track_id=report.track_id, document_ids=ids

@@ -22,7 +22,7 @@ from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
 from heliograph.server.schemas.health import AlertState, Configuration, FollowerState, Health, Queues, Ready
 from heliograph.service.jobs.models import JobState
-from heliograph.service.principal import Principal, Role
+from heliograph.service.principal import Principal
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
@@ -63,7 +63,7 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         "alerts": alerts,
         "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
     }
-    if principal.role is Role.ADMIN and principal.workspaces is None:
+    if principal.is_operator:
         details |= _folders(service.settings)
     return known.model_copy(update=details)
 

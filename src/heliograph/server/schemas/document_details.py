@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from heliograph.models import Chunk, Document
+from heliograph.service.principal import without_folders
 
 __all__ = [
     "ChangeRequest",
@@ -49,7 +50,7 @@ class DocumentResponse(BaseModel):
             source=document.source,
             title=document.title,
             status=document.status.value,
-            error=document.error,
+            error=without_folders(document.error),
             metadata=dict(document.metadata),
             length=document.length,
             chunk_count=document.chunk_count,

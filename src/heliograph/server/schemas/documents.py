@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
+from heliograph.service.principal import without_folders
 
 __all__ = [
     "STATUSES",
@@ -165,7 +166,7 @@ def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
         updated_at=document.updated_at.isoformat(),
         track_id=document.track_id or None,
         chunks_count=document.chunk_count,
-        error_msg=document.error or None,
+        error_msg=without_folders(document.error) or None,
         metadata=dict(document.metadata),
         file_path=document.source,
     )

@@ -19,7 +19,7 @@ from typing import TypeVar
 import apsw
 
 from heliograph.errors import StoreUnavailable
-from heliograph.stores.wal import use_wal
+from heliograph.stores.wal import DAMAGE, transaction, use_wal
 
 __all__ = ["Ledger"]
 
@@ -115,7 +115,7 @@ class Ledger:
 
     def _attempt(self, subjects: Sequence[bytes], most: int, window_seconds: float) -> float:
         now = self._clock()
-        with self._transaction():
+        with transaction(self._connection):
             self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
             waits = [self._wait(subject, most, window_seconds, now) for subject in subjects]
             if max(waits) > 0:
@@ -136,35 +136,33 @@ class Ledger:
             f"SELECT batch FROM attempt WHERE subject IN ({marks}) GROUP BY batch "  # noqa: S608 (marks alone)
             f"HAVING count(DISTINCT subject) = {len(set(subjects))}"
         )
-        with self._transaction():
+        with transaction(self._connection):
             self._connection.execute(f"DELETE FROM attempt WHERE batch IN ({batches})", tuple(subjects))  # noqa: S608
 
     def _end_session(self, session: str, until: float) -> None:
         self._connection.pragma("synchronous", "full")
         try:
-            with self._transaction():
+            with transaction(self._connection):
                 self._connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
                 self._connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
         finally:
             self._connection.pragma("synchronous", "normal")
 
     @contextmanager
-    def _transaction(self) -> Generator[None]:
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-            raise
-
-    @contextmanager
     def _translated(self) -> Generator[None]:
         try:
             yield
+        except DAMAGE as error:
+            raise StoreUnavailable(
+                f"the file of sessions {str(self._path)!r} is damaged ({error}); stop the service, delete the file and "
+                "start again: people stay logged in, but sessions that were ended are good again until they expire, "
+                "unless 'token_secret' beside it, or server.token_secret where that is set, goes, too"
+            ) from error
         except (apsw.Error, OSError) as error:
-            raise StoreUnavailable(f"the service's own file {str(self._path)!r} failed: {error}") from error
+            raise StoreUnavailable(
+                f"the file of sessions {str(self._path)!r} failed ({error}); check the disk and permissions of its "
+                "folder"
+            ) from error
 
 
 def _digest(subject: str) -> bytes:

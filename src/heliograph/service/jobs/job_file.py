@@ -13,8 +13,8 @@ from pathlib import Path
 
 import apsw
 
-from heliograph.errors import NotFoundError, SchemaMismatch, StoreUnavailable
-from heliograph.stores.wal import use_wal
+from heliograph.errors import HeliographError, NotFoundError, SchemaMismatch, StoreUnavailable
+from heliograph.stores.wal import DAMAGE, transaction, use_wal
 
 __all__ = ["JobFile"]
 
@@ -60,13 +60,8 @@ class JobFile:
         """
         with self._lock, self._translated(), self._connected() as connection:
             connection.pragma("synchronous", "FULL" if durable else "NORMAL")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(connection):
                 yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection]:
@@ -76,7 +71,7 @@ class JobFile:
             NotFoundError: The workspace was removed.
             StoreUnavailable: The file cannot be read.
         """
-        with self._lock, self._translated(), self._connected() as connection, connection:
+        with self._lock, self._translated(), self._connected() as connection, transaction(connection, "BEGIN"):
             yield connection
 
     def close(self) -> None:
@@ -95,9 +90,18 @@ class JobFile:
     def _translated(self) -> Generator[None]:
         try:
             yield
-        except (apsw.Error, OSError) as error:
+        except HeliographError:
+            raise
+        except (apsw.Error, OSError, *DAMAGE) as error:
+            self._disconnect()
             if not self.path.parent.is_dir():
                 raise NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed") from error
+            if isinstance(error, DAMAGE):
+                raise StoreUnavailable(
+                    f"the list of jobs {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the "
+                    "service, move the file away and start again: documents and uploads are kept elsewhere, those that "
+                    "wait are processed, and a scan reads the uploads that were not read yet"
+                ) from error
             raise StoreUnavailable(
                 f"the list of jobs {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
             ) from error
@@ -140,15 +144,10 @@ class JobFile:
 def _prepare(connection: apsw.Connection, name: str) -> None:
     if connection.pragma("user_version") == _VERSION:
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         version = connection.pragma("user_version")
         if version == 0:
             connection.execute(_CREATE)
             connection.pragma("user_version", _VERSION)
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
     if version not in (0, _VERSION):
         raise SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")

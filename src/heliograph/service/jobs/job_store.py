@@ -2,6 +2,7 @@
 
 What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that every
 process can tell it. Old finished jobs and messages are dropped. All methods block and may be called from any thread.
+Whoever may read the workspace reads why a job failed and what happened; so no folders of the machine are kept in that.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from pydantic import TypeAdapter
 
 from heliograph.errors import ConflictError, NotFoundError, OverloadedError
-from heliograph.observing import Origin
 from heliograph.service.jobs.job_file import JobFile
 from heliograph.service.jobs.models import (
     UNFINISHED,
@@ -29,11 +30,15 @@ from heliograph.service.jobs.models import (
     JobState,
     PipelineState,
 )
+from heliograph.service.principal import without_folders
 
 __all__ = ["JobStore"]
 
-_COLUMNS = """id, request, state, done, total, counts, problems, error, attempts, due_at, cancelled_by, created_at,
-              started_at, finished_at"""
+_FIELDS = (
+    *("id", "request", "state", "done", "total", "counts", "problems", "error", "attempts", "due_at", "cancelled_by"),
+    *("created_at", "started_at", "finished_at"),
+)
+_JOB = TypeAdapter(Job)
 _MOST_FINISHED = 1_000
 _MOST_MESSAGES = 1_000
 _MOST_MESSAGE_LENGTH = 1_000
@@ -127,7 +132,8 @@ class JobStore:
             jobs, counts = _upcoming(connection), _count_unfinished(connection)
             query = "SELECT moment, text FROM message ORDER BY sequence DESC LIMIT ?"
             rows: list[Any] = connection.execute(query, (most_messages,)).fetchall()
-        return PipelineState(tuple(jobs), counts, tuple((_moment(moment), text) for moment, text in reversed(rows)))
+            messages = tuple((datetime.fromtimestamp(moment, UTC), str(text)) for moment, text in reversed(rows))
+        return PipelineState(tuple(jobs), counts, messages)
 
     def take_over(self) -> None:
         """Let what a dead process was running wait again; only who runs the jobs may call this."""
@@ -151,13 +157,13 @@ class JobStore:
         with self._file.transaction() as connection:
             query = """UPDATE job SET state = ?, error = ?, finished_at = ?,
                        request = json_replace(request, '$.metadata', NULL) WHERE id = ?"""
-            connection.execute(query, (state.value, error, time.time(), id_))
+            connection.execute(query, (state.value, without_folders(error), time.time(), id_))
 
     def park(self, id_: str, error: str = "", attempts: int = 0, delay_seconds: float = 0.0) -> None:
         """Let a job wait, to be tried (again) after a delay."""
         with self._file.transaction(durable=False) as connection:
             query = "UPDATE job SET state = 'waiting', error = ?, attempts = ?, due_at = ? WHERE id = ?"
-            connection.execute(query, (error, attempts, time.time() + delay_seconds, id_))
+            connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
     def cancel(self, id_: str, author: str) -> Job:
         """Ask for a job to be cancelled: at once if it waits, else whoever runs it does so.
@@ -183,7 +189,7 @@ class JobStore:
         """Add a message of what happened."""
         with self._file.transaction(durable=False) as connection:
             query = "INSERT INTO message (moment, text) VALUES (?, ?)"
-            connection.execute(query, (time.time(), text[:_MOST_MESSAGE_LENGTH]))
+            connection.execute(query, (time.time(), without_folders(text)[:_MOST_MESSAGE_LENGTH]))
             query = "DELETE FROM message WHERE sequence <= (SELECT max(sequence) FROM message) - ?"
             connection.execute(query, (_MOST_MESSAGES,))
 
@@ -209,7 +215,7 @@ class JobStore:
 
 
 def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequence", values: Any = ()) -> list[Job]:
-    query = f"SELECT {_COLUMNS} FROM job {where} {order}"  # noqa: S608 (both are constants of this file)
+    query = f"SELECT {', '.join(_FIELDS)} FROM job {where} {order}"  # noqa: S608 (all are constants of this file)
     return [_job(row) for row in connection.execute(query, values)]
 
 
@@ -255,33 +261,17 @@ def _drop_old(connection: apsw.Connection) -> None:
 
 
 def _job(row: tuple[Any, ...]) -> Job:
-    id_, request, state, done, total, counts, problems, error, attempts, due, cancelled_by, created, *moments = row
-    started, finished = moments
-    return Job(
-        *(id_, _decode(request), JobState(state)),
-        JobProgress(done, total, json.loads(counts), tuple(json.loads(problems))),
-        *(error, attempts, _moment(due), cancelled_by, _moment(created)),
-        None if started is None else _moment(started),
-        None if finished is None else _moment(finished),
-    )
-
-
-def _moment(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+    values = dict(zip(_FIELDS, row, strict=True))
+    progress = {name: values.pop(name) for name in ("done", "total", "counts", "problems")}
+    progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
+    # Held to the types, as a damaged file may give any value.
+    return _JOB.validate_python(values | {"request": json.loads(values["request"]), "progress": progress})
 
 
 def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
-    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(progress.problems)
+    problems = list(map(without_folders, progress.problems))
+    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(problems)
 
 
 def _encode(request: JobRequest) -> str:
     return json.dumps(asdict(request), ensure_ascii=True)
-
-
-def _decode(text: str) -> JobRequest:
-    values: dict[str, Any] = json.loads(text)
-    values["kind"] = JobKind(values["kind"])
-    for name in ("sources", "document_ids"):
-        values[name] = tuple(values[name])
-    values["origin"] = Origin(**values.get("origin", {}))
-    return JobRequest(**values)

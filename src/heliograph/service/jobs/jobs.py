@@ -251,6 +251,8 @@ class Jobs:
                 await self._resume(workspace)
             except HeliographError as error:
                 _LOG.warning("the workspace %r cannot be looked through for documents that wait: %s", workspace, error)
+            except Exception:  # noqa: BLE001 (nobody awaits this; a defect in one must not leave the others as they are)
+                _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)
 
     async def _resume(self, workspace: str) -> None:
         """Have done what was left: jobs, and documents that wait though no job says so."""

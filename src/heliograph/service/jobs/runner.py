@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 from heliograph.engine import AsyncHeliograph
@@ -60,7 +61,9 @@ class WorkspaceRunner:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._progress: dict[str, JobProgress] = {}
         self._stopped: set[str] = set()
-        self._is_closing = False
+        # How often in a row nothing could be written about a job.
+        self._failures: Counter[str] = Counter()
+        self._closing = asyncio.Event()
 
     @property
     def is_idle(self) -> bool:
@@ -70,31 +73,32 @@ class WorkspaceRunner:
     def wake(self) -> None:
         """Look for jobs, now."""
         self._news.set()
-        if self._task is None and not self._is_closing:
+        if self._task is None and not self._closing.is_set():
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
         """Break off what runs, to go on at the next start, and stop; closing twice does nothing."""
-        self._is_closing = True
+        self._closing.set()
         self._news.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        delay = 1.0
+        failures = 0
         try:
-            while not self._is_closing:
+            while not self._closing.is_set():
                 self._news.clear()
                 try:
                     await self._work_while_owner()
-                    delay = 1.0
+                    failures = 0
                 except NotFoundError:
                     # The workspace was removed, and its jobs with it.
                     return
                 except HeliographError as error:
+                    failures += 1
+                    delay = _delay_seconds(failures)
                     _LOG.warning("jobs of the workspace cannot be run: %s; trying again in %g s", error, delay)
-                    await self._wait(delay)
-                    delay = min(2 * delay, _LONGEST_DELAY_SECONDS)
+                    await self._rest(delay)
                     continue
                 if not self._news.is_set():
                     return
@@ -106,7 +110,7 @@ class WorkspaceRunner:
 
     async def _work_while_owner(self) -> None:
         while not await asyncio.to_thread(self._owner.take):
-            if self._is_closing or not await self._upcoming():
+            if self._closing.is_set() or not await self._upcoming():
                 return
             await self._wait(_POLL_SECONDS)
         try:
@@ -123,7 +127,7 @@ class WorkspaceRunner:
     async def _work(self, kb: AsyncHeliograph) -> None:
         """Begin what may be begun until nothing is left."""
         try:
-            while not self._is_closing:
+            while not self._closing.is_set():
                 self._news.clear()
                 jobs = [job for job in await self._upcoming() if not await self._cancelled(kb, job)]
                 for job in _startable(jobs, set(self._running)):
@@ -140,11 +144,15 @@ class WorkspaceRunner:
 
     async def _wait(self, seconds: float) -> None:
         """Wait until something has happened, but no longer than this."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
-        except TimeoutError:
-            return
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, whatever happens, unless the service closes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
 
     async def _cancelled(self, kb: AsyncHeliograph, job: Job) -> bool:
         """Carry out that a job was cancelled; return whether it is gone."""
@@ -166,9 +174,15 @@ class WorkspaceRunner:
         try:
             with working_for(job.request.origin, "job", kind=job.kind.value):
                 await self._attempt(kb, job)
+            del self._failures[job.id]
         except HeliographError as error:
             # What became of the job could not be written; it counts as running, and is begun again.
-            _LOG.warning("the job %s (%s) will be run again: %s", job.id, job.kind, error)
+            self._failures[job.id] += 1
+            delay = _delay_seconds(self._failures[job.id])
+            _LOG.warning("the job %s (%s) will be run again in %g s: %s", job.id, job.kind, delay, error)
+            if job.id not in self._stopped:
+                # Its place is taken meanwhile, so that nothing overtakes it, and nobody begins it.
+                await self._rest(delay)
         finally:
             self._running.pop(job.id, None)
             self._progress.pop(job.id, None)
@@ -221,7 +235,7 @@ class WorkspaceRunner:
     async def _park(self, job: Job, error: HeliographError) -> None:
         has_moved = self._progress.get(job.id, job.progress).done > 0
         attempts = 1 if has_moved else job.attempts + 1
-        delay = min(2.0 ** min(attempts - 1, 10), _LONGEST_DELAY_SECONDS)
+        delay = _delay_seconds(attempts)
         if isinstance(error, RateLimited) and error.retry_after_seconds:
             delay = min(max(delay, error.retry_after_seconds), _LONGEST_DELAY_SECONDS)
         await asyncio.to_thread(self._store.park, job.id, str(error), attempts, delay)
@@ -245,6 +259,11 @@ class WorkspaceRunner:
                 await asyncio.to_thread(self._store.report, id_, progress)
                 if progress.done != known.progress.done:
                     await self._tell(progressed(known, progress))
+
+
+def _delay_seconds(attempts: int) -> float:
+    """Return how long to rest after so many attempts in a row that came to nothing."""
+    return min(2.0 ** min(attempts - 1, 10), _LONGEST_DELAY_SECONDS)
 
 
 def _startable(jobs: list[Job], running: set[str]) -> list[Job]:

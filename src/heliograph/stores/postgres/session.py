@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from heliograph.stores.postgres.driver import AsyncConnection, TransactionStatus
+from heliograph.stores.postgres.driver import AsyncConnection, TransactionStatus, psycopg
 
 __all__ = ["Connection", "Row", "Session", "Statement"]
 
@@ -81,6 +82,7 @@ class Session:
         await self.run(*statements, Statement("COMMIT"))
 
     async def leave_transaction(self) -> None:
-        """Roll back what is open, if anything; a broken connection is left to the pool."""
+        """Roll back what is open, if anything; a broken connection is left to the pool, and hides no other error."""
         if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            await self._connection.rollback()
+            with suppress(psycopg.OperationalError, psycopg.InterfaceError):
+                await self._connection.rollback()

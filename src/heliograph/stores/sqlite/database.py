@@ -24,7 +24,7 @@ from heliograph.errors import StoreError, StoreUnavailable
 from heliograph.ids import is_storable
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch
-from heliograph.stores.wal import use_wal
+from heliograph.stores.wal import transaction, use_wal
 
 __all__ = ["Database", "check_path", "translate_errors"]
 
@@ -242,16 +242,8 @@ class Database:
     ) -> T:
         with translate_errors(self.path):
             connection = connect()
-            connection.execute(begin)
-            try:
-                result = work(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                # A full disk or an I/O error has rolled back already.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-            return result
+            with transaction(connection, begin):
+                return work(connection)
 
     async def close(self) -> None:
         """Wait for what is under way, fold the log into the file and close."""

@@ -15,6 +15,7 @@ import apsw
 from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
 from heliograph.stores.name_pieces import name_keys_json, name_terms
+from heliograph.stores.wal import transaction
 
 __all__ = ["APPLICATION_ID", "FILL_WORDS", "LATEST_VERSION", "check_schema", "migrate"]
 
@@ -240,17 +241,13 @@ def migrate(connection: apsw.Connection, path: str) -> None:
     # Sorting all words of a store takes more memory than there may be.
     kept = int(connection.pragma("temp_store"))
     connection.pragma("temp_store", "file")
-    connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have migrated while this one waited for the lock.
-        for number in range(int(connection.pragma("user_version")), LATEST_VERSION):
-            connection.execute(_MIGRATIONS[number])
-            connection.pragma("user_version", number + 1)
-        connection.pragma("application_id", APPLICATION_ID)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+        with transaction(connection):
+            # Another process may have migrated while this one waited for the lock.
+            for number in range(int(connection.pragma("user_version")), LATEST_VERSION):
+                connection.execute(_MIGRATIONS[number])
+                connection.pragma("user_version", number + 1)
+            connection.pragma("application_id", APPLICATION_ID)
     finally:
         connection.pragma("temp_store", kept)
 

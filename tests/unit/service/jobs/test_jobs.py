@@ -7,17 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.errors import RateLimited, SettingsError
+from heliograph.errors import RateLimited, SettingsError, StoreUnavailable
 from heliograph.ingest.models import NewDocument
 from heliograph.models import DocumentStatus
 from heliograph.opening import Given
+from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
 from heliograph.service.jobs.ownership import Ownership
+from heliograph.service.jobs.runner import WorkspaceRunner
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 
+_rest = WorkspaceRunner._rest
 TEXT = "The ESP32 speaks MQTT over TLS."
 
 
@@ -105,6 +108,40 @@ async def test_service_that_asks_to_wait_is_given_its_time(tmp_path: Path) -> No
         job = await until_tried(jobs)
         assert (job.due_at - job.created_at).total_seconds() >= 30
         assert "too many calls" in job.error
+
+
+@pytest.mark.parametrize("methods", [("take_over",), ("begin", "park"), ("tell", "park"), ("end", "park")])
+async def test_what_cannot_be_written_is_tried_again_after_growing_rests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, methods: tuple[str, ...]
+) -> None:
+    rests: list[float] = []
+    failed: list[int] = []
+
+    def fail(*_: object) -> None:
+        failed.append(len(rests))
+        raise StoreUnavailable("the disk is full")
+
+    async def rest(runner: WorkspaceRunner, seconds: float) -> None:
+        rests.append(seconds)
+        await _rest(runner, 0.0 if len(rests) < 4 else 3_600.0)
+
+    async def has_rested() -> bool:
+        return len(rests) >= 4
+
+    async with opened(tmp_path) as (workspaces, jobs), workspaces.use() as kb:
+        for method in methods:
+            monkeypatch.setattr(JobStore, method, fail)
+        monkeypatch.setattr(WorkspaceRunner, "_rest", rest)
+        await jobs.enqueue("default", kb, [NewDocument(TEXT, "a.md")], "t1", "me")
+        await until(has_rested)
+        await jobs.submit("default", JobRequest(JobKind.PROCESS, "t2"))
+        monkeypatch.undo()
+    assert rests == [1.0, 2.0, 4.0, 8.0]
+    # Every failure was followed by a rest, and closing did not wait for the last.
+    assert sorted(set(failed)) == [0, 1, 2, 3]
+    async with opened(tmp_path) as (workspaces, jobs), workspaces.use() as kb:
+        await settle(jobs)
+        assert (await kb.documents()).documents[0].status is DocumentStatus.PROCESSED
 
 
 async def test_removed_workspace_takes_its_jobs_and_files_along(tmp_path: Path) -> None:
