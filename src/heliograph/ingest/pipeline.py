@@ -169,7 +169,7 @@ class IngestPipeline:
                 await self._after_insert(taken_in)
             except HeliographError:
                 raise
-            except Exception:
+            except Exception:  # noqa: BLE001 (logged)
                 # The documents are in, and others may wait behind them.
                 _log.exception("what is done after an insert failed because of a defect; please report it")
         return IngestReport(batch, tuple(results[index] for index in range(len(entries))))

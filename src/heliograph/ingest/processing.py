@@ -1,8 +1,8 @@
 """One document on its way in: chunks, extraction, commit.
 
 `Work` comes in; the document ends up in every projection at once, as processed or partial, and a `DocumentResult`
-comes out. What concerns this document alone becomes a failed document, and so does a defect that it meets; what concerns
-a model or the store as a whole is raised, and the document stays as it was.
+comes out. What concerns this document alone, a defect that it meets too, becomes a failed document; what concerns a
+model or the store as a whole is raised, and the document stays as it was.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class DocumentProcessor:
             return
         except OUTAGES:
             raise
-        except Exception:
+        except Exception:  # noqa: BLE001 (logged)
             _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
 
 
