@@ -38,6 +38,9 @@ _log = logging.getLogger(__name__)
 # one thing that can move when a fragment comes or goes.
 _GROUPS_PER_CONTEXT = 4
 _HASH_RANGE = 1 << 32
+# What stands in for a summary may be at least so long, where that summary was shorter: forty of them fit into the
+# budget of 6,000 tokens that a question has for entities.
+_STAND_IN_TOKENS = 100
 # Of ten tokens of English about seven are words.
 _WORDS_PER_TOKEN = 0.7
 
@@ -112,13 +115,33 @@ class DescriptionSummarizer:
         limit = self._settings.summary_tokens
         return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
+    def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
+        """Return what stands in for a summary for which no model may be asked: the first whole fragments that fit.
+
+        It is about as long as what it replaces, so that as many entities as before fit into the budgets of a question.
+
+        Args:
+            fragments: In canonical order.
+            replaced: The description so far.
+        """
+        most = min(self._settings.summary_tokens, max(_STAND_IN_TOKENS, count_tokens(replaced)))
+        return Summary(join_fragments(fragments, most))
+
+    def is_stand_in(self, description: str | None, fragments: Sequence[str]) -> bool:
+        """Whether a description is made of the first fragments, where a chat model is to write a summary of them."""
+        return (
+            bool(description)
+            and self.is_needed(fragments)
+            and FIELD_SEPARATOR.join(_distinct(fragments)).startswith(description or "")
+        )
+
     async def summarize(
         self, name: str, fragments: Sequence[str], language: str = "", *, subject_id: str = ""
     ) -> Summary:
         """Return one description of `name`.
 
-        Fragments that need no summary are joined. So are those of which the model makes nothing usable, with a
-        warning; that description is made again when a fragment comes or goes.
+        Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
+        it, with a warning; that description is made again when somebody mentions its subject.
 
         Args:
             name: What the fragments speak of, as the description shall call it.
@@ -137,7 +160,7 @@ class DescriptionSummarizer:
             text = await run.reduce(_distinct(fragments))
         except (BadModelReply, ContextTooLong) as error:
             _log.warning("the description of %r is joined, not summarised: %s", name, error)
-            text = join_fragments(fragments, self._settings.summary_tokens)
+            text = self.stand_in(fragments).text
         return Summary(text, run.usage, tuple(run.reply_keys))
 
     async def recall(self, name: str, fragments: Sequence[str], subject_id: str = "") -> Summary | None:
