@@ -27,6 +27,7 @@ from heliograph.ingest.tasks import gather_or_cancel
 from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import load_prompt
 from heliograph.settings import IngestSettings
+from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, cut_to_tokens
 
 __all__ = ["DescriptionSummarizer", "Summary", "join_fragments"]
@@ -219,7 +220,8 @@ class _Run:
             self.usage += reply.usage
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
-        text = " ".join(reply.text.replace(FIELD_SEPARATOR, " ").split())
+        said = reply.text if reply.is_complete else _whole_sentences(reply.text)
+        text = " ".join(said.replace(FIELD_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
@@ -241,7 +243,11 @@ class _Run:
             language=self._language,
             words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
         )
-        return ChatRequest((ChatMessage("user", text),), Purpose.SUMMARY, subject_id=self._subject_id)
+        return ChatRequest(
+            *((ChatMessage("user", text),), Purpose.SUMMARY),
+            needed_tokens=max(self._settings.summary_tokens, 2 * self._settings.summary_length_tokens),
+            subject_id=self._subject_id,
+        )
 
 
 def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
@@ -275,6 +281,12 @@ def _draw(fragment: str, level: int) -> int:
     """Return a number below `_HASH_RANGE` that depends on the fragment, and on the level so that levels differ."""
     data = fragment.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=4, salt=level.to_bytes(4, "little")).digest(), "little")
+
+
+def _whole_sentences(text: str) -> str:
+    """Return a text that was cut without the sentence that breaks off, unless it is the only one."""
+    spans = sentence_spans(text)
+    return text[: spans[-2][1]] if len(spans) > 1 else text
 
 
 def _byte_count(text: str) -> int:
