@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("words", nargs="*", metavar="NAME [ARGUMENT ...]", help="benchmarks, each with its arguments")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
     parser.add_argument("--all", action="store_true", help="all questions of a retrieval set, not the first 200")
-    parser.add_argument("--minutes", type=float, help="how long service_soak goes on, 10 if not said")
+    parser.add_argument("--minutes", type=float, help="how long a soak goes on")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--write-docs", action="store_true", help="render docs/benchmarks.md from the latest results")
     given = parser.parse_args(arguments)

@@ -53,6 +53,7 @@ ALL = (
     "lightrag_side_by_side",
     "service_faults",
     "service_soak",
+    "document_soak",
     "store_faults",
 )
 

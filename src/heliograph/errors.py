@@ -33,6 +33,9 @@ exceptions in one place each.
 
 from __future__ import annotations
 
+import traceback
+from typing import Self
+
 __all__ = [
     "AccessError",
     "AuthenticationError",
@@ -62,6 +65,9 @@ __all__ = [
     "StoreUnavailable",
     "shown",
 ]
+
+
+_LONGEST_RAISED = 300
 
 
 class HeliographError(Exception):
@@ -121,7 +127,35 @@ class StaleChangesetError(ConflictError):
 
 
 class IngestError(HeliographError):
-    """One document could not be taken in; others are not affected."""
+    """One document could not be taken in; others are not affected.
+
+    Attributes:
+        traceback: Where a defect was met, if one and not the document itself is to blame; else empty.
+    """
+
+    traceback: str = ""
+
+    @classmethod
+    def of_defect(cls, what: str, error: Exception) -> Self:
+        """Return what an exception that nobody foresaw means for the one document that was worked on.
+
+        Args:
+            what: What failed, as the start of a sentence.
+            error: What was raised.
+        """
+        steps = [(frame.f_globals.get("__name__", ""), line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        places = [f" in {module}, line {line}" for module, line in steps if module.startswith("heliograph.")]
+        place = places[-1] if places else ""
+        if isinstance(error, MemoryError):
+            failure = cls(f"{what} needs more memory than there is{place}; split it, or give more memory")
+        else:
+            said = f"{type(error).__name__}: {error}".rstrip(": ")[:_LONGEST_RAISED]
+            failure = cls(
+                f"{what} could not be taken in because of a defect ({said}{place}), which leaves others as they are; "
+                "the log has the traceback, please report it"
+            )
+        failure.traceback = "".join(traceback.format_exception(error))
+        return failure
 
 
 class CancelledIngestError(IngestError):

@@ -97,7 +97,9 @@ class ChatSettings(_Room):
     max_concurrency: int = Field(4, ge=1, description="Calls under way at once.")
     max_retries: int = Field(4, ge=0, description="Further tries after a failure that may pass.")
     temperature: float = Field(0.0, ge=0, le=2, description="Sampling temperature.")
-    max_output_tokens: int | None = Field(None, ge=1, description="Longest reply; empty leaves it to the model.")
+    max_output_tokens: int | None = Field(
+        None, ge=1, description="Longest reply; empty leaves it to the model. What a task needs is the bound anyway."
+    )
     context_tokens: int = Field(0, ge=0, description="The model's window, which bounds what answers read; 0: no bound.")
     json_mode: bool = Field(True, description="Ask for JSON objects where a reply is to be JSON.")
     cache: bool = Field(True, description="Keep replies so that none is paid for twice.")

@@ -39,6 +39,9 @@ class ChatRequest:
         purpose: What it is for.
         json_mode: Ask for one JSON object where the provider offers that.
         max_output_tokens: Longest reply; None leaves it to the model.
+        needed_tokens: How long a sound reply can be, generously, without thoughts; a model that goes on, or repeats
+            itself, may be stopped, and its reply is then not complete. None lets it go on. It says nothing of what is
+            asked, so a kept reply stands.
         subject_id: Id of the chunk, entity or relation that it is about, if any; a cached reply is dropped with the
             chunk, or with whatever was said of the entity or relation.
         fresh: Ask the model even if a reply is kept; the new one takes its place. For a reply that proved unusable.
@@ -50,6 +53,7 @@ class ChatRequest:
     purpose: Purpose
     json_mode: bool = False
     max_output_tokens: int | None = None
+    needed_tokens: int | None = field(default=None, compare=False)
     subject_id: str = ""
     fresh: bool = False
     on_finish: Callable[[ChatReply], None] | None = field(default=None, compare=False, repr=False)
@@ -64,7 +68,7 @@ class ChatReply:
         model: Name of the model that said it.
         usage: Tokens read and written, estimated where the provider does not tell; those of a reply from the cache
             were spent when it was made.
-        is_complete: False when the reply was cut at a length limit.
+        is_complete: False when the reply was cut, at a length limit or because it repeated itself.
         cache_key: Key under which it is kept; empty when it is not.
         from_cache: Whether it was read from the cache and cost nothing.
     """

@@ -1,13 +1,15 @@
 """Chat models behind an OpenAI-compatible service, by the official SDK: OpenAI, vLLM, llama.cpp, Ollama and others.
 
-One call is one HTTP request, except that a service which refuses an option is asked again without it, once. Timeouts,
-retries, limits and the cache are wrappers; only the connection's own timeout is set here, so that a dead connection is
-noticed. What the model thought aloud is left out of replies.
+One call is one HTTP request, except that a service which refuses an option is asked again without it, once. Replies
+whose length is known in advance are streamed even where they are wanted whole, so that one that goes on for no reason
+can be stopped (`bounds`). Timeouts, retries, limits and the cache are wrappers; only the connection's own timeout is
+set here, so that a dead connection is noticed. What the model thought aloud is left out of replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, TypeGuard, cast
 
 import openai
@@ -15,6 +17,7 @@ import openai
 from heliograph.calls.openai_client import describe_service, open_openai_client
 from heliograph.calls.openai_errors import error_from_body, translate_openai_error, translate_openai_errors
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
+from heliograph.chat.bounds import ReplyBounds, without_repeats
 from heliograph.chat.openai_options import CallOptions
 from heliograph.chat.reasoning import ReasoningFilter, strip_reasoning
 from heliograph.chat.usage import estimate_usage
@@ -23,6 +26,8 @@ from heliograph.models import Usage
 from heliograph.settings import ChatSettings
 
 __all__ = ["OpenAIChatModel"]
+
+_LOG = logging.getLogger(__name__)
 
 # OpenAI says "length"; other services have words of their own.
 _CUT_REASONS = {"length", "model_length", "max_tokens", "content_filter"}
@@ -43,6 +48,7 @@ class OpenAIChatModel(ChatModel):
         self._service = describe_service("chat model", settings.model, settings.base_url)
         self._client = open_openai_client(settings.base_url, settings.api_key, settings.timeout_seconds)
         self._options = CallOptions(settings)
+        self._can_stream = True
 
     @property
     def name(self) -> str:
@@ -59,11 +65,17 @@ class OpenAIChatModel(ChatModel):
             ModelUnavailable: It is a web page.
             ModelError: The call failed.
         """
+        is_bounded = request.needed_tokens is not None and self._can_stream
+        if is_bounded and (reply := await self._complete_bounded(request)) is not None:
+            return reply
         with translate_openai_errors(self._service):
             completion = await self._create(request, is_stream=False)
         choice = _choice(completion)
         if choice is None:
             raise self._not_a_reply(completion)
+        if is_bounded:
+            self._can_stream = False
+            _LOG.info("%s does not stream; replies that do not end cannot be stopped", self._service)
         text = strip_reasoning(_text(choice, "message")).strip()
         return await self._reply(request, text, _usage(completion), is_complete=_reason(choice) not in _CUT_REASONS)
 
@@ -74,14 +86,13 @@ class OpenAIChatModel(ChatModel):
             BadModelReply: There is none.
             ModelError: The call failed; perhaps after some pieces.
         """
-        streamed = _StreamedReply()
-        with translate_openai_errors(self._service):
-            async with await self._create(request, is_stream=True) as chunks:
-                async for chunk in chunks:
-                    if piece := streamed.add(chunk):
-                        yield piece
-        if piece := streamed.finish():
-            yield piece
+        streamed = _StreamedReply(self._bounds(request))
+        pieces = self._pieces(request, streamed)
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            await pieces.aclose()
         reply = await self._reply(request, streamed.text, streamed.usage, is_complete=streamed.is_complete)
         if request.on_finish is not None:
             request.on_finish(reply)
@@ -89,6 +100,38 @@ class OpenAIChatModel(ChatModel):
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+    async def _complete_bounded(self, request: ChatRequest) -> ChatReply | None:
+        """Return the whole reply, stopped where it goes on for no reason; None if it does not come as a stream."""
+        streamed = _StreamedReply(self._bounds(request))
+        try:
+            async for _ in self._pieces(request, streamed):
+                pass
+        except ModelError as error:
+            if "stream" not in str(error) or streamed.has_begun:
+                raise
+        if not streamed.has_begun:
+            # It refuses, or has sent something else: what that is, the plain call tells.
+            return None
+        text = without_repeats(streamed.text) if streamed.is_stopped else streamed.text
+        return await self._reply(request, text.strip(), streamed.usage, is_complete=streamed.is_complete)
+
+    def _bounds(self, request: ChatRequest) -> ReplyBounds:
+        """Return the bounds of a reply; a length that the settings state is meant, and may be longer."""
+        needed = request.needed_tokens
+        return ReplyBounds(None if needed is None else max(needed, self._settings.max_output_tokens or 0))
+
+    async def _pieces(self, request: ChatRequest, streamed: _StreamedReply) -> AsyncGenerator[str]:
+        with translate_openai_errors(self._service):
+            async with await self._create(request, is_stream=True) as chunks:
+                async for chunk in chunks:
+                    if piece := streamed.add(chunk):
+                        yield piece
+                    if streamed.is_stopped:
+                        _LOG.warning("%s was stopped: its reply repeats itself or does not end", self._service)
+                        break
+        if piece := streamed.finish():
+            yield piece
 
     async def _create(self, request: ChatRequest, *, is_stream: bool) -> Any:
         """Call the service; leave out what it refuses, and remember that if the call then succeeds.
@@ -140,10 +183,19 @@ class OpenAIChatModel(ChatModel):
 
 
 class _StreamedReply:
-    """Puts a streamed reply together."""
+    """Puts a streamed reply together.
 
-    def __init__(self) -> None:
+    Attributes:
+        usage: What the service said it cost.
+        has_begun: Whether anything of a reply has come.
+        is_stopped: Whether it passes its bounds, so that no more of it is wanted.
+    """
+
+    def __init__(self, bounds: ReplyBounds) -> None:
         self.usage: Usage | None = None
+        self.has_begun = False
+        self.is_stopped = False
+        self._bounds = bounds
         self._reasoning = ReasoningFilter()
         self._seen: list[str] = []
         self._reason = ""
@@ -155,7 +207,7 @@ class _StreamedReply:
     @property
     def is_complete(self) -> bool:
         # A stream without a reason for its end was broken off.
-        return bool(self._reason) and self._reason not in _CUT_REASONS
+        return bool(self._reason) and self._reason not in _CUT_REASONS and not self.is_stopped
 
     def add(self, chunk: object) -> str:
         """Return what a chunk adds to the visible text; often nothing."""
@@ -163,8 +215,12 @@ class _StreamedReply:
         choice = _choice(chunk)
         if choice is None:
             return ""
+        self.has_begun = True
         self._reason = _reason(choice) or self._reason
-        return self._show(self._reasoning.feed(_text(choice, "delta")))
+        written = _text(choice, "delta")
+        shown = self._show(self._reasoning.feed(written))
+        self.is_stopped = self._bounds.passes(_thought(choice) + written, shown)
+        return shown
 
     def finish(self) -> str:
         """Return the visible text that was held back."""
@@ -196,6 +252,13 @@ def _text(choice: object, part: str) -> str:
     if isinstance(content, list):
         return "".join(item["text"] for item in cast("list[object]", content) if _is_text(item))
     return content if isinstance(content, str) else ""
+
+
+def _thought(choice: object) -> str:
+    """Return what a service tells of the model's thoughts apart from the reply."""
+    delta = getattr(choice, "delta", None)
+    said = (getattr(delta, name, None) for name in ("reasoning_content", "reasoning"))
+    return next((text for text in said if isinstance(text, str)), "")
 
 
 def _is_text(item: object) -> TypeGuard[dict[str, str]]:

@@ -109,7 +109,7 @@ class ClientAnswer:
         kind: `generated`, `extractive`, `nothing_found`, `context` or `prompt`.
         references: Documents that it draws on.
         citations: What its sentences rest on.
-        is_complete: False when the chat model was cut at a length limit.
+        is_complete: False when the chat model was cut, at a length limit or in a loop.
         from_cache: Whether it was given before.
         is_unanswered: Whether it says that the documents hold no answer.
         unsupported_references: Citations left out because they named no document of the context.

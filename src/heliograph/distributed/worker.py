@@ -1,7 +1,7 @@
 """What runs in a worker's process: models loaded once, and the same code that reads in a process of its own.
 
 A worker knows neither the store nor the cluster that carries it. What it needs of the store is asked for through its
-outbox. Whatever Heliograph raises ends as the error of an `Outcome`; a defect goes through to whoever called.
+outbox. Whatever goes wrong ends as the error of an `Outcome`, a defect too: it fails what was worked on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError
+from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.extraction.choosing import choose_extractor
 from heliograph.ingest.planning import StoredChunks
@@ -69,11 +69,11 @@ class ReadingWorker:
         A `ClusterUnavailable` comes out if this process runs another version, a `SettingsError` if the settings do
         not go together, and a `ModelError` if a model cannot be made ready.
         """
-        return await self._end(self._open())
+        return await self._end("opening a worker", self._open())
 
     async def load(self, raw: RawDocument) -> Outcome:
         """Return what the bytes of a source say, a `LoadedDocument`; errors are those of `DocumentReader.load`."""
-        return await self._end(self._load(raw))
+        return await self._end(repr(raw.name), self._load(raw))
 
     async def read(self, number: int, task: ReadingTask, stored: StoredChunks) -> Outcome:
         """Return a `DocumentReading` with the vectors of its passages; errors are those of `Reader.read`.
@@ -87,7 +87,7 @@ class ReadingWorker:
         if current is not None:
             self._reading[number] = current
         try:
-            return await self._end(self._read(number, task, stored))
+            return await self._end(f"the document {task.document.source!r}", self._read(number, task, stored))
         except asyncio.CancelledError:
             return Outcome(error=CancelledIngestError(f"reading {task.document.source!r} was given up"))
         finally:
@@ -95,7 +95,7 @@ class ReadingWorker:
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Outcome:
         """Return `Embeddings`; errors are those of `EmbeddingModel.embed`."""
-        return await self._end(self._embed(texts, kind))
+        return await self._end(f"the embedding of {len(texts)} texts", self._embed(texts, kind))
 
     async def attend(self, answers: Sequence[Answer]) -> list[Notice]:
         """Take answers, and return what there is to tell and to ask, waiting a while if there is nothing."""
@@ -116,11 +116,13 @@ class ReadingWorker:
             if models.chat is not None:
                 await models.chat.close()
 
-    async def _end(self, work: Awaitable[object]) -> Outcome:
+    async def _end(self, what: str, work: Awaitable[object]) -> Outcome:
         try:
             value = await work
         except HeliographError as error:
             return Outcome(error=error, notices=self._outbox.take_news())
+        except Exception as error:  # noqa: BLE001 (not swallowed: who gave the work logs it)
+            return Outcome(error=IngestError.of_defect(what, error), notices=self._outbox.take_news())
         return Outcome(value, notices=self._outbox.take_news())
 
     async def _open(self) -> None:

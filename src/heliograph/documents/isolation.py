@@ -269,7 +269,9 @@ def _document(reply: dict[str, Any]) -> LoadedDocument:
     if "missing" in reply:
         raise _missing(reply["missing"])
     if "refused" in reply:
-        raise IngestError(reply["refused"])
+        refusal = IngestError(reply["refused"])
+        refusal.traceback = reply.get("traceback", "")
+        raise refusal
     fields: dict[str, Any] = reply["document"]
     fields["page_starts"] = tuple(fields["page_starts"])
     return LoadedDocument(**fields)

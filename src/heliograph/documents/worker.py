@@ -67,6 +67,10 @@ def _serve(header: bytes, data: bytes) -> bytes:
         reply = {"refused": f"{needs}; split it, or raise documents.max_memory_bytes"}
     except RecursionError:
         reply = {"refused": f"{raw.name!r} nests too deeply to be read; simplify it"}
+    except Exception as error:  # noqa: BLE001 (not swallowed: it is told of and logged where the document is wanted)
+        defect = IngestError.of_defect(repr(raw.name), error)
+        hint = "or it is broken or made to do harm, or needs more than documents.max_memory_bytes"
+        reply = {"refused": f"{defect}; {hint}", "traceback": defect.traceback}
     return json.dumps(reply, default=str).encode()
 
 

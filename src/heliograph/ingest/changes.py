@@ -158,6 +158,13 @@ class DraftMemo:
         for known in (self.entities, self.relations, self.folded_entities, self.folded_relations):
             known.clear()
 
+    def forget_description(self, id_: str) -> None:
+        """Have the description of an entity or relation made anew."""
+        if id_ in self.entities:
+            self.entities[id_] = replace(self.entities[id_], description=None)
+        else:
+            self.relations[id_] = replace(self.relations[id_], description=None)
+
     def touched(self) -> Iterator[TouchedEntity | TouchedRelation]:
         """Yield all that the change touches."""
         yield from self.entities.values()

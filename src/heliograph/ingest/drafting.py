@@ -115,8 +115,7 @@ class Drafter:
                 message = "what a name counts for has changed since it was read; draft again"
                 raise StaleChangesetError(message) from error
             raise
-        only_kept = change.is_removal or not change.may_call_chat
-        await self._summarize(memo, [*entity_ids, *relation_ids], only_kept=only_kept)
+        await self._summarize(memo, [*entity_ids, *relation_ids], change)
         size = len(entity_ids) + len(relation_ids)
         await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
         vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
@@ -217,25 +216,35 @@ class Drafter:
             {item.id: item for item in joins},
         )
 
-    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], *, only_kept: bool) -> None:
+    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], change: Change) -> None:
         """Ask the chat model for the descriptions that need it and are not known yet."""
-        wanted: dict[tuple[str, tuple[str, ...]], str] = {}
+        may_call = change.may_call_chat and not change.is_removal
+        wanted: dict[tuple[str, tuple[str, ...]], TouchedEntity | TouchedRelation] = {}
         for id_ in ids:
             item = memo.entities.get(id_) or memo.relations[id_]
             key = (item.label, item.fragments)
-            if item.description is None and key not in memo.descriptions and self._summarizer.is_needed(item.fragments):
-                wanted[key] = id_
-        summaries = await gather_or_cancel(self._summary(id_, *key, only_kept) for key, id_ in wanted.items())
+            is_wanted = item.description is None and self._summarizer.is_needed(item.fragments)
+            if may_call and self._summarizer.is_stand_in(item.description, item.fragments):
+                # A deletion left it, and called no model.
+                is_wanted = True
+                memo.forget_description(id_)
+            if is_wanted and key not in memo.descriptions:
+                wanted[key] = item
+        summaries = await gather_or_cancel(self._summary(item, change, may_call) for item in wanted.values())
         for key, summary in zip(wanted, summaries, strict=True):
             memo.descriptions[key] = summary.text
             memo.usage += summary.usage
             memo.reply_keys.update(summary.reply_keys)
 
-    async def _summary(self, id_: str, label: str, found: tuple[str, ...], only_kept: bool) -> Summary:
-        if not only_kept:
-            return await self._summarizer.summarize(label, found, subject_id=id_)
-        # A deletion calls no model: what was said before stands again, or stands unsummarised.
-        return await self._summarizer.recall(label, found, id_) or Summary(self._join(found))
+    async def _summary(self, item: TouchedEntity | TouchedRelation, change: Change, may_call: bool) -> Summary:
+        id_ = item.evidence.id
+        if may_call:
+            return await self._summarizer.summarize(item.label, item.fragments, subject_id=id_)
+        if kept := await self._summarizer.recall(item.label, item.fragments, id_):
+            return kept
+        if not change.is_removal:
+            return Summary(self._join(item.fragments))
+        return self._summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
 
     def _fold(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
         for id_ in entity_ids:

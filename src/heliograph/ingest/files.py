@@ -19,11 +19,11 @@ from typing import Any
 
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.cleaning import clean_text
-from heliograph.errors import IngestError, MissingDependencyError
 from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.ingest.processing import OUTAGES, as_failure
 from heliograph.ingest.progress import Progress, ProgressCallback
 from heliograph.models import Usage
 from heliograph.observing import stage
@@ -164,8 +164,10 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
     try:
         with stage("ingest.load"):
             loaded = read(source)
-    except (IngestError, MissingDependencyError) as error:
-        return NewDocument("", source, error=error)
+    except OUTAGES:
+        raise
+    except Exception as error:  # noqa: BLE001 (a defect fails the source that meets it, not those behind it)
+        return NewDocument("", source, error=as_failure(repr(source), error))
     return NewDocument(
         loaded.text,
         loaded.source,

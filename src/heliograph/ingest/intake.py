@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 from heliograph.documents.cleaning import clean_text
 from heliograph.documents.markdown import find_title
-from heliograph.errors import HeliographError, IngestError, InvalidRequestError
+from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
 from heliograph.ids import content_hash, document_id
 from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.metadata import clean_metadata
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.pages import clean_pages
-from heliograph.ingest.processing import Work
+from heliograph.ingest.processing import OUTAGES, Work, as_failure
 from heliograph.ingest.twins import as_twin, find_heirs, find_originals, succeed
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import RecordsStore
@@ -68,7 +68,7 @@ def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str
         max_characters: A longer one is refused.
         track_id: The batch.
     """
-    candidates = [_candidate(document, max_characters, track_id) for document in documents]
+    candidates = [_checked(document, max_characters, track_id) for document in documents]
     chosen: dict[str, Candidate] = {}
     for candidate in candidates:
         if candidate.error is None:
@@ -111,8 +111,23 @@ class Intake:
         for batch in _batches(candidates):
             known = await self._find_known(batch)
             async with self._texts.claim({item.content_hash for item in known.values()}):
-                entries += await self._enqueue(batch)
+                entries += await self._enqueue_apart(batch)
         return entries
+
+    async def _enqueue_apart(self, batch: Sequence[Candidate]) -> list[Work | DocumentResult]:
+        """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
+        try:
+            return await self._enqueue(batch)
+        except OUTAGES:
+            raise
+        except Exception as error:
+            if len(batch) > 1:
+                return [entry for candidate in batch for entry in await self._enqueue_apart([candidate])]
+            if isinstance(error, ConflictError):
+                raise
+            document = batch[0].document
+            failure = as_failure(f"the document {document.source!r}", error)
+            return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
     async def _enqueue(self, batch: Sequence[Candidate]) -> list[Work | DocumentResult]:
         known = await self._find_known(batch)
@@ -177,20 +192,21 @@ class Intake:
         return row, replace(entry, document=row)
 
 
-def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
+def _checked(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
     """Check one document on its own."""
     if new.error is not None:
         return _refused(new, new.error, track_id)
     try:
-        name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
-        text, page_starts = _text(new, max_characters)
-    except HeliographError as error:
-        return _refused(new, error, track_id)
+        return _candidate(new, max_characters, track_id)
+    except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not the whole call)
+        return _refused(new, as_failure(f"the document {new.source or new.id or 'without a name'!r}", error), track_id)
+
+
+def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidate:
+    name, source, title = _name(new.id, "id"), _name(new.source, "source"), _title(new.title)
+    text, page_starts = _text(new, max_characters)
     id_ = name or document_id(source or text)
-    try:
-        metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
-    except HeliographError as error:
-        return _refused(new, error, track_id)
+    metadata = None if new.metadata is None else clean_metadata(new.metadata, source or id_)
     document = Document(
         id=id_,
         source=source or id_,
@@ -239,8 +255,11 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
     """Return the row to write, if any, and what is to be done or what became of the document."""
     document = candidate.document
     if candidate.error is not None:
-        row = document if candidate.is_recorded and stored is None else None
-        return row, DocumentResult(document.id, document.source, Outcome.FAILED, candidate.error)
+        # Over what failed as well, without a text, it is recorded: what it says now is why.
+        hides_nothing = stored is None or (stored.status is DocumentStatus.FAILED and not stored.length)
+        row = replace(document, created_at=stored.created_at) if stored else document
+        result = DocumentResult(document.id, document.source, Outcome.FAILED, candidate.error)
+        return row if candidate.is_recorded and hides_nothing else None, result
     if candidate.is_twin:
         return None, DocumentResult(document.id, document.source, Outcome.UNCHANGED)
     if stored is None:

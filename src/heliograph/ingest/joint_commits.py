@@ -14,7 +14,6 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from heliograph.errors import HeliographError
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.commit import Commit, Committer
 from heliograph.ingest.drafting import Drafter
@@ -129,7 +128,7 @@ class JointCommits:
             return await self._commit_alone(group[0])
         try:
             commit = await self._committer.commit(joined([waiting.change for waiting in group]))
-        except HeliographError:
+        except Exception:  # noqa: BLE001 (not swallowed: whose it is meets it again alone)
             await gather_or_cancel(map(self._commit_alone, group))
             return None
         for waiting in group:
@@ -140,7 +139,7 @@ class JointCommits:
     async def _commit_alone(self, waiting: _Waiting) -> None:
         try:
             waiting.settle(await self._committer.commit(waiting.change))
-        except HeliographError as error:
+        except Exception as error:  # noqa: BLE001 (not swallowed: the document gets it)
             waiting.settle(error)
 
     def _end(self, task: asyncio.Task[None]) -> None:

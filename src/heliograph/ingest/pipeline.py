@@ -9,13 +9,14 @@ in `processing`, how it is committed in `commit`; here is only who goes when.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import ConflictError
+from heliograph.errors import ConflictError, HeliographError
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
@@ -45,6 +46,8 @@ from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
 __all__ = ["IngestPipeline"]
+
+_log = logging.getLogger(__name__)
 
 _PAGE = 10_000
 # Another process may do what this one noted; what is forgotten is read again as a whole.
@@ -162,7 +165,13 @@ class IngestPipeline:
                 results.update(zip(works, await run.process(list(works.values()), claim.release), strict=True))
         taken_in = [result.id for result in results.values() if result.outcome in (Outcome.PROCESSED, Outcome.PARTIAL)]
         if self._after_insert is not None and taken_in:
-            await self._after_insert(taken_in)
+            try:
+                await self._after_insert(taken_in)
+            except HeliographError:
+                raise
+            except Exception:  # noqa: BLE001 (logged)
+                # The documents are in, and others may wait behind them.
+                _log.exception("what is done after an insert failed because of a defect; please report it")
         return IngestReport(batch, tuple(results[index] for index in range(len(entries))))
 
     async def enqueue(self, documents: Sequence[NewDocument], track_id: str | None = None) -> IngestReport:

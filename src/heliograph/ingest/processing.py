@@ -1,13 +1,14 @@
 """One document on its way in: chunks, extraction, commit.
 
 `Work` comes in; the document ends up in every projection at once, as processed or partial, and a `DocumentResult`
-comes out. What concerns this document alone becomes a failed document; what concerns a model or the store as a whole
-is raised, and the document stays as it was.
+comes out. What concerns this document alone, a defect that it meets too, becomes a failed document; what concerns a
+model or the store as a whole is raised, and the document stays as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -36,7 +37,9 @@ from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["OUTAGES", "DocumentProcessor", "Work", "read_stored_chunks"]
+__all__ = ["OUTAGES", "DocumentProcessor", "Work", "as_failure", "read_stored_chunks"]
+
+_log = logging.getLogger(__name__)
 
 # Errors that say nothing about the document at hand: the next one would meet them too.
 OUTAGES = (StoreError, ModelUnavailable, ModelTimeout, RateLimited, ClusterUnavailable)
@@ -113,10 +116,11 @@ class DocumentProcessor:
         except ConflictError as error:
             # The document's record is no longer ours to write.
             result = DocumentResult(document.id, document.source, Outcome.FAILED, error)
-        except HeliographError as error:
+        except Exception as error:  # noqa: BLE001 (a defect fails the document that meets it, not those behind it)
+            failure = as_failure(f"the document {document.source!r}", error)
             if not work.keeps_chunks:
-                await self._record_failure(document, error)
-            result = DocumentResult(document.id, document.source, Outcome.FAILED, error)
+                await self._record_failure(document, failure)
+            result = DocumentResult(document.id, document.source, Outcome.FAILED, failure)
         else:
             progress.finish(result.usage, (commit.added_entities, commit.added_relations))
             return result
@@ -197,6 +201,23 @@ class DocumentProcessor:
         except StaleChangesetError:
             # Replaced or deleted meanwhile: the failure is of a version that is gone.
             return
+        except OUTAGES:
+            raise
+        except Exception:  # noqa: BLE001 (logged)
+            _log.exception("that the document %r failed could not be noted; it stays pending", document.source)
+
+
+def as_failure(what: str, error: Exception) -> HeliographError:
+    """Return why a document fails when its work raises; what is a defect is logged with its traceback.
+
+    Args:
+        what: What was worked on, as the start of a sentence.
+        error: What was raised; to be asked of no outage.
+    """
+    failure = error if isinstance(error, HeliographError) else IngestError.of_defect(what, error)
+    if isinstance(failure, IngestError) and failure.traceback:
+        _log.error("%s\n%s", failure, failure.traceback.rstrip())
+    return failure
 
 
 async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredChunks:

@@ -27,6 +27,7 @@ from heliograph.ingest.tasks import gather_or_cancel
 from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import load_prompt
 from heliograph.settings import IngestSettings
+from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, cut_to_tokens
 
 __all__ = ["DescriptionSummarizer", "Summary", "join_fragments"]
@@ -38,6 +39,9 @@ _log = logging.getLogger(__name__)
 # one thing that can move when a fragment comes or goes.
 _GROUPS_PER_CONTEXT = 4
 _HASH_RANGE = 1 << 32
+# What stands in for a summary may be at least so long, where that summary was shorter: forty of them fit into the
+# budget of 6,000 tokens that a question has for entities.
+_STAND_IN_TOKENS = 100
 # Of ten tokens of English about seven are words.
 _WORDS_PER_TOKEN = 0.7
 
@@ -112,13 +116,33 @@ class DescriptionSummarizer:
         limit = self._settings.summary_tokens
         return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
+    def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
+        """Return what stands in for a summary for which no model may be asked: the first whole fragments that fit.
+
+        It is about as long as what it replaces, so that as many entities as before fit into the budgets of a question.
+
+        Args:
+            fragments: In canonical order.
+            replaced: The description so far.
+        """
+        most = min(self._settings.summary_tokens, max(_STAND_IN_TOKENS, count_tokens(replaced)))
+        return Summary(join_fragments(fragments, most))
+
+    def is_stand_in(self, description: str | None, fragments: Sequence[str]) -> bool:
+        """Whether a description is made of the first fragments, where a chat model is to write a summary of them."""
+        return (
+            bool(description)
+            and self.is_needed(fragments)
+            and FIELD_SEPARATOR.join(_distinct(fragments)).startswith(description or "")
+        )
+
     async def summarize(
         self, name: str, fragments: Sequence[str], language: str = "", *, subject_id: str = ""
     ) -> Summary:
         """Return one description of `name`.
 
-        Fragments that need no summary are joined. So are those of which the model makes nothing usable, with a
-        warning; that description is made again when a fragment comes or goes.
+        Fragments that need no summary are joined. Of those of which the model makes nothing usable some stand in for
+        it, with a warning; that description is made again when somebody mentions its subject.
 
         Args:
             name: What the fragments speak of, as the description shall call it.
@@ -137,7 +161,7 @@ class DescriptionSummarizer:
             text = await run.reduce(_distinct(fragments))
         except (BadModelReply, ContextTooLong) as error:
             _log.warning("the description of %r is joined, not summarised: %s", name, error)
-            text = join_fragments(fragments, self._settings.summary_tokens)
+            text = self.stand_in(fragments).text
         return Summary(text, run.usage, tuple(run.reply_keys))
 
     async def recall(self, name: str, fragments: Sequence[str], subject_id: str = "") -> Summary | None:
@@ -196,7 +220,8 @@ class _Run:
             self.usage += reply.usage
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
-        text = " ".join(reply.text.replace(FIELD_SEPARATOR, " ").split())
+        said = reply.text if reply.is_complete else _whole_sentences(reply.text)
+        text = " ".join(said.replace(FIELD_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
         return await asyncio.to_thread(cut_to_tokens, text, self._settings.summary_tokens)
@@ -218,7 +243,11 @@ class _Run:
             language=self._language,
             words=round(self._settings.summary_length_tokens * _WORDS_PER_TOKEN),
         )
-        return ChatRequest((ChatMessage("user", text),), Purpose.SUMMARY, subject_id=self._subject_id)
+        return ChatRequest(
+            *((ChatMessage("user", text),), Purpose.SUMMARY),
+            needed_tokens=max(self._settings.summary_tokens, 2 * self._settings.summary_length_tokens),
+            subject_id=self._subject_id,
+        )
 
 
 def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
@@ -252,6 +281,12 @@ def _draw(fragment: str, level: int) -> int:
     """Return a number below `_HASH_RANGE` that depends on the fragment, and on the level so that levels differ."""
     data = fragment.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=4, salt=level.to_bytes(4, "little")).digest(), "little")
+
+
+def _whole_sentences(text: str) -> str:
+    """Return a text that was cut without the sentence that breaks off, unless it is the only one."""
+    spans = sentence_spans(text)
+    return text[: spans[-2][1]] if len(spans) > 1 else text
 
 
 def _byte_count(text: str) -> int:

@@ -124,7 +124,7 @@ class QueryResult(_Result):
         description="generated: a chat model wrote it; extractive: quoted from documents; none: not asked for."
     )
     mode: str
-    is_complete: bool = Field(description="False when the chat model was cut at a length limit.")
+    is_complete: bool = Field(description="False when the chat model was cut, at a length limit or in a loop.")
     is_unanswered: bool = Field(description="Whether it says that the documents hold no answer.")
     references: list[ReferenceItem]
     citations: list[CitationItem]

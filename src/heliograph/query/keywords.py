@@ -31,6 +31,8 @@ __all__ = ["FoundKeywords", "find_keywords", "local_keywords", "parse_keywords"]
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512
 _SHORT_QUESTION = 50
+# Of the reply: two short lists.
+_NEEDED_TOKENS = 1024
 
 _SEPARATORS = re.compile(r"[,;，；、\n]")
 _HIGH_KEY = re.compile(r"(?:^|[^a-z])high|^hl(?![a-z])|高", re.IGNORECASE)
@@ -67,7 +69,8 @@ async def _ask(plan: Plan, chat: ChatModel) -> FoundKeywords:
     messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {plan.question}"))
     usage = Usage()
     try:
-        reply = await chat.complete(ChatRequest(messages, Purpose.KEYWORDS, json_mode=True))
+        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
+        reply = await chat.complete(request)
         usage = Usage() if reply.from_cache else reply.usage
         return FoundKeywords(parse_keywords(reply.text), usage=usage)
     except BadModelReply as error:

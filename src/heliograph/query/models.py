@@ -137,7 +137,7 @@ class Answer:
         text: The answer, or what was asked for in its place.
         kind: What `text` is.
         retrieval: Keywords, context and counts behind it.
-        is_complete: False when the chat model was cut at a length limit.
+        is_complete: False when the chat model was cut, at a length limit or in a loop.
         from_cache: Whether it was given before and cost nothing now.
         warnings: What did not go as one would expect, in words; those of the retrieval included.
         usage: Tokens that chat models spent on it, keywords included; none if it comes from the cache.

@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
 from heliograph.chat.base import ChatMessage, ChatReply, ChatRequest, Purpose
 from heliograph.chat.openai import OpenAIChatModel
 from heliograph.errors import BadModelReply, ContextTooLong, ModelUnavailable, RateLimited
+from heliograph.ingest.extraction.replies import parse_extraction
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings
 
@@ -411,3 +413,92 @@ async def test_close_twice_does_nothing_and_calls_after_it_are_refused(
         await model.complete(make_request())
     with pytest.raises(ModelUnavailable, match="closed"):
         await anext(model.stream(make_request()))
+
+
+RECORD = '{"name": "Hester Tarrant", "type": "person", "description": "She keeps the light of Gannet Head."}, '
+
+
+async def test_reply_that_repeats_itself_is_stopped_while_it_is_written(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest
+) -> None:
+    opening = '{"entities": [{"name": "Gannet Head", "type": "location", "description": "A cape."}, '
+    server.will_stream(opening, *[RECORD] * 400, hangs=True)
+    reply = await model.complete(make_request(needed_tokens=5_000))
+    await asyncio.wait_for(server.left.wait(), 10)
+    assert reply.text.startswith(opening + RECORD)
+    assert reply.text.count(RECORD) <= 2
+    assert not reply.is_complete
+    assert reply.usage.output_tokens < 1_000
+    parsed = parse_extraction(reply.text, is_complete=reply.is_complete)
+    assert [item.name for item in parsed.entities] == ["Gannet Head", "Hester Tarrant"]
+
+
+async def test_stream_that_repeats_itself_ends(model: OpenAIChatModel, server: Any, make_request: MakeRequest) -> None:
+    finished: list[ChatReply] = []
+    server.will_stream("It turns. ", *["Once a minute. "] * 400, hangs=True)
+    pieces = await pieces_of(model, make_request(on_finish=finished.append))
+    await asyncio.wait_for(server.left.wait(), 10)
+    assert len(pieces) < 100
+    assert (finished[0].text, finished[0].is_complete) == ("".join(pieces), False)
+
+
+async def test_reply_longer_than_its_task_can_need_is_cut(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest
+) -> None:
+    server.will_stream(*[f"Fact {number} of many. " for number in range(2_000)], hangs=True)
+    reply = await model.complete(make_request(needed_tokens=100))
+    assert not reply.is_complete
+    assert 300 < len(reply.text) < 500
+
+
+async def test_length_that_is_set_is_meant(server: Any, settings: ChatSettings, make_request: MakeRequest) -> None:
+    model = OpenAIChatModel(settings.model_copy(update={"max_output_tokens": 1_000}))
+    server.will_stream(*[f"Fact {number}. " for number in range(200)])
+    reply = await model.complete(make_request(needed_tokens=10))
+    await model.close()
+    assert reply.is_complete
+    assert reply.text.endswith("Fact 199.")
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content", "reasoning"])
+async def test_thoughts_may_be_long_but_not_go_round_in_circles(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest, field: str
+) -> None:
+    tag = ("<think>", "</think>") if field == "content" else ("", "")
+    thoughts = [f"On the one hand {number}, on the other {number * number}. " for number in range(500)]
+    deltas = [{field: piece} for piece in (tag[0], *thoughts, tag[1])]
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in (*deltas, {"content": "Yes."})]
+    server.will_send_events(*events, {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, "[DONE]")
+    assert await model.complete(make_request(needed_tokens=20)) == ChatReply("Yes.", "m", ANY, True)
+    loop = [{"choices": [{"index": 0, "delta": {field: tag[0] + "But wait. " * 30}}]}] * 40
+    server.will_send_events(*loop, hangs=True)
+    with pytest.raises(BadModelReply, match="empty reply, which may have been cut"):
+        await model.complete(make_request(needed_tokens=20))
+
+
+@pytest.mark.parametrize("refusal", [True, False])
+async def test_service_that_does_not_stream_is_asked_for_whole_replies_from_then_on(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest, *, refusal: bool
+) -> None:
+    if refusal:
+        # Once more without the options that it may mean.
+        server.will_refuse(400, "streaming is not supported: stream must be false")
+        server.will_refuse(400, "streaming is not supported: stream must be false")
+    else:
+        server.will_reply("Hello.")
+    server.will_reply("Hello.")
+    server.will_reply("Again.")
+    assert (await model.complete(make_request(needed_tokens=20))).text == "Hello."
+    assert (await model.complete(make_request(needed_tokens=20))).text == "Again."
+    assert [asked["stream"] for asked in server.asked][-2:] == [False, False]
+
+
+async def test_outage_while_a_bounded_reply_is_asked_for_stays_one(
+    model: OpenAIChatModel, server: Any, make_request: MakeRequest
+) -> None:
+    server.will_refuse(503, "the stream of requests is too much")
+    server.will_refuse(503, "the stream of requests is too much")
+    with pytest.raises(ModelUnavailable, match="too much"):
+        await model.complete(make_request(needed_tokens=20))
+    server.will_stream("Hello.")
+    assert (await model.complete(make_request(needed_tokens=20))).text == "Hello."

@@ -33,6 +33,7 @@ from heliograph.stores.replies import CachedReply
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
 
+from ..ingest.test_defects import MARK, break_at
 from ..ingest.world import snapshot
 from .world import KILLER, Here, HereLauncher, open_pipeline, until
 
@@ -217,6 +218,26 @@ async def test_typed_errors_of_workers_are_those_of_one_process(
     with pytest.raises(ModelUnavailable, match="is not there"):
         await pipeline.insert(documents(2))
     assert set((await statuses(store)).values()) == {DocumentStatus.PENDING}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "ingest.chunking.base.SpanChunker.chunk",
+        "ingest.extraction.local.LocalExtractor.extract_in_context",
+        "distributed.worker.ReadingWorker._embed",
+    ],
+)
+async def test_defect_on_a_worker_fails_one_document_and_is_logged_here(
+    place: str, launcher: HereLauncher, stack: AsyncExitStack, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    break_at(monkeypatch, place, IndexError("list index out of range"))
+    pipeline, _ = open_pipeline(MemoryStore(), launcher, stack)
+    report = await pipeline.insert([*documents(4), NewDocument(f"{MARK} rode to Gannet Head.", "bad.md")])
+    assert [result.source for result in report.failures] == ["bad.md"]
+    assert report.count(Outcome.PROCESSED) == 4
+    assert "IndexError: list index out of range" in str(report.failures[0].error)
+    assert "Traceback" in caplog.text
 
 
 async def test_without_a_worker_documents_stay_pending_and_the_next_run_tries_anew(

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from heliograph.documents import isolation
+from heliograph.documents import isolation, worker
 from heliograph.documents.base import Limits
 from heliograph.documents.isolation import DocumentReader
 from heliograph.documents.worker import read_frame, write_frame
@@ -196,6 +198,17 @@ def test_missing_package_is_named_across_the_processes() -> None:
     with pytest.raises(MissingDependencyError) as raised:
         isolation._document({"missing": str(error)})
     assert str(raised.value) == str(error)
+
+
+def test_defect_of_a_loader_is_told_with_its_traceback_across_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    monkeypatch.setattr(worker, "load_document", fail)
+    header = {"name": "a.pdf", "mime_type": "", "charset": "", "limits": asdict(Limits())}
+    with pytest.raises(IngestError, match=r"'a\.pdf'.*IndexError: list index out of range") as caught:
+        isolation._document(json.loads(worker._serve(json.dumps(header).encode(), b"")))
+    assert "Traceback" in caught.value.traceback
 
 
 def test_reader_may_be_told_to_use_no_process(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
-from heliograph.text.names import name_to_entity_id
+from heliograph.text.names import name_to_entity_id, names_to_relation_id
+from heliograph.text.tokens import count_tokens
 
 from .world import SpelledExtractor, make_pipeline, snapshot
 
@@ -146,6 +147,37 @@ async def test_delete_calls_no_chat_model(store: MemoryStore) -> None:
     (ann,) = await store.graph.get_entities([name_to_entity_id("Ann")])
     assert sorted(ann.description.split("<SEP>")) == ["Fact 1.", "Fact 2.", "Fact 3."]
     assert len(chat.requests) == asked
+
+
+async def test_delete_leaves_descriptions_no_longer_than_summaries_and_the_next_mention_has_them_written_again(
+    store: MemoryStore,
+) -> None:
+    chat = FakeChatModel("Ann in short.")
+    pipeline = make_pipeline(store, chat=chat, settings=IngestSettings(summary_fragments=3))
+    said = "She keeps the light on the head, mends the nets of the harbour and writes down the weather of every day."
+    texts = [f"Ann (person): Fact {n}. {said}\nBo (person): Bo.\nAnn -> Bo [k] 1.0: {n}: {said}" for n in range(20)]
+    report = await pipeline.insert([NewDocument(text, f"{number}") for number, text in enumerate(texts)])
+    await pipeline.delete([report.results[0].id])
+    (ann,) = await store.graph.get_entities([name_to_entity_id("Ann")])
+    (both,) = await store.graph.get_relations([names_to_relation_id("Ann", "Bo")])
+    for item in (ann, both):
+        assert said in item.description
+        assert count_tokens(item.description) <= 100
+    await pipeline.insert([NewDocument("Ann (person): \nAnn -> Bo [k] 1.0: \nBo (person): Bo.", "silent")])
+    (ann,) = await store.graph.get_entities([name_to_entity_id("Ann")])
+    (both,) = await store.graph.get_relations([names_to_relation_id("Ann", "Bo")])
+    assert ann.description == both.description == "Ann in short."
+
+
+async def test_stand_in_is_as_long_as_what_it_replaces(store: MemoryStore) -> None:
+    chat = FakeChatModel("Ann keeps the light. " * 60)
+    pipeline = make_pipeline(store, chat=chat, settings=IngestSettings(summary_fragments=3))
+    documents = [NewDocument(f"Ann (person): Fact {n}. {'It is long. ' * 30}", f"{n}") for n in range(20)]
+    report = await pipeline.insert(documents)
+    (before,) = await store.graph.get_entities([name_to_entity_id("Ann")])
+    await pipeline.delete([report.results[0].id])
+    (after,) = await store.graph.get_entities([name_to_entity_id("Ann")])
+    assert 100 < count_tokens(after.description) <= count_tokens(before.description)
 
 
 async def test_delete_brings_back_the_description_from_before_and_forgets_what_was_said_since(

@@ -147,17 +147,6 @@ async def test_outage_of_a_model_stops_the_run_and_keeps_documents_pending(
     assert await snapshot(store) == await clean_state()
 
 
-async def test_defect_in_an_extractor_is_raised_and_loses_nothing(store: MemoryStore) -> None:
-    class Broken(SpelledExtractor):
-        async def extract(self, document, chunks, on_chunk=lambda: None):
-            raise KeyError("defect")
-
-    with pytest.raises(KeyError):
-        await make_pipeline(store, Broken()).insert(DOCUMENTS)
-    await make_pipeline(store).resume()
-    assert await snapshot(store) == await clean_state()
-
-
 async def test_unreadable_chunks_make_a_partial_document_that_retry_completes(
     store: MemoryStore, extractor: SpelledExtractor, embedding: FakeEmbeddingModel
 ) -> None:

@@ -175,7 +175,7 @@ async def test_summary_that_is_empty_falls_back_to_the_join(reply: str, caplog: 
     fragments = [statement(number) for number in range(10)]
     with caplog.at_level(logging.WARNING):
         summary = await DescriptionSummarizer(FakeChatModel(reply), settings()).summarize("Elm", fragments)
-    assert summary.text == join_fragments(fragments, 1200)
+    assert summary.text == join_fragments(fragments, 100)
     assert summary.usage.input_tokens > 0
     assert "'Elm'" in caplog.text
 
@@ -186,7 +186,7 @@ async def test_reply_that_cannot_be_used_falls_back_to_the_join(caplog: pytest.L
     fragments = [statement(number) for number in range(10)]
     with caplog.at_level(logging.WARNING):
         summary = await DescriptionSummarizer(model, settings()).summarize("Elm", fragments)
-    assert summary.text == join_fragments(fragments, 1200)
+    assert summary.text == join_fragments(fragments, 100)
     assert "filtered" in caplog.text
 
 

@@ -8,6 +8,7 @@ text, so that nothing written in it can end it early.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from string import Template
 
 from heliograph.chat.base import ChatMessage, ChatRequest, Purpose
@@ -19,6 +20,9 @@ from heliograph.settings import IngestSettings
 __all__ = ["ExtractionRequests", "data_marker"]
 
 _LONGEST_LABEL = 300
+# A record takes forty tokens, and dense prose has one every twelve, entities and relations together.
+_NEEDED_PER_TOKEN = 4
+_LEAST_NEEDED = 1024
 
 
 def data_marker(text: str) -> str:
@@ -53,25 +57,20 @@ class ExtractionRequests:
             attempt=attempt, problem=" ".join(problem.split())[:_LONGEST_LABEL]
         )
         *before, last = request.messages
-        return ChatRequest(
-            (*before, ChatMessage(last.role, f"{last.content}\n{note}")),
-            request.purpose,
-            json_mode=request.json_mode,
-            subject_id=request.subject_id,
-        )
+        return replace(request, messages=(*before, ChatMessage(last.role, f"{last.content}\n{note}")))
 
     def more(self, request: ChatRequest, reply: str) -> ChatRequest:
         """Return the request that asks for what a reply passed over."""
         following = (ChatMessage("assistant", reply), ChatMessage("user", load_prompt("extract_more")))
-        return ChatRequest(
-            (*request.messages, *following),
-            request.purpose,
-            json_mode=request.json_mode,
-            subject_id=request.subject_id,
-        )
+        return replace(request, messages=(*request.messages, *following))
 
     def _request(self, messages: tuple[ChatMessage, ...], chunk: Chunk) -> ChatRequest:
-        return ChatRequest(messages, Purpose.EXTRACT, json_mode=self._is_json, subject_id=chunk.id)
+        return ChatRequest(
+            *(messages, Purpose.EXTRACT),
+            json_mode=self._is_json,
+            needed_tokens=_LEAST_NEEDED + _NEEDED_PER_TOKEN * chunk.token_count,
+            subject_id=chunk.id,
+        )
 
 
 def _label(text: str) -> str:

@@ -97,7 +97,9 @@ def read_opening(text: str, sentences: list[SentenceReading], *, opens_document:
 
 def title_line(text: str, sentences: Sequence[SentenceReading]) -> str:
     """Return the line of its own with which a passage begins; empty if it begins otherwise."""
-    end = sentences[0].end if sentences else 0
+    if not sentences:
+        return ""
+    end = sentences[0].end
     line_end = text.find("\n", end, end + 3)
     return text[sentences[0].start : end] if line_end >= 0 and is_own_line(text, line_end) else ""
 

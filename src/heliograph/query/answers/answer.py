@@ -21,6 +21,9 @@ from heliograph.stores.base import RecordsStore
 
 __all__ = ["answer_offline", "answer_request", "answer_with", "answering_model", "finished_answer"]
 
+# Of the longest answer that somebody reads; long reports have half of it.
+_NEEDED_TOKENS = 8192
+
 
 def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) -> ChatModel | None:
     """Return the chat model if it is to write the answer, or None when none is needed or there.
@@ -85,7 +88,8 @@ def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
     """Return what the chat model is asked: system prompt, history, question."""
     prompt = _prompt(plan, retrieval)
     system = (ChatMessage("system", prompt),) if prompt else ()
-    return ChatRequest((*system, *plan.history, ChatMessage("user", plan.question)), Purpose.ANSWER)
+    messages = (*system, *plan.history, ChatMessage("user", plan.question))
+    return ChatRequest(messages, Purpose.ANSWER, needed_tokens=_NEEDED_TOKENS)
 
 
 async def finished_answer(
@@ -95,7 +99,7 @@ async def finished_answer(
     grounding = await written.ground(records)
     answer = _answer(plan, retrieval, written.text, AnswerKind.GENERATED)
     is_complete = reply is None or reply.is_complete
-    cut = () if is_complete else ("the answer was cut at a length limit",)
+    cut = () if is_complete else ("the answer was cut at a length limit, or because it went on without an end",)
     spent = Usage() if reply is None or reply.from_cache else reply.usage
     return Answer(
         written.text,

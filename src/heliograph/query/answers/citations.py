@@ -2,23 +2,27 @@
 
 A sentence that cites a document is matched with the sentence of that document, among those in the context, which holds
 most of its words; a citation whose document shares no content word with the sentence supports nothing. Pages are those
-that hold the quote's first character, which may be later than the page on which its chunk starts.
+that hold the quote's first character, which may be later than the page on which its chunk starts; so are headings.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from heliograph.calls.together import run_together
+from heliograph.ingest.chunking.headings import HeadingPaths
 from heliograph.models import Document
 from heliograph.query.answers.citation_marks import cited_numbers
 from heliograph.query.retrieved import Context, RetrievedChunk
+from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
-__all__ = ["Citation", "Grounding", "ground_answer", "page_of"]
+__all__ = ["Citation", "Grounding", "ground_answer", "page_of", "with_headings_of_quotes"]
 
 _LEADING_MARKS = re.compile(r"(?:\s*\[\d{1,3}\])+[.。]?")
 _MARKS = re.compile(r"\s?\[\d{1,3}\]")
@@ -26,6 +30,8 @@ _MARKS = re.compile(r"\s?\[\d{1,3}\]")
 _NO_CLAIM = re.compile(r"#|```|~~~|\|?[\s:|*_=-]+$")
 _LEAD_IN = (":", "：")
 _FENCES = ("```", "~~~")
+# Where a heading may stand: behind marks, or above a line of them. Whether one does, the whole document says.
+_MAYBE_HEADING = re.compile(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Citation:
         end: One past the last.
         quote: Exactly `document_text[start:end]`.
         page: Number of the page, from 1, where the document has pages.
-        headings: Titles of the sections around it, outermost first.
+        headings: Titles of the sections around the quote, outermost first.
         answer_start: First character, in the answer's text, of the sentence that rests on it.
         answer_end: One past the last.
     """
@@ -134,6 +140,43 @@ def page_of(document: Document | None, start: int, page: int | None) -> int | No
     if document is None or not document.page_starts:
         return page
     return max(1, bisect_right(document.page_starts, start))
+
+
+async def with_headings_of_quotes(
+    citations: Sequence[Citation], context: Context, records: RecordsStore
+) -> tuple[Citation, ...]:
+    """Return citations with the headings that their quotes stand under; a chunk may hold several sections.
+
+    A document's text is read only where a heading may stand between the start of a chunk and what is quoted of it. One
+    without a text of its own, or that has changed since, leaves the headings of the chunk.
+
+    Args:
+        citations: With the headings of their chunks.
+        context: What the quotes were found in.
+        records: Where the documents are.
+
+    Raises:
+        StoreError: A document cannot be read.
+    """
+    chunks = {item.chunk.id: item.chunk for item in context.chunks}
+    asked: dict[str, list[Citation]] = {}
+    for citation in citations:
+        chunk = chunks[citation.chunk_id]
+        if citation.start < chunk.start or _MAYBE_HEADING.search(chunk.text, 0, citation.start - chunk.start):
+            asked.setdefault(citation.document_id, []).append(citation)
+    texts = await run_together(*(records.get_document_text(id_) for id_ in asked))
+
+    def find() -> dict[Citation, Citation]:
+        found: dict[Citation, Citation] = {}
+        for quotes, text in zip(asked.values(), texts, strict=True):
+            paths = HeadingPaths(text or "")
+            for item in quotes:
+                if text is not None and text[item.start : item.end] == item.quote:
+                    found[item] = replace(item, headings=paths.at(item.start))
+        return found
+
+    exact = await asyncio.to_thread(find) if asked else {}
+    return tuple(exact.get(citation, citation) for citation in citations)
 
 
 def _statements(text: str) -> list[_Statement]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from heliograph.calls.together import run_together
 from heliograph.models import Chunk, Document
-from heliograph.query.answers.citations import Citation, page_of
+from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.quotable import (
     Quotable,
     begins_in_code,
@@ -100,7 +100,8 @@ async def quote_answer(
     best = await asyncio.to_thread(_best, question, context, documents, unclear, texts, understanding)
     cut = {item.item.chunk.document_id for item in best if item.is_cut}
     texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
-    return _written(question, context, best, documents, texts)
+    written = _written(question, context, best, documents, texts)
+    return replace(written, citations=await with_headings_of_quotes(written.citations, context, records))
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:

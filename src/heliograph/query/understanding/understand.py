@@ -20,6 +20,9 @@ from heliograph.query.understanding.rules import understand_by_rules
 
 __all__ = ["FoundUnderstanding", "find_understanding"]
 
+# Of the reply: a small object with names, parts and words.
+_NEEDED_TOKENS = 2048
+
 
 @dataclass(frozen=True, slots=True)
 class FoundUnderstanding:
@@ -48,7 +51,8 @@ async def find_understanding(question: str, chat: ChatModel | None, language: st
     messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
     usage = Usage()
     try:
-        reply = await chat.complete(ChatRequest(messages, Purpose.KEYWORDS, json_mode=True))
+        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
+        reply = await chat.complete(request)
         usage = Usage() if reply.from_cache else reply.usage
         return FoundUnderstanding(read_understanding(reply.text, question, by_rules), usage=usage)
     except BadModelReply as error:

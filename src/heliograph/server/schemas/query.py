@@ -196,7 +196,7 @@ class QueryResponse(BaseModel):
     llm_generated: bool = Field(description="Whether a chat model wrote it.")
     mode: str
     kind: Literal["generated", "extractive", "nothing_found", "context", "prompt"]
-    is_complete: bool = Field(description="False when the chat model was cut at a length limit.")
+    is_complete: bool = Field(description="False when the chat model was cut, at a length limit or in a loop.")
     from_cache: bool
     is_unanswered: bool = Field(description="Whether it says that the documents hold no answer.")
     citations: list[dict[str, Any]] = Field(description="What its sentences rest on, to the character.")
