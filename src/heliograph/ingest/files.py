@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.documents.base import LoadedDocument
-from heliograph.documents.cleaning import clean_text
 from heliograph.errors import IngestError, MissingDependencyError
-from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.identity import identify_files
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.progress import Progress, ProgressCallback
@@ -110,7 +109,7 @@ async def _take_in(
     try:
         while (group := await ahead) is not None:
             ahead = _read_ahead(groups)
-            documents = await _with_known_metadata(records, group)
+            documents = await _as_known(records, group)
             watch = _whole(progress, len(results), count, usage) if progress else None
             report = await take(documents, batch, watch)
             results += report.results
@@ -175,12 +174,12 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
     )
 
 
-async def _with_known_metadata(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
-    """Return documents with the metadata that they are stored with, below what is stated now."""
-    ids = [document_id(clean_text(document.source)) for document in documents]
+async def _as_known(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
+    """Return documents with their ids, and with the metadata that they are stored with, below what is stated now."""
+    ids = await identify_files(records, [document.source for document in documents])
     known = {document.id: document.metadata for document in await records.get_documents(ids)}
     return [
-        replace(document, metadata={**known[id_], **(document.metadata or {})}) if known.get(id_) else document
+        replace(document, id=id_, metadata={**known.get(id_, {}), **(document.metadata or {})} or None)
         for id_, document in zip(ids, documents, strict=True)
     ]
 

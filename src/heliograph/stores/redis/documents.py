@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heliograph.filters import Sources
 from heliograph.models import Document
 from heliograph.stores.listing import DocumentPage, DocumentQuery, is_wanted
 from heliograph.stores.redis.documents_write import read_documents
@@ -79,6 +80,10 @@ async def _candidates(session: Session, query: DocumentQuery) -> list[str]:
         start = query.source_prefix.encode("utf-8", "surrogatepass")
         # No byte of a text is 255.
         ranges: list[Command] = [("ZRANGEBYLEX", keys.documents("", "source"), b"[" + start, b"(" + start + b"\xff")]
+    elif isinstance(query.filter, Sources):
+        places = [source.encode("utf-8", "surrogatepass") for source in query.filter.sources]
+        by_source = keys.documents("", "source")
+        ranges = [("ZRANGEBYLEX", by_source, b"[" + place + b"\0", b"(" + place + b"\x01") for place in places]
     else:
         ranges = [("ZRANGE", keys.documents(status.value, "id"), 0, -1) for status in query.statuses]
         ranges = ranges or [("ZRANGE", keys.documents("", "id"), 0, -1)]
