@@ -17,6 +17,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import curation_id, relation_id, succeeding_entity_id
 from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
+from heliograph.ingest.curated import entity_overrides
 from heliograph.ingest.mentions import UNKNOWN_TYPE
 from heliograph.ingest.resolution import RuleBook
 from heliograph.ingest.resolving import RuleLoader
@@ -374,7 +375,9 @@ class _Scene:
     def new_id(self, index: int) -> str:
         """Return the id that an entity gets by a name that no other has: a new one if another lost that name."""
         id_ = self._bearer(index)
-        if self.book.has_lost(id_):
+        # An alias that documents give goes with the entity that it leads to.
+        if self.book.has_lost(id_) or entity_overrides(self.book, self.book.resolve(id_)).is_hidden:
+            id_ = succeeding_entity_id(id_)
             while self.book[id_].curations:
                 id_ = succeeding_entity_id(id_)
         return id_

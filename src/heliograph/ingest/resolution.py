@@ -92,7 +92,7 @@ class RuleBook:
 
     def bearer(self, id_: str) -> str:
         """Return the id of the last that was given a name after others had lost it; the name's own if there is none."""
-        bearer = current = id_
+        bearer, current = id_, succeeding_entity_id(id_)
         while self[current].curations:
             if self._makers(current):
                 bearer = current
@@ -104,7 +104,7 @@ class RuleBook:
         found: set[str] = set()
         for maker in self._makers(id_):
             passed, current = list[str](), name_to_entity_id(maker.names[-1])
-            while current != id_ and self[current].curations:
+            while current != id_ and (not passed or self[current].curations):
                 passed.append(current)
                 current = succeeding_entity_id(current)
             found.update(passed if current == id_ else ())
@@ -125,12 +125,7 @@ class RuleBook:
 
     def is_succeeded(self, id_: str) -> bool:
         """Return whether another entity was given the name that the one with an id lost."""
-        current = succeeding_entity_id(id_)
-        while self[current].curations:
-            if self._makers(current):
-                return True
-            current = succeeding_entity_id(current)
-        return False
+        return self.bearer(id_) != id_
 
     def renamed(self, id_: str) -> str:
         """Return the id under which an entity goes on by renames alone, not by merges."""

@@ -100,9 +100,11 @@ class RuleLoader:
     async def load_bearers(self, ids: Iterable[str]) -> None:
         """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
         waiting = set(ids)
+        await self.load(waiting)
         while waiting:
+            waiting = {succeeding_entity_id(id_) for id_ in waiting}
             await self.load(waiting)
-            waiting = {succeeding_entity_id(id_) for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
+            waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
 
     async def load_changed(self, rules: Sequence[NameRules]) -> None:
         """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
