@@ -369,8 +369,9 @@ class AsyncHeliograph(GraphCuration):
 
     async def relation(self, name: str, other: str) -> Relation | None:
         """Return the relation between two entities, in either order, or None."""
-        found = await self.store.graph.get_relations([relation_id(*await self._entity_ids(name, other))])
-        return found[0] if found else None
+        graph = self.store.graph
+        found = await graph.get_relations([relation_id(*await self._entity_ids(name, other))])
+        return (await graph.name_ends(found))[0] if found else None
 
     async def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
         """Return entities, best connected first."""
@@ -379,12 +380,16 @@ class AsyncHeliograph(GraphCuration):
     async def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
         (entity_id,) = await self._entity_ids(name)
-        return await self.store.graph.get_neighbourhood(entity_id, depth, max_entities)
+        graph = self.store.graph
+        found = await graph.get_neighbourhood(entity_id, depth, max_entities)
+        return replace(found, relations=tuple(await graph.name_ends(found.relations, found.entities)))
 
     async def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
         """Return the shortest paths between two entities, strongest first; empty if there is none."""
         source_id, target_id = await self._entity_ids(name, other)
-        return await self.store.graph.find_shortest_paths(source_id, target_id, max_length, limit)
+        graph = self.store.graph
+        found = await graph.find_shortest_paths(source_id, target_id, max_length, limit)
+        return [replace(path, relations=tuple(await graph.name_ends(path.relations, path.entities))) for path in found]
 
     # State
 

@@ -23,6 +23,7 @@ __all__ = [
     "mention_rank",
     "moved_rank",
     "relation_id",
+    "succeeding_entity_id",
     "track_id",
 ]
 
@@ -79,6 +80,11 @@ def entity_id(key: str) -> str:
     state = _ENTITY.copy()
     state.update(len(data).to_bytes(8, "little") + data)
     return f"ent-{state.hexdigest()}"
+
+
+def succeeding_entity_id(id_: str) -> str:
+    """Return the id of the entity that is given a name anew after the one with this id has lost it by hand."""
+    return f"ent-{_digest('successor', id_)}"
 
 
 def relation_id(entity: str, other: str) -> str:

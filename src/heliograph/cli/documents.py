@@ -24,9 +24,16 @@ from heliograph.cli.render_documents import (
 )
 from heliograph.cli.session import Session, current_session
 from heliograph.documents.encoding import decode_text
-from heliograph.errors import CancelledIngestError, ClusterUnavailable, ModelError, NotFoundError, StoreError
-from heliograph.filters import And, parse_expression
-from heliograph.ids import document_id
+from heliograph.errors import (
+    CancelledIngestError,
+    ClusterUnavailable,
+    InvalidRequestError,
+    ModelError,
+    NotFoundError,
+    StoreError,
+)
+from heliograph.filters import And, Sources, parse_expression
+from heliograph.ids import is_storable
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.progress import Progress
 from heliograph.models import Document, DocumentStatus
@@ -249,7 +256,23 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
 
 
 def _find_document(engine: Heliograph, name: str) -> Document | None:
-    return engine.document(name) or engine.document(document_id(name))
+    """Return the document with an id, or the one that a source names.
+
+    Raises:
+        InvalidRequestError: Several documents have this source.
+    """
+    if (found := engine.document(name)) is not None:
+        return found
+    if not is_storable(name):
+        return None
+    page = engine.documents(DocumentQuery(filter=Sources((name,)), sort="id", limit=_NAMED))
+    if page.total > 1:
+        ids = ", ".join(item.id for item in page.documents[:3])
+        raise InvalidRequestError(
+            f"{page.total:,} documents come from {name!r} ({ids}{', ...' * (page.total > 3)}); name one by its id, or "
+            "give --source-prefix for all"
+        )
+    return page.documents[0] if page.documents else None
 
 
 def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | None) -> list[Document]:

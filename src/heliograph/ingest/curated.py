@@ -93,6 +93,10 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
     if not about and ends == (NO_ENTITY_OVERRIDES, NO_ENTITY_OVERRIDES):
         return NO_RELATION_OVERRIDES
     own = [item for item in about if _renamed_pair(book, item) == (first, second)]
+    deleted = max((item.place for item in own if item.kind is CurationKind.DELETE_RELATION), default=-1)
+    is_anew = any(item.kind is CurationKind.CREATE_RELATION and item.place > deleted >= 0 for item in own)
+    if is_anew:
+        about, own = ([item for item in items if item.place > deleted] for items in (about, own))
     said = _Said(own, [item for item in about if item not in own])
     created = [item for item in said.all if item.kind is CurationKind.CREATE_RELATION]
     edits = [item for item in reversed(said.by_weight) if item.kind is CurationKind.EDIT_RELATION]
@@ -112,6 +116,7 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
         more_weight=sum(item.weight or 0.0 for item in created),
         is_kept=bool(created),
         is_hidden=is_deleted or any(end.is_hidden for end in ends),
+        is_anew=is_anew,
     )
 
 

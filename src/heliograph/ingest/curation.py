@@ -14,7 +14,7 @@ from math import isfinite
 
 from heliograph.documents.cleaning import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.ids import curation_id, relation_id
+from heliograph.ids import curation_id, relation_id, succeeding_entity_id
 from heliograph.ingest.changes import CurationChange
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.curated import entity_overrides
@@ -47,23 +47,22 @@ class Curator:
         ids = [name_to_entity_id(name) for name in names]
         loader = await self._load(ids)
         book = RuleBook(loader.rules.values())
-        return [book.resolve(id_) for id_ in ids]
+        return [book.named(id_) for id_ in ids]
 
     async def create_entity(self, name: str, type_: str, description: str, author: str) -> Curation:
         """Record an entity that stays without any document.
 
         Raises:
-            ConflictError: There is one of this name.
+            ConflictError: There is one of this name. A name that was deleted, merged or renamed away is free.
             InvalidRequestError: The name is empty.
         """
         async with self._lock:
             scene = await self._scene([name])
-            if scene.entities[0] is not None:
+            if (entity := scene.holder(0)) is not None:
                 raise ConflictError(
-                    f"there is an entity {scene.entities[0].name!r} already; edit it, or give the new one another name"
+                    f"there is an entity {entity.name!r} already; edit it, or give the new one another name"
                 )
-            base = name_to_entity_id(name)
-            id_ = scene.ids[0] if scene.book.moved_to(base) else base
+            id_ = scene.new_id(0)
             return await self._commit(
                 scene,
                 _new(
@@ -94,7 +93,7 @@ class Curator:
         """Record another name; all that is said of the entity goes on under it.
 
         Raises:
-            ConflictError: Another entity has the new name, and `allow_merge` is False; or it was deleted by hand.
+            ConflictError: Another entity has the new name, and `allow_merge` is False.
             NotFoundError: There is no such entity.
         """
         async with self._lock:
@@ -110,7 +109,7 @@ class Curator:
         another it says what that other leaves open.
 
         Raises:
-            ConflictError: Another entity has the new name, and `allow_merge` is False; or it was deleted by hand.
+            ConflictError: Another entity has the new name, and `allow_merge` is False.
             InvalidRequestError: The type or the new name is empty.
             NotFoundError: There is no such entity.
         """
@@ -130,7 +129,6 @@ class Curator:
             author: Who says so.
 
         Raises:
-            ConflictError: What they are to become was deleted by hand.
             InvalidRequestError: All of them are one entity already.
             NotFoundError: One of them does not exist.
         """
@@ -140,7 +138,7 @@ class Curator:
             scene = await self._scene([*names, into])
             sources = {scene.require(index).id: scene.require(index).name for index in range(len(names))}
             target = scene.entities[-1]
-            id_ = target.id if target is not None else scene.new_id(len(names), "")
+            id_ = target.id if target is not None else scene.new_id(len(names))
             sources.pop(id_, None)
             if not sources:
                 raise InvalidRequestError(f"{', '.join(map(repr, names))} and {into!r} are one entity already")
@@ -161,7 +159,7 @@ class Curator:
         """
         async with self._lock:
             scene = await self._scene([name, new_name])
-            entity, other = scene.require(0), scene.entities[1]
+            entity, other = scene.require(0), scene.holder(1)
             if other is not None:
                 raise ConflictError(f"there is an entity {other.name!r} already; choose another name for the new one")
             scope = tuple(dict.fromkeys((*document_ids, *chunk_ids)))
@@ -175,7 +173,7 @@ class Curator:
                     f"none of {', '.join(map(repr, scope))} mentions {entity.name!r}; give ids of "
                     "documents or chunks that do"
                 )
-            ids = entity.id, scene.new_id(1, "")
+            ids = entity.id, scene.new_id(1)
             item = _new(CurationKind.SPLIT_ENTITY, (entity.name, scene.names[1]), ids, author, scope=scope)
             return await self._commit(scene, item)
 
@@ -241,7 +239,7 @@ class Curator:
         """Take a curation back: the graph becomes what it would be without it.
 
         Raises:
-            ConflictError: It was taken back before.
+            ConflictError: It was taken back before, or took a name away that was given to another entity since.
             NotFoundError: There is no such curation.
         """
         async with self._lock:
@@ -251,8 +249,17 @@ class Curator:
             (item,) = found
             if not item.is_active:
                 raise ConflictError(f"the curation {id_!r} was undone before, by {item.undone_by or 'somebody'!r}")
+            loader = await self._load(item.entity_ids)
+            book = RuleBook(loader.rules.values())
+            for taken, name in zip(item.entity_ids, item.names, strict=True):
+                if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
+                    raise ConflictError(
+                        f"the name {name!r} was given to another entity since; undo that first ('history' lists it)"
+                    )
             undone = replace(item, undone_by=clean_text(author), undone_at=utc_now())
-            await self._committer.commit(CurationChange((undone,)))
+            ids = {id_ for taken in item.entity_ids for id_ in (taken, succeeding_entity_id(taken))}
+            versions = {id_: version for id_, version in loader.versions().items() if id_ in ids}
+            await self._committer.commit(CurationChange((undone,), versions))
             return undone
 
     async def replay(self, curations: Sequence[Curation]) -> None:
@@ -287,7 +294,7 @@ class Curator:
 
     async def _load(self, ids: Sequence[str]) -> RuleLoader:
         loader = RuleLoader(self._store)
-        await loader.load(ids)
+        await loader.load_bearers(ids)
         return loader
 
     async def _scene(self, names: Sequence[str]) -> _Scene:
@@ -297,7 +304,7 @@ class Curator:
         ids = [name_to_entity_id(name) for name in clean]
         loader = await self._load(ids)
         book = RuleBook(loader.rules.values())
-        found = [book.resolve(id_) for id_ in ids]
+        found = [book.named(id_) for id_ in ids]
         entities = {item.id: item for item in await self._store.graph.get_entities(list(dict.fromkeys(found)))}
         return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)
 
@@ -340,39 +347,43 @@ class _Scene:
             raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
         return entity
 
+    def holder(self, index: int) -> Entity | None:
+        """Return the entity that has a name; None if none has, or if it only leads to one since people moved it."""
+        entity = self.entities[index]
+        if entity is None or entity_key(entity.name) == entity_key(self.names[index]):
+            return entity
+        return None if self.book.moved_to(self._bearer(index)) else entity
+
     def rename(self, author: str, *, allow_merge: bool) -> Curation:
         """Return what makes the second name that of the first's entity, or merges it into what has that name.
 
         Raises:
-            ConflictError: Another entity has it, and `allow_merge` is False; or what had it was deleted by hand.
+            ConflictError: Another entity has it, and `allow_merge` is False.
             NotFoundError: The first name stands for nothing.
         """
-        entity, other = self.require(0), self.entities[1]
+        entity, other = self.require(0), self.holder(1)
         if other is not None and other.id != entity.id:
             if not allow_merge:
                 raise ConflictError(
                     f"there is another entity {other.name!r}; merge {entity.name!r} into it, or choose another name"
                 )
             return _new(CurationKind.MERGE_ENTITIES, (entity.name, other.name), (entity.id, other.id), author)
-        ids = entity.id, self.new_id(1, entity.id)
-        return _new(CurationKind.RENAME_ENTITY, (entity.name, self.names[1]), ids, author)
-
-    def new_id(self, index: int, current: str) -> str:
-        """Return the id that an entity gets by a name that no other has.
-
-        Args:
-            index: Which of the names.
-            current: Id of the entity that gets it; empty if there is none yet.
-
-        Raises:
-            ConflictError: What has that name was deleted by hand.
-        """
-        base = name_to_entity_id(self.names[index])
         # A name that was merged into the entity leads to it already and must not lead away from it.
-        id_ = self.ids[index] if self.book.moved_to(base) else base
-        if id_ != current and entity_overrides(self.book, id_).is_hidden:
-            raise ConflictError(f"{self.names[index]!r} was deleted by hand; undo that first, or choose another name")
+        id_ = entity.id if self.ids[1] == entity.id else self.new_id(1)
+        return _new(CurationKind.RENAME_ENTITY, (entity.name, self.names[1]), (entity.id, id_), author)
+
+    def new_id(self, index: int) -> str:
+        """Return the id that an entity gets by a name that no other has: a new one if another lost that name."""
+        id_ = self._bearer(index)
+        # An alias that documents give goes with the entity that it leads to.
+        if self.book.has_lost(id_) or entity_overrides(self.book, self.book.resolve(id_)).is_hidden:
+            id_ = succeeding_entity_id(id_)
+            while self.book[id_].curations:
+                id_ = succeeding_entity_id(id_)
         return id_
+
+    def _bearer(self, index: int) -> str:
+        return self.book.bearer(name_to_entity_id(self.names[index]))
 
 
 def _new(

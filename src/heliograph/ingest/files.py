@@ -14,17 +14,16 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from heliograph.documents.base import LoadedDocument
-from heliograph.documents.cleaning import clean_text
-from heliograph.ids import document_id
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.identity import identify_files
 from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.processing import OUTAGES, as_failure
-from heliograph.ingest.progress import Progress, ProgressCallback
+from heliograph.ingest.progress import Progress, ProgressCallback, expected_seconds
 from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
@@ -71,7 +70,8 @@ async def insert_files(
 
     batch = track_id or new_track_id("index")
     groups = _read_groups(list(map(str, sources)), read, metadata or {}, pipeline.sources_at_once)
-    return await _take_in(insert, records, len(sources), groups, progress, batch)
+    whole = await asyncio.to_thread(_Whole, list(map(str, sources)), progress) if progress else None
+    return await _take_in(insert, records, groups, whole, batch)
 
 
 async def enqueue_files(
@@ -93,28 +93,26 @@ async def enqueue_files(
         return await pipeline.enqueue(documents, track_id=batch)
 
     groups = _read_groups(sources, read, metadata or {}, pipeline.sources_at_once)
-    return await _take_in(enqueue, records, len(sources), groups, None, track_id or new_track_id("index"))
+    return await _take_in(enqueue, records, groups, None, track_id or new_track_id("index"))
 
 
 async def _take_in(
     take: _Take,
     records: RecordsStore,
-    count: int,
     groups: Iterator[list[NewDocument]],
-    progress: ProgressCallback | None,
+    whole: _Whole | None,
     batch: str,
 ) -> IngestReport:
     results: list[DocumentResult] = []
-    usage = Usage()
     ahead = _read_ahead(groups)
     try:
         while (group := await ahead) is not None:
             ahead = _read_ahead(groups)
-            documents = await _with_known_metadata(records, group)
-            watch = _whole(progress, len(results), count, usage) if progress else None
-            report = await take(documents, batch, watch)
+            documents = await _as_known(records, group)
+            if whole is not None:
+                whole.begin(group)
+            report = await take(documents, batch, whole.report if whole is not None else None)
             results += report.results
-            usage += report.usage
     finally:
         # A thread cannot be cancelled: what it reads is let go when it is done.
         if not ahead.done():
@@ -177,35 +175,94 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
     )
 
 
-async def _with_known_metadata(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
-    """Return documents with the metadata that they are stored with, below what is stated now."""
-    ids = [document_id(clean_text(document.source)) for document in documents]
+async def _as_known(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
+    """Return documents with their ids, and with the metadata that they are stored with, below what is stated now."""
+    ids = await identify_files(records, [document.source for document in documents])
     known = {document.id: document.metadata for document in await records.get_documents(ids)}
     return [
-        replace(document, metadata={**known[id_], **(document.metadata or {})}) if known.get(id_) else document
+        replace(document, id=id_, metadata={**known.get(id_, {}), **(document.metadata or {})} or None)
         for id_, document in zip(ids, documents, strict=True)
     ]
 
 
-def _whole(progress: ProgressCallback, done: int, total: int, usage: Usage) -> ProgressCallback:
-    """Return a callback that reports a group as the part of the whole that it is."""
+class _Whole:
+    """A run over all sources, of which one group after the other is taken in.
 
-    def report(group: Progress) -> None:
-        share = group.documents_done / total if total else 1.0
-        remaining = group.eta_seconds
-        if remaining is not None and group.documents_total < total - done:
-            # What lies beyond this group is only known by its number of files.
-            remaining = group.elapsed_seconds * (1 - share) / share if share else None
-        finished = group.is_finished and done + group.documents_total >= total
-        progress(
+    What lies beyond the group under way is known by its size in bytes only; how many characters that makes, and how
+    many of them have to be read, is told by what was opened so far, by kind of file.
+    """
+
+    def __init__(self, sources: Sequence[str], progress: ProgressCallback) -> None:
+        self._progress = progress
+        self._started = time.monotonic()
+        self._sources = sources
+        self._sizes = [_size(source) for source in sources]
+        self._opened = 0
+        self._before = Progress("", 0, 0, 0, 0, 0, 0, 0, Usage(), 0.0, None, is_finished=False)
+        self._last: Progress | None = None
+        # Bytes and characters of what was opened, per kind of file and in all.
+        self._known: dict[str, tuple[int, int]] = {}
+
+    def begin(self, documents: Sequence[NewDocument]) -> None:
+        """Count a group that was opened and is taken in from now on."""
+        before = self._sum(self._last) if self._last is not None else self._before
+        self._before, self._last = replace(before, documents_done=self._opened), None
+        for place, document in enumerate(documents, start=self._opened):
+            for kind in (_kind(self._sources[place]), ""):
+                size, length = self._known.get(kind, (0, 0))
+                self._known[kind] = size + self._sizes[place], length + len(document.text)
+        self._opened += len(documents)
+
+    def report(self, group: Progress) -> None:
+        """Report a group as the part of the whole that it is."""
+        self._last = group
+        whole = self._sum(group)
+        is_finished = group.is_finished and self._opened == len(self._sources)
+        elapsed = time.monotonic() - self._started
+        expected = whole.characters_total + self._characters_ahead(whole.characters_total)
+        self._progress(
             replace(
-                group,
-                documents_done=done + group.documents_done,
-                documents_total=total,
-                usage=usage + group.usage,
-                eta_seconds=remaining,
-                is_finished=finished,
+                whole,
+                documents_done=len(self._sources) if is_finished else whole.documents_done,
+                elapsed_seconds=elapsed,
+                eta_seconds=expected_seconds(elapsed, whole.characters_done, expected),
+                is_finished=is_finished,
             )
         )
 
-    return report
+    def _characters_ahead(self, to_read: int) -> float:
+        """Return how many characters of what is not opened yet will have to be read, if that goes on as it went."""
+        size, length = self._known.get("", (0, 0))
+        average, pace = size / max(1, self._opened), length / size if size else 1.0
+        ahead = 0.0
+        for source, bytes_there in zip(self._sources[self._opened :], self._sizes[self._opened :], strict=True):
+            own_size, own_length = self._known.get(_kind(source), (0, 0))
+            ahead += (bytes_there or average) * (own_length / own_size if own_size else pace)
+        return ahead * to_read / length if length else ahead
+
+    def _sum(self, group: Progress) -> Progress:
+        before = self._before
+        return replace(
+            group,
+            documents_done=before.documents_done + group.documents_done,
+            documents_total=len(self._sources),
+            chunks_done=before.chunks_done + group.chunks_done,
+            chunks_total=before.chunks_total + group.chunks_total,
+            entities=before.entities + group.entities,
+            relations=before.relations + group.relations,
+            failures=before.failures + group.failures,
+            usage=before.usage + group.usage,
+            characters_done=before.characters_done + group.characters_done,
+            characters_total=before.characters_total + group.characters_total,
+        )
+
+
+def _kind(source: str) -> str:
+    return PurePath(source).suffix.lower() or "."
+
+
+def _size(source: str) -> int:
+    try:
+        return Path(source).stat().st_size
+    except (OSError, ValueError):
+        return 0

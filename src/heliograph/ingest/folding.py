@@ -23,6 +23,7 @@ from heliograph.ingest.merging import (
     fold_entity,
     fold_relation,
     fragments,
+    shown_evidence,
     unmentioned_relation_evidence,
 )
 from heliograph.ingest.overrides import (
@@ -162,10 +163,11 @@ class Folder:
         touched = Touched(after, stored, overrides)
         if touched.is_gone:
             return touched
-        (source, _), (target, _) = end_names(after, overrides)
-        found = self._fragments(after)
+        shown = shown_evidence(after, overrides)
+        (source, _), (target, _) = end_names(shown, overrides)
+        found = self._fragments(shown)
         is_same = stored is not None and (stored.source, stored.target) == (source, target)
-        is_kept = is_same and not is_reshaped and self._fragments(before) == found
+        is_kept = is_same and not is_reshaped and self._fragments(shown_evidence(before, overrides)) == found
         description = stored.description if stored and is_kept else overrides.description
         said = _with(overrides.statements, found)
         return Touched(after, stored, overrides, f"{source} - {target}", said, description)

@@ -17,7 +17,7 @@ from typing import Any, cast
 from heliograph.arguments import check_fields
 from heliograph.documents.cleaning import clean_text
 from heliograph.errors import InvalidRequestError
-from heliograph.ids import chunk_id, content_hash, document_id, mention_rank
+from heliograph.ids import chunk_id, content_hash, mention_rank
 from heliograph.ingest.extraction.chunk_subjects import subject_keys
 from heliograph.ingest.mentions import UNKNOWN_TYPE, canonical_extraction
 from heliograph.ingest.metadata import clean_metadata
@@ -105,7 +105,7 @@ class GraphInserter:
         texts = _texts(graph)
         text = _BETWEEN.join(texts)
         source = clean_text(graph.source)
-        id_ = clean_text(graph.id) or document_id(source or text)
+        id_ = clean_text(graph.id) or await self._pipeline.identify(source, text)
         chunks = _chunks(id_, texts)
         document = Document(
             *(id_, source or id_),

@@ -11,6 +11,7 @@ from heliograph.ingest.resolution import RuleBook
 from heliograph.ingest.resolving import RuleLoader
 from heliograph.models import Curation, EntityMention, RelationMention
 from heliograph.stores.base import CurationQuery, Store
+from heliograph.text.names import name_to_entity_id
 
 __all__ = ["History", "Statement", "entity_history", "relation_history"]
 
@@ -67,7 +68,7 @@ async def entity_history(store: Store, entity_id: str, offset: int, limit: int) 
     count = evidence[0].mention_count if evidence else 0
     mentions = evidence[0].leading[offset : offset + limit] if evidence else ()
     book, curations = await _curations(store, [entity_id])
-    subjects = book.subjects(entity_id) | book.previous_ids(entity_id)
+    subjects = book.subjects(entity_id) | book.previous_ids(entity_id) | book.predecessors(entity_id)
     about = (item for item in curations if not subjects.isdisjoint(item.entity_ids))
     return History(entity_id, await _statements(store, mentions), count, tuple(about))
 
@@ -87,9 +88,11 @@ async def relation_history(store: Store, source_id: str, target_id: str, offset:
 async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook, list[Curation]]:
     loader = RuleLoader(store)
     await loader.load(entity_ids)
+    makers = (item for id_ in entity_ids if id_ in loader.rules for item in loader.rules[id_].curations)
+    await loader.load_bearers({name_to_entity_id(name) for item in makers for name in item.names})
     book = RuleBook(loader.rules.values())
     found: dict[str, Curation] = {}
-    for id_ in sorted(set[str]().union(*(book.sources(entity_id) for entity_id in entity_ids))):
+    for id_ in sorted(set[str]().union(*(book.sources(id_) | book.predecessors(id_) for id_ in entity_ids))):
         offset, total = 0, 1
         while offset < total:
             page = await store.curations.find_curations(CurationQuery(entity_id=id_, offset=offset, limit=_PAGE))

@@ -1,8 +1,8 @@
 """From what a caller hands over to documents that wait, durably, to be processed.
 
-`prepare` checks and cleans; `Intake.enqueue` compares with what is stored and writes the new and the changed as
-pending, text included, a few hundred in one transaction. A document that cannot be taken in is reported, and kept as
-failed if it has a name and hides no other; the rest go on.
+`prepare` checks and cleans; `Intake.identify` finds which document each one is; `Intake.enqueue` compares with what is
+stored and writes the new and the changed as pending, text included, a few hundred in one transaction. A document that
+cannot be taken in is reported, and kept as failed if it has a name and hides no other; the rest go on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from heliograph.errors import ConflictError, HeliographError, IngestError, Inval
 from heliograph.ids import content_hash, document_id
 from heliograph.ingest.claims import Claims
 from heliograph.ingest.commit import Committer
+from heliograph.ingest.identity import identify_files, identify_texts
 from heliograph.ingest.metadata import clean_metadata
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.ingest.pages import clean_pages
@@ -41,6 +42,7 @@ class Candidate:
 
     Attributes:
         document: As it shall be stored while it waits; its id is empty if it has none.
+        is_known_by_source: Whether its id is yet to be found by its source.
         text: Its clean text; empty if it is not to be taken in.
         metadata: As given; None if none was.
         has_source: Whether a source was given.
@@ -53,6 +55,7 @@ class Candidate:
     text: str = ""
     metadata: Mapping[str, Any] | None = None
     has_source: bool = False
+    is_known_by_source: bool = False
     error: HeliographError | None = None
     is_twin: bool = False
     is_recorded: bool = False
@@ -61,19 +64,12 @@ class Candidate:
 def prepare(documents: Sequence[NewDocument], max_characters: int, track_id: str) -> list[Candidate]:
     """Check and clean documents. Takes CPU time in proportion to their text.
 
-    Of several with one id the first that can be taken in counts; the others are errors, or twins if they say the same.
-
     Args:
         documents: As handed over.
         max_characters: A longer one is refused.
         track_id: The batch.
     """
-    candidates = [_checked(document, max_characters, track_id) for document in documents]
-    chosen: dict[str, Candidate] = {}
-    for candidate in candidates:
-        if candidate.error is None:
-            chosen.setdefault(candidate.document.id, candidate)
-    return [_against(candidate, chosen.get(candidate.document.id)) for candidate in candidates]
+    return [_checked(document, max_characters, track_id) for document in documents]
 
 
 class Intake:
@@ -98,6 +94,30 @@ class Intake:
         self._committer = committer
         self._duplicates = duplicates
         self._texts = texts
+
+    async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return candidates with the ids of the documents that they are, see `heliograph.ingest.identity`.
+
+        Of several with one id the first that can be taken in counts; the others are errors, or twins if they say the
+        same.
+
+        Raises:
+            StoreError: The store cannot be used.
+        """
+        unnamed = [item for item in candidates if item.is_known_by_source]
+        texts = iter(await identify_texts(self._records, [(i.document.source, i.text) for i in unnamed if not i.error]))
+        files = iter(await identify_files(self._records, [item.document.source for item in unnamed if item.error]))
+        named = [
+            replace(item, document=replace(item.document, id=next(files if item.error else texts)))
+            if item.is_known_by_source
+            else item
+            for item in candidates
+        ]
+        chosen: dict[str, Candidate] = {}
+        for candidate in named:
+            if candidate.error is None:
+                chosen.setdefault(candidate.document.id, candidate)
+        return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
         """Store what is new or changed; return per candidate, in order, what is to be done or what became of it.
@@ -217,7 +237,7 @@ def _candidate(new: NewDocument, max_characters: int, track_id: str) -> Candidat
         track_id=track_id,
         page_starts=page_starts,
     )
-    return Candidate(document, text, metadata, bool(source))
+    return Candidate(document, text, metadata, bool(source), is_known_by_source=bool(source) and not name)
 
 
 def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candidate:
@@ -232,7 +252,7 @@ def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candida
         error=str(error),
         track_id=track_id,
     )
-    return Candidate(document, error=error, is_recorded=is_recorded)
+    return Candidate(document, is_known_by_source=bool(source) and not id_, error=error, is_recorded=is_recorded)
 
 
 def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:

@@ -48,6 +48,7 @@ __all__ = [
     "fold_entity",
     "fold_relation",
     "fragments",
+    "shown_evidence",
     "split_keywords",
     "unmentioned_relation_evidence",
 ]
@@ -220,6 +221,7 @@ def fold_relation(
     Its ends are named by people or as most of its leading mentions spell them, so that it depends on its own mentions
     alone.
     """
+    evidence = shown_evidence(evidence, overrides)
     (source, source_id), (target, target_id) = end_names(evidence, overrides)
     weight = evidence.weight_millionths / _MILLION + overrides.more_weight
     if stored is not None and (stored.source, stored.target, stored.description) == (source, target, description):
@@ -238,6 +240,13 @@ def fold_relation(
         chunk_ids=_chunk_ids(evidence.leading, limits.max_sources),
         token_count=token_count,
     )
+
+
+def shown_evidence(evidence: RelationEvidence, overrides: RelationOverrides) -> RelationEvidence:
+    """Return what of the evidence shows in a fold: nothing of a relation that was made anew after it was deleted."""
+    if not overrides.is_anew:
+        return evidence
+    return unmentioned_relation_evidence(evidence.id, (evidence.source_id, evidence.target_id))
 
 
 def split_keywords(keywords: Iterable[str]) -> tuple[str, ...]:

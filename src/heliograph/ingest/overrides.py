@@ -52,6 +52,7 @@ class RelationOverrides:
         more_weight: Weight given then, added to that of the mentions.
         is_kept: Whether it stays without any mention.
         is_hidden: Whether it, or one of its ends, was deleted by hand.
+        is_anew: Whether it was made by hand after it was deleted, so that what documents say stays deleted.
     """
 
     source: str = ""
@@ -65,6 +66,7 @@ class RelationOverrides:
     more_weight: float = 0.0
     is_kept: bool = False
     is_hidden: bool = False
+    is_anew: bool = False
 
 
 NO_ENTITY_OVERRIDES = EntityOverrides()

@@ -27,6 +27,7 @@ from heliograph.ingest.drafting import Drafter
 from heliograph.ingest.entry import SharedEntry
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.folding import Folder
+from heliograph.ingest.identity import identify_texts
 from heliograph.ingest.index_texts import IndexLimits
 from heliograph.ingest.index_texts import index_limits as find_index_limits
 from heliograph.ingest.intake import Candidate, Intake, prepare
@@ -209,6 +210,10 @@ class IngestPipeline:
                         count += 1
         return count
 
+    async def identify(self, source: str, text: str) -> str:
+        """Return the id of the document that a clean text of a clean source stands for; raises `StoreError`."""
+        return (await identify_texts(self._store.records, [(source, text)]))[0]
+
     async def insert_whole(
         self,
         document: Document,
@@ -337,8 +342,8 @@ class IngestPipeline:
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters
         if len(documents) <= _THREAD_FROM_DOCUMENTS and _characters(documents) < _THREAD_FROM_CHARACTERS:
-            return prepare(documents, limit, batch)
-        return await asyncio.to_thread(prepare, documents, limit, batch)
+            return await self._intake.identify(prepare(documents, limit, batch))
+        return await self._intake.identify(await asyncio.to_thread(prepare, documents, limit, batch))
 
     async def _process_stored(
         self, batch: str, statuses: tuple[DocumentStatus, ...], progress: ProgressCallback | None

@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 
 from heliograph.models import Usage
 
-__all__ = ["DocumentProgress", "Progress", "ProgressCallback", "ProgressReporter"]
+__all__ = ["DocumentProgress", "Progress", "ProgressCallback", "ProgressReporter", "expected_seconds"]
 
 _INTERVAL_SECONDS = 0.1
+# Models load and caches fill at first: of less than this no time can be told.
+_LEAST_SHARE = 0.02
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +37,10 @@ class Progress:
         failures: Documents that failed.
         usage: Tokens that chat models spent.
         elapsed_seconds: Since the run began.
-        eta_seconds: Expected until its end, by the characters still to be read; None before anything is done.
+        eta_seconds: Expected until its end, by the characters still to be read; None while too little is done to tell.
         is_finished: Whether this is the last report.
+        characters_done: Characters read, of the documents that have to be.
+        characters_total: Characters of all these documents; of a run over files, as far as they are opened.
     """
 
     track_id: str
@@ -51,6 +55,8 @@ class Progress:
     elapsed_seconds: float
     eta_seconds: float | None
     is_finished: bool
+    characters_done: int = 0
+    characters_total: int = 0
 
 
 ProgressCallback = Callable[[Progress], None]
@@ -151,15 +157,18 @@ class ProgressReporter:
             *(tally.documents_done, tally.documents_total, tally.chunks_done, tally.chunks_total),
             *(tally.entities, tally.relations, tally.failures, tally.usage),
             elapsed_seconds,
-            self._eta(elapsed_seconds),
+            expected_seconds(elapsed_seconds, self._characters_done, self._characters_total),
             is_finished,
+            round(self._characters_done),
+            self._characters_total,
         )
 
-    def _eta(self, elapsed_seconds: float) -> float | None:
-        if not self._characters_done:
-            return None
-        remaining = max(0.0, self._characters_total - self._characters_done)
-        return elapsed_seconds * remaining / self._characters_done
+
+def expected_seconds(elapsed_seconds: float, done: float, total: float) -> float | None:
+    """Return how long the rest will take at the pace so far; None while less than a fiftieth is done."""
+    if done <= 0 or done < total * _LEAST_SHARE:
+        return None
+    return elapsed_seconds * max(0.0, total - done) / done
 
 
 class DocumentProgress:

@@ -5,6 +5,10 @@ leads to its name if all documents that give it agree on one, and within a docum
 does; one step only. A name that is itself given an alias, or that a person made an entity of its own, never leads
 away. Merges and renames are followed to their end.
 
+A name that people took from its entity, by deleting, merging or renaming that, is free to be given again. Who is given
+it is a *successor*, an entity with an id of its own: what documents say goes on counting for the old one, so that what
+was deleted stays deleted and what was merged stays merged. A taking is not undone while there is a successor.
+
 `RuleBook` holds rules by the id of a name. It must hold those of all ids that its functions come to, and what it does
 not hold has none; `heliograph.ingest.resolving` loads it so.
 """
@@ -14,12 +18,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from heliograph.ids import succeeding_entity_id
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
 from heliograph.text.names import name_to_entity_id
 
 __all__ = ["LocalAliases", "Place", "Resolution", "RuleBook", "local_aliases", "resolve_extraction", "rule_counts"]
 
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
+_MARKS = (CurationKind.CREATE_ENTITY, CurationKind.DELETE_ENTITY)
 _MAKERS = (*_MOVES, CurationKind.SPLIT_ENTITY, CurationKind.CREATE_ENTITY)
 
 LocalAliases = Mapping[str, frozenset[str]]
@@ -79,6 +85,47 @@ class RuleBook:
             if following in seen:
                 return following
             current = following
+
+    def named(self, id_: str) -> str:
+        """Return the id of the entity that people mean by a name: who was given it last, else whom it counts for."""
+        return self.resolve(self.bearer(id_))
+
+    def bearer(self, id_: str) -> str:
+        """Return the id of the last that was given a name after others had lost it; the name's own if there is none."""
+        bearer, current = id_, succeeding_entity_id(id_)
+        while self[current].curations:
+            if self._makers(current):
+                bearer = current
+            current = succeeding_entity_id(current)
+        return bearer
+
+    def predecessors(self, id_: str) -> set[str]:
+        """Return the ids of those that had lost the name which the entity with an id was then given."""
+        found: set[str] = set()
+        for maker in self._makers(id_):
+            passed, current = list[str](), name_to_entity_id(maker.names[-1])
+            while current != id_ and (not passed or self[current].curations):
+                passed.append(current)
+                current = succeeding_entity_id(current)
+            found.update(passed if current == id_ else ())
+        return found
+
+    def has_lost(self, id_: str, without: str = "") -> bool:
+        """Return whether people took its name from the entity with an id: deleted, merged or renamed it.
+
+        Args:
+            id_: The id.
+            without: Id of a curation that is not to count.
+        """
+        found = [item for item in self[id_].curations if item.id != without]
+        if any(item.kind in _MOVES and id_ in item.entity_ids[:-1] and item.entity_ids[-1] != id_ for item in found):
+            return True
+        marks = [item for item in found if item.kind in _MARKS and item.entity_ids[-1] == id_]
+        return bool(marks) and max(marks, key=lambda item: item.place).kind is CurationKind.DELETE_ENTITY
+
+    def is_succeeded(self, id_: str) -> bool:
+        """Return whether another entity was given the name that the one with an id lost."""
+        return self.bearer(id_) != id_
 
     def renamed(self, id_: str) -> str:
         """Return the id under which an entity goes on by renames alone, not by merges."""
@@ -159,10 +206,10 @@ class RuleBook:
         return next(iter(names)) if len(names) == 1 else ""
 
     def _stays(self, id_: str) -> bool:
-        rules = self[id_]
-        return bool(rules.aliases) or any(
-            item.kind in _MAKERS and item.entity_ids[-1] == id_ for item in rules.curations
-        )
+        return bool(self[id_].aliases or self._makers(id_))
+
+    def _makers(self, id_: str) -> list[Curation]:
+        return [item for item in self[id_].curations if item.kind in _MAKERS and item.entity_ids[-1] == id_]
 
     def _split(self, id_: str, place: Place) -> str:
         for item in self.splits(id_):

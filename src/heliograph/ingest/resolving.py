@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from heliograph.errors import ConflictError
-from heliograph.ids import relation_id
+from heliograph.ids import relation_id, succeeding_entity_id
 from heliograph.ingest.changes import Change, CurationChange, DocumentChange
 from heliograph.ingest.curated import RELATION_KINDS, entity_overrides, relation_overrides, relation_pair
 from heliograph.ingest.resolution import (
@@ -96,6 +96,15 @@ class RuleLoader:
             waiting = following - self._followed
         await self._fetch(self._aliases)
         await self._load_ends()
+
+    async def load_bearers(self, ids: Iterable[str]) -> None:
+        """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
+        waiting = set(ids)
+        await self.load(waiting)
+        while waiting:
+            waiting = {succeeding_entity_id(id_) for id_ in waiting}
+            await self.load(waiting)
+            waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
 
     async def load_changed(self, rules: Sequence[NameRules]) -> None:
         """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""

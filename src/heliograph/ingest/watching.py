@@ -18,7 +18,7 @@ from heliograph.documents.cleaning import clean_text
 from heliograph.documents.files import FileFilter
 from heliograph.documents.watching import Snapshot, signals, snapshot
 from heliograph.errors import InvalidRequestError
-from heliograph.ids import document_id
+from heliograph.ingest.identity import identify_files
 from heliograph.ingest.models import DeleteReport, IngestReport
 from heliograph.settings import DocumentSettings
 from heliograph.stores.base import DocumentQuery, RecordsStore
@@ -96,7 +96,7 @@ async def watch_folder(
             there = {clean_text(path) for path in known.files}
             stored = [source async for source in _stored_sources(records, prefix) if source not in there]
             gone = await asyncio.to_thread(_missing, stored)
-            yield await _take_over(list(known.files), gone, actions)
+            yield await _take_over(list(known.files), gone, records, actions)
             while signal is not None:
                 await signal
                 signal = asyncio.ensure_future(anext(changes))
@@ -108,7 +108,7 @@ async def watch_folder(
                 gone = await asyncio.to_thread(_missing, now.gone_since(known))
                 known = now
                 if changed or gone:
-                    yield await _take_over(changed, gone, actions)
+                    yield await _take_over(changed, gone, records, actions)
         finally:
             if signal is not None:
                 await _cancel(signal)
@@ -140,9 +140,11 @@ async def _stored_sources(records: RecordsStore, prefix: str) -> AsyncIterator[s
             return
 
 
-async def _take_over(changed: Sequence[str], gone: Sequence[str], actions: FolderActions) -> FolderChange:
+async def _take_over(
+    changed: Sequence[str], gone: Sequence[str], records: RecordsStore, actions: FolderActions
+) -> FolderChange:
     ingest = await actions.insert(changed) if changed else None
-    deletion = await actions.delete([document_id(clean_text(source)) for source in gone]) if gone else None
+    deletion = await actions.delete(await identify_files(records, gone)) if gone else None
     return FolderChange(ingest, deletion, tuple(gone))
 
 

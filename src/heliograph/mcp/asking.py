@@ -56,14 +56,16 @@ async def get_relations(call: Call, arguments: RelationsArguments) -> RelationsR
         view = None if arguments.filters is None else engine.view(arguments.filters)
         entity = await require_entity(engine, arguments.entity, view)
         # One more, for the entity itself.
-        around = await (view or engine.store).graph.get_neighbourhood(entity.id, arguments.depth, arguments.limit + 1)
+        graph = (view or engine.store).graph
+        around = await graph.get_neighbourhood(entity.id, arguments.depth, arguments.limit + 1)
+        relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(arguments.entity, [], is_filtered=arguments.filters is not None)
     first, *others = around.entities
     return RelationsResult(
         entity=EntityItem.of(first),
         entities=[EntityItem.of(item) for item in others],
-        relations=[RelationItem.of(item) for item in around.relations],
+        relations=[RelationItem.of(item) for item in relations],
         is_truncated=around.is_truncated,
     )
 

@@ -138,7 +138,7 @@ async def _detail(engine: AsyncHeliograph, entity: Entity) -> EntityDetail:
     store = engine.store
     ranked = await store.graph.rank_incident_relations([entity.id])
     heaviest = sorted(ranked, key=lambda item: (-item.weight, item.id))[:_MOST_RELATIONS]
-    relations = await store.graph.get_relations([item.id for item in heaviest])
+    relations = await store.graph.name_ends(await store.graph.get_relations([item.id for item in heaviest]), [entity])
     chunks = await store.records.get_chunks(entity.chunk_ids)
     sources = await store.records.get_sources(entity.chunk_ids)
     return EntityDetail(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from heliograph.documents.cleaning import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, ModelError, NotFoundError, StoreUnavailable
-from heliograph.filters import Sources
-from heliograph.ids import content_hash, document_id
+from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.identity import PLACEHOLDER_SOURCES, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.mcp.arguments import (
     BatchInsertArguments,
@@ -127,49 +126,40 @@ async def _insert(call: Call, given: Sequence[NewDocumentArguments]) -> list[Doc
     ]
 
 
-def _new_document(arguments: NewDocumentArguments) -> NewDocument:
-    """Return a document whose id stands: that given, or what follows from the source given, else from the text."""
-    text = clean_text(arguments.content)
-    id_ = arguments.document_id or document_id(clean_text(arguments.source or "") or text)
-    named = (arguments.metadata or {}).get("source")
-    source = arguments.source or (named if isinstance(named, str) else "")
-    return NewDocument(arguments.content, source, arguments.title or "", id_, arguments.metadata)
-
-
 async def _check_known(
     engine: AsyncHeliograph, given: Sequence[NewDocumentArguments]
 ) -> list[tuple[NewDocument, HeliographError | None]]:
-    """Return the documents, each with why it is refused."""
-    new = [_new_document(arguments) for arguments in given]
-    known = {item.id: item for item in await engine.store.records.get_documents([item.id for item in new])}
+    """Return the documents, with ids, each with why it is refused."""
+    records = engine.store.records
+    named = [(clean_text(arguments.source or ""), clean_text(arguments.content)) for arguments in given]
+    ids = await identify_texts(records, named)
+    new = [_new_document(arguments, id_) for arguments, id_ in zip(given, ids, strict=True)]
+    claims = await find_by_source(records, (source for source, _ in named))
+    known = {item.id: item for item in await records.get_documents([item.id for item in new])}
     taken: dict[str, str] = {}
     checked: list[tuple[NewDocument, HeliographError | None]] = []
-    for item, arguments in zip(new, given, strict=True):
-        if item.id in known or not arguments.source:
-            checked.append((item, _refusal(item, known.get(item.id))))
-            continue
-        if taken.setdefault(clean_text(item.source), item.id) != item.id:
-            checked.append((item, ConflictError(f"two documents come from {item.source!r}; give each its own source")))
-            continue
-        other = await _find_source(engine, clean_text(item.source))
-        checked.append((item, None) if other is None else _check_source(item, other, arguments))
+    for item, (source, _) in zip(new, named, strict=True):
+        other = claims.get(source) if source not in PLACEHOLDER_SOURCES else None
+        is_first = source in PLACEHOLDER_SOURCES or taken.setdefault(source or item.id, item.id) == item.id
+        if item.id not in known and other is not None and other.count == 1:
+            one = other.first[0]
+            refusal = ConflictError(
+                f"there is a document {one.id!r} from {source!r}; update it, or give another source"
+            )
+        elif item.id not in known and other is None and not is_first:
+            refusal = ConflictError(f"two documents come from {source!r}; give each its own source")
+        else:
+            refusal = _refusal(item, known.get(item.id))
+        checked.append((item, refusal))
     return checked
 
 
-async def _find_source(engine: AsyncHeliograph, source: str) -> Document | None:
-    page = await engine.documents(DocumentQuery(filter=Sources((source,)), sort="id", limit=1))
-    return page.documents[0] if page.documents else None
-
-
-def _check_source(
-    new: NewDocument, known: Document, arguments: NewDocumentArguments
-) -> tuple[NewDocument, HeliographError | None]:
-    """Return a document whose source is known under another id: with that id, unless it brings one of its own."""
-    if arguments.document_id is None:
-        new = replace(new, id=known.id)
-        return new, _refusal(new, known)
-    return new, ConflictError(
-        f"there is a document {known.id!r} from {known.source!r}; update it, or give another source"
+def _new_document(arguments: NewDocumentArguments, id_: str) -> NewDocument:
+    """Return a document whose id stands: that given, or that found by its source."""
+    named = (arguments.metadata or {}).get("source")
+    source = arguments.source or (named if isinstance(named, str) else "")
+    return NewDocument(
+        arguments.content, source, arguments.title or "", arguments.document_id or id_, arguments.metadata
     )
 
 

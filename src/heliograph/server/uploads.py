@@ -48,7 +48,7 @@ async def receive_upload(request: Request, folder: InputFolder, max_bytes: int) 
     """Receive a multipart form with a file.
 
     Raises:
-        ConflictError: There is a file of this name.
+        ConflictError: Something other than a file has this name in the input folder.
         InvalidRequestError: The form is broken, or the name or metadata is not acceptable.
         RequestTooLargeError: The file is longer than `max_bytes`.
         RequestValidationError: There is no file in it.

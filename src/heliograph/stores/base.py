@@ -9,9 +9,9 @@ Implementations translate their driver's exceptions into `StoreError`s.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +52,8 @@ from heliograph.stores.names import NameIndex
 from heliograph.stores.outbox import Outbox
 from heliograph.stores.reembedding import Reembedding
 from heliograph.stores.replies import CachedReply, ReplyCache
+from heliograph.text.rows import relation_row
+from heliograph.text.tokens import count_tokens
 
 __all__ = [
     "CachedReply",
@@ -153,6 +155,21 @@ class GraphStore(ABC):
     @abstractmethod
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
         """Return the relations with these ids."""
+
+    async def name_ends(self, relations: Sequence[Relation], entities: Iterable[Entity] = ()) -> list[Relation]:
+        """Return relations whose ends are called as their entities are, for whoever shows them.
+
+        A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
+
+        Args:
+            relations: As they were read.
+            entities: Those that are at hand; the others are read. An end that is not there keeps its name.
+        """
+        names = {entity.id: entity.name for entity in entities}
+        ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
+        if unread := [end for end in ends if end not in names]:
+            names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
+        return [_with_ends(relation, names) for relation in relations]
 
     @abstractmethod
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
@@ -467,3 +484,12 @@ class Store(StoreView):
     @abstractmethod
     def describe(self) -> Mapping[str, str]:
         """Return what is opened where, for `doctor`; no secrets."""
+
+
+def _with_ends(relation: Relation, names: Mapping[str, str]) -> Relation:
+    source = names.get(relation.source_id, relation.source)
+    target = names.get(relation.target_id, relation.target)
+    if (source, target) == (relation.source, relation.target):
+        return relation
+    token_count = count_tokens(relation_row(source, target, relation.description))
+    return replace(relation, source=source, target=target, token_count=token_count)

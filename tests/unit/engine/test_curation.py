@@ -288,3 +288,78 @@ async def test_merge_and_split_of_nothing_say_what_is_missing(kb: AsyncHeliograp
 async def test_id_that_no_store_could_hold_is_not_found(kb: AsyncHeliograph, id_: str) -> None:
     with pytest.raises(NotFoundError, match="no curation"):
         await kb.undo(id_)
+
+
+async def test_what_was_deleted_stays_deleted_when_its_name_is_given_again(kb: AsyncHeliograph) -> None:
+    await kb.edit_entity("Ann", type="boss", description="An old word.")
+    gone = await kb.delete_entity("Ann")
+    made = await kb.create_entity("ann", type="robot", description="A new one.")
+    ann = await kb.entity("Ann")
+    assert ann is not None
+    assert (ann.name, ann.type, ann.description, ann.chunk_ids, ann.degree) == ("ann", "robot", "A new one.", (), 0)
+    assert await kb.relation("Ann", "Bob") is None
+    await kb.insert(ONE, sources=["again.md"])
+    await kb.create_relation("Ann", "Bob", description="Ann made Bob.")
+    renamed = await kb.rename_entity("Ann", "Dot")
+    again = await kb.create_entity("Ann", description="A third.")
+    dot, third, relation = await kb.entity("Dot"), await kb.entity("Ann"), await kb.relation("Dot", "Bob")
+    assert dot is not None
+    assert third is not None
+    assert relation is not None
+    assert (dot.description, third.description, relation.description) == ("A new one.", "A third.", "Ann made Bob.")
+    assert (await kb.check()).is_clean
+    for item in (gone, renamed):
+        with pytest.raises(ConflictError, match="given to another entity"):
+            await kb.undo(item.id)
+    found = [item.id for item in (await kb.history("Ann")).curations]
+    assert {gone.id, made.id, renamed.id, again.id} <= {*found}
+    for item in (again, renamed, made, gone):
+        await kb.undo(item.id)
+    ann = await kb.entity("Ann")
+    assert ann is not None
+    assert (ann.type, ann.description, ann.degree) == ("boss", "An old word.", 1)
+    assert (await kb.check()).is_clean
+
+
+@pytest.mark.parametrize("how", ["merge", "rename"])
+async def test_name_that_was_merged_or_renamed_away_is_free(kb: AsyncHeliograph, how: str) -> None:
+    if how == "merge":
+        moved = await kb.merge_entities("Annie", into="Ann")
+    else:
+        moved = await kb.rename_entity("Annie", "Anna")
+    left = await kb.entity("Annie")
+    assert left is not None
+    made = await kb.create_entity("Annie", description="Another one.")
+    with pytest.raises(ConflictError):
+        await kb.create_entity("annie", description="Another one.")
+    annie, other = await kb.entity("Annie"), await kb.entity(left.name)
+    assert annie is not None
+    assert other is not None
+    assert (annie.name, annie.description, annie.degree) == ("Annie", "Another one.", 0)
+    assert "paints." in other.description
+    assert {made.id, moved.id} <= {item.id for item in (await kb.history("Annie")).curations}
+    with pytest.raises(ConflictError, match="'Annie' was given to another entity"):
+        await kb.undo(moved.id)
+    await kb.undo(made.id)
+    assert await kb.entity("Annie") == await kb.entity(left.name)
+    await kb.undo(moved.id)
+    annie = await kb.entity("Annie")
+    assert annie is not None
+    assert (annie.description, annie.degree) == ("paints.", 1)
+    assert (await kb.check()).is_clean
+
+
+async def test_relation_made_after_it_was_deleted_says_what_people_say(kb: AsyncHeliograph) -> None:
+    await kb.edit_relation("Ann", "Bob", description="An old word.", keywords=["old"], weight=9.0)
+    gone = await kb.delete_relation("Ann", "Bob")
+    await kb.create_relation("Bob", "Ann", description="Bob knows Ann.", keywords=["knows"], weight=2.0)
+    await kb.insert(ONE, sources=["again.md"])
+    found = await kb.relation("Ann", "Bob")
+    assert found is not None
+    assert (found.description, found.keywords, found.weight, found.chunk_ids) == ("Bob knows Ann.", ("knows",), 2.0, ())
+    assert (await kb.check()).is_clean
+    await kb.undo(gone.id)
+    found = await kb.relation("Ann", "Bob")
+    assert found is not None
+    assert (found.description, found.weight, len(found.chunk_ids)) == ("An old word.", 9.0, 1)
+    assert (await kb.check()).is_clean

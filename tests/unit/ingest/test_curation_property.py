@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ids import relation_id
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import StoreSettings
@@ -20,6 +21,7 @@ from heliograph.stores.base import CurationQuery, DocumentQuery, Store
 from heliograph.stores.registry import open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
+from heliograph.text.names import entity_key
 
 from .world import make_pipeline, snapshot
 
@@ -152,6 +154,43 @@ class CuratedGraph(RuleBasedStateMachine):
     def hide(self, name: str) -> None:
         self.curate(self.world.curator.delete_entity(name, "me"))
 
+    @rule(name=names, other=names, how=st.sampled_from(("delete", "merge", "rename")))
+    def name_is_free_once_it_is_taken_away(self, name: str, other: str, how: str) -> None:
+        """Who is given a name anew has nothing of whoever had it, and undoing that gives it back."""
+        curator, graph = self.world.curator, self.world.store.graph
+        taken = {
+            "delete": lambda: curator.delete_entity(name, "me"),
+            "merge": lambda: curator.merge_entities([name], other, "me"),
+            "rename": lambda: curator.rename_entity(name, other, "me", allow_merge=False),
+        }
+        try:
+            self.curations.append(self.run(taken[how]()).id)
+            left = self.run(graph.get_entities([self.run(curator.find_entity_id(name))]))
+            made = self.run(curator.create_entity(name, "robot", "made anew", "me"))
+        except REFUSALS:
+            return
+        self.curations.append(made.id)
+        id_ = self.run(curator.find_entity_id(name))
+        (entity,) = self.run(graph.get_entities([id_]))
+        assert entity_key(entity.name) == entity_key(name)
+        assert (entity.type, entity.description, entity.chunk_ids) == ("robot", "made anew", ())
+        assert self.run(graph.get_entities([item.id for item in left])) == left
+        self.run(curator.undo(self.curations.pop(), "me"))
+        assert self.run(graph.get_entities([self.run(curator.find_entity_id(name))])) == left
+
+    @rule(pair=pairs)
+    def relation_is_free_once_it_is_deleted(self, pair: tuple[str, str]) -> None:
+        try:
+            self.curations.append(self.run(self.world.curator.delete_relation(*pair, "me")).id)
+        except REFUSALS:
+            return
+        made = self.run(self.world.curator.create_relation(*pair, ["anew"], "made anew", 3.0, "me"))
+        self.curations.append(made.id)
+        ids = self.run(self.world.curator.find_entity_ids(pair))
+        (relation,) = self.run(self.world.store.graph.get_relations([relation_id(*ids)]))
+        assert (relation.description, relation.keywords, relation.weight) == ("made anew", ("anew",), 3.0)
+        assert relation.chunk_ids == ()
+
     @rule(pair=pairs)
     def relate(self, pair: tuple[str, str]) -> None:
         self.curate(self.world.curator.create_relation(*pair, ["made"], "by hand", 2.0, "me"))
@@ -168,8 +207,12 @@ class CuratedGraph(RuleBasedStateMachine):
     def undo(self, data: st.DataObject) -> None:
         if self.curations:
             id_ = data.draw(st.sampled_from(self.curations))
+            try:
+                self.run(self.world.curator.undo(id_, "me"))
+            except ConflictError:
+                # The name that it took away belongs to another now.
+                return
             self.curations.remove(id_)
-            self.run(self.world.curator.undo(id_, "me"))
 
     @invariant()
     def graph_is_that_of_documents_and_curations(self) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError
 from heliograph.ingest.models import Outcome
+from heliograph.ingest.progress import Progress
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 
@@ -107,3 +109,39 @@ async def test_page_of_an_allowed_address_is_taken_in_by_its_type(tmp_path: Path
         assert (document.source, document.title, document.metadata["mime_type"]) == (url, "Lamps", "text/html")
         assert [chunk.text.strip() for chunk in await kb.chunks(document.id)] == ["Hester Tarrant kept the light."]
     server.close()
+
+
+async def test_progress_counts_all_groups_and_expects_what_is_not_opened_yet(
+    kb: AsyncHeliograph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small files first, as a folder may have them: their number says nothing of what is to come.
+    monkeypatch.setattr("heliograph.ingest.files._GROUP_FILES", 4)
+    lengths = [1] * 8 + [40] * 3
+    paths = [tmp_path / f"{number:02}.md" for number in range(len(lengths))]
+    for number, (path, length) in enumerate(zip(paths, lengths, strict=True)):
+        path.write_text(f"Station{number} sends readings to Harbour{number} in Bergen. " * length)
+    seen: list[Progress] = []
+    report = await kb.insert_files(paths, progress=seen.append)
+    last, stats = seen[-1], await kb.stats()
+    assert [item.is_finished for item in seen].count(True) == 1
+    assert last.is_finished
+    assert (last.documents_done, last.documents_total) == (len(paths), len(paths))
+    assert (last.chunks_done, last.entities, last.relations) == (stats.chunks, stats.entities, stats.relations)
+    assert last.chunks_done == sum(result.chunk_count for result in report.results)
+    assert last.characters_done == last.characters_total
+    for before, after in pairwise(seen):
+        assert before.elapsed_seconds <= after.elapsed_seconds
+        assert (before.documents_done, before.chunks_done, before.characters_done) <= (
+            *(after.documents_done, after.chunks_done, after.characters_done),
+        )
+    whole = sum(len(path.read_text()) for path in paths)
+    for item in seen[:-1]:
+        if item.eta_seconds is not None and 0 < item.characters_done < whole // 2:
+            # At the pace so far: the time of what is done, for all that is left, opened or not.
+            pace = item.elapsed_seconds / item.characters_done
+            assert item.eta_seconds == pytest.approx(pace * (whole - item.characters_done), rel=0.1)
+    # What is known already costs nothing, and is done all the same.
+    seen.clear()
+    paths[0].write_text("Another text about Bergen.")
+    await kb.insert_files(paths, progress=seen.append)
+    assert (seen[-1].documents_done, seen[-1].is_finished) == (len(paths), True)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from heliograph import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id, mention_rank
+from heliograph.ingest.given import GivenChunk
 from heliograph.ingest.merging import (
     FoldLimits,
     apply_entity_delta,
@@ -30,6 +31,7 @@ from heliograph.maintenance.importing.lightrag_graph import GraphEdge, GraphNode
 from heliograph.maintenance.importing.lightrag_mentions import MentionTable, restore_spelling
 from heliograph.maintenance.importing.report import ImportReport, NoteKind
 from heliograph.models import DocumentStatus
+from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 TEXT = "\ufeffScrooge keeps a counting-house.\r\nMarley was his partner. Scrooge sees Marley's ghost."
@@ -132,7 +134,7 @@ async def test_old_directory_is_imported_whole(kb: AsyncHeliograph, directory: D
 
 async def test_chunks_stand_at_their_places_in_the_text(kb: AsyncHeliograph, directory: Directory) -> None:
     await kb.import_from(directory.path)
-    document = await kb.document(document_id("carol.txt"))
+    document = await kb.document(document_id("carol.txt#doc-1"))
     assert document is not None
     text = await kb.store.records.get_document_text(document.id)
     assert text == TEXT.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -175,9 +177,52 @@ async def test_importing_again_leaves_all_alone(kb: AsyncHeliograph, directory: 
     assert await kb.store.get_data_version() == version
 
 
+async def test_documents_of_one_source_are_replaced_by_nothing_of_that_source(
+    kb: AsyncHeliograph, directory: Directory
+) -> None:
+    def imported(source: str, count: int) -> None:
+        rows = {f"{source}-{n}": {"content": f"Scrooge wrote letter {n}.", "file_path": source} for n in range(count)}
+        directory.store("full_docs", rows)
+        chunks = {
+            f"chunk-{id_}": {"content": row["content"], "full_doc_id": id_, "chunk_order_index": 0}
+            for id_, row in rows.items()
+        }
+        directory.store("text_chunks", chunks)
+
+    async def texts() -> list[str | None]:
+        found = (await kb.documents(DocumentQuery(limit=100))).documents
+        return [await kb.store.records.get_document_text(item.id) for item in found]
+
+    directory.nodes, directory.edges = [], []
+    directory.graph()
+    for source, count in (("custom_kg", 1), ("custom_kg", 12), ("letters.txt", 12), ("alone.txt", 1)):
+        imported(source, count)
+        await kb.import_from(directory.path)
+    assert (await kb.import_from(directory.path)).unchanged == 1
+    before = await texts()
+    for source in ("custom_kg", "unknown_source", "no-file-path", "letters.txt"):
+        for text in (f"{source} one.", f"{source} two.", f"{source} one."):
+            await kb.insert(text, sources=[source])
+            await kb.insert_graph([GivenChunk(f"A graph of {text}")], [], [], source=source)
+    folder = directory.path / "inputs"
+    folder.mkdir()
+    (folder / "letters.txt").write_text("A file of that name.")
+    for text in ("A file of that name.", "Another file of that name."):
+        (folder / "letters.txt").write_text(text)
+        await kb.enqueue_files({"letters.txt": folder / "letters.txt"})
+        await kb.resume()
+    after = await texts()
+    assert sorted(filter(None, before)) == sorted(text for text in filter(None, after) if text in before)
+    assert len(after) == len(before) + 4 * 2 * 2 + 1
+    # One that stands alone is what its source names, whatever its id.
+    await kb.insert("The letter was changed.", sources=["alone.txt"])
+    assert len(await texts()) == len(after)
+    assert (await kb.check()).is_clean
+
+
 async def test_deleting_the_document_takes_its_part_of_the_graph(kb: AsyncHeliograph, directory: Directory) -> None:
     await kb.import_from(directory.path)
-    await kb.delete(document_id("carol.txt"))
+    await kb.delete(document_id("carol.txt#doc-1"))
     assert await kb.entity("Scrooge") is None
     assert await kb.entity("Tiny Tim") is not None
     assert (await kb.check()).is_clean
@@ -187,7 +232,7 @@ async def test_text_that_is_not_kept_is_made_of_chunks(kb: AsyncHeliograph, dire
     (directory.path / "kv_store_full_docs.json").unlink()
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REPAIRED, "text is made of their chunks") == 1
-    text = await kb.store.records.get_document_text(document_id("doc-1"))
+    text = await kb.store.records.get_document_text(document_id("doc-1#doc-1"))
     assert text == "\n\n".join(chunk.replace("\r\n", "\n") for chunk in CHUNKS)
     assert (await kb.check()).is_clean
 
@@ -198,7 +243,7 @@ async def test_chunk_cut_within_a_character_is_found(kb: AsyncHeliograph, direct
     directory.store("text_chunks", {"chunk-0": row})
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REPAIRED, "within a character") == 1
-    assert [chunk.text for chunk in await kb.chunks(document_id("doc-2"))] == ["let him"]
+    assert [chunk.text for chunk in await kb.chunks(document_id("doc-2#doc-2"))] == ["let him"]
 
 
 async def test_document_without_chunks_waits_and_one_without_anything_is_left_out(
@@ -209,7 +254,7 @@ async def test_document_without_chunks_waits_and_one_without_anything_is_left_ou
     report = await kb.import_from(directory.path)
     (note,) = [note for note in report.notes if "neither text nor chunks" in note.text]
     assert note.examples == ("c.md (failed timeout)",)
-    waiting = await kb.document(document_id("doc-2"))
+    waiting = await kb.document(document_id("doc-2#doc-2"))
     assert waiting is not None
     assert waiting.status is DocumentStatus.PENDING
     await kb.resume()
@@ -227,7 +272,7 @@ async def test_document_that_was_not_finished_is_partial_until_retried(
     report = await kb.import_from(directory.path)
     (note,) = [note for note in report.notes if "run retry" in note.text]
     assert (note.kind, note.count, note.examples) == (NoteKind.REMARK, 1, ("carol.txt",))
-    unfinished = await kb.document(document_id("carol.txt"))
+    unfinished = await kb.document(document_id("carol.txt#doc-1"))
     assert unfinished is not None
     assert unfinished.status is DocumentStatus.PARTIAL
     assert f"{status} C[1/3]: timeout" in unfinished.error
@@ -235,7 +280,7 @@ async def test_document_that_was_not_finished_is_partial_until_retried(
     before = await kb.entity("Scrooge")
     assert [item.outcome for item in (await kb.resume()).results] == []
     assert [item.outcome for item in (await kb.retry()).results] == [Outcome.PROCESSED]
-    finished = await kb.document(document_id("carol.txt"))
+    finished = await kb.document(document_id("carol.txt#doc-1"))
     assert finished is not None
     assert (finished.status, finished.error) == (DocumentStatus.PROCESSED, "")
     assert await kb.entity("Fezziwig") is not None
@@ -254,7 +299,7 @@ async def test_finished_document_of_which_nothing_was_found_is_left_so(
     directory.graph()
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REMARK, "run retry") == 0
-    found = await kb.document(document_id("carol.txt"))
+    found = await kb.document(document_id("carol.txt#doc-1"))
     assert found is not None
     assert (found.status, found.error) == (DocumentStatus.PROCESSED, "")
     assert (await kb.retry()).results == ()

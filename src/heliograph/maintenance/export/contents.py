@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from heliograph.models import Chunk, Curation, Document, Entity, Extraction, Relation
@@ -57,7 +57,7 @@ class Contents:
     async def relation_pages(self) -> AsyncIterator[list[Relation]]:
         """Yield all relations, a page at a time."""
         async for ids in self._pages(ScanKind.RELATIONS):
-            yield await self._store.graph.get_relations(ids)
+            yield await self._store.graph.name_ends(await self._store.graph.get_relations(ids))
 
     async def curations(self) -> AsyncIterator[Curation]:
         """Yield all curations in their order, those that were taken back too."""
@@ -87,12 +87,7 @@ class Contents:
     async def relations_of(self, entity_id: str) -> list[Relation]:
         """Return the relations of an entity, best ranked first."""
         ranked = await self._store.graph.rank_incident_relations([entity_id])
-        return await self._store.graph.get_relations([item.id for item in ranked])
-
-    async def names_of(self, relations: Sequence[Relation]) -> dict[str, str]:
-        """Return, per entity id, the name of every end of some relations, which may spell it otherwise."""
-        ids = {id_: None for item in relations for id_ in (item.source_id, item.target_id)}
-        return {entity.id: entity.name for entity in await self._store.graph.get_entities(list(ids))}
+        return await self._store.graph.name_ends(await self._store.graph.get_relations([item.id for item in ranked]))
 
     async def _whole(self, id_: str) -> WholeDocument | None:
         """Return a document as of one moment; None if it is gone."""

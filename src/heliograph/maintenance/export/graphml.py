@@ -46,7 +46,6 @@ async def export_graphml(contents: Contents, path: Path) -> int:
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
             count += 1
         async for page in contents.relation_pages():
-            names = await contents.names_of(page)
             for relation in page:
                 values = {
                     "weight": relation.weight,
@@ -56,12 +55,8 @@ async def export_graphml(contents: Contents, path: Path) -> int:
                     "file_path": FIELD_SEPARATOR.join(await contents.sources(relation.chunk_ids)),
                     "created_at": relation.created_at,
                 }
-                # Edges lead to the nodes of the ends, whose names a relation may spell otherwise.
-                source = names.get(relation.source_id, relation.source)
-                target = names.get(relation.target_id, relation.target)
-                file.write(
-                    f"    <edge source={_quoted(source)} target={_quoted(target)}>{_data('edge', values)}</edge>\n"
-                )
+                ends = f"source={_quoted(relation.source)} target={_quoted(relation.target)}"
+                file.write(f"    <edge {ends}>{_data('edge', values)}</edge>\n")
                 count += 1
         file.write("  </graph>\n</graphml>\n")
     return count

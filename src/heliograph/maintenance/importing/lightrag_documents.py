@@ -48,7 +48,6 @@ def place_documents(files: LightragFiles, track_id: str, notes: NoteList) -> lis
     sources = {
         id_: _source(files.documents.get(id_), by_document.get(id_, ())) for id_ in (*files.documents, *by_document)
     }
-    taken: Counter[str] = Counter()
     placed: list[PlacedDocument] = []
     for id_, source in sources.items():
         known = files.documents.get(id_)
@@ -60,10 +59,9 @@ def place_documents(files: LightragFiles, track_id: str, notes: NoteList) -> lis
             )
             continue
         name = source or id_
-        # Two documents of one file name are two; the first has the id that inserting that file gives.
-        own = document_id(f"{name}#{id_}" if taken[name] else name)
-        taken[name] += 1
-        placed.append(_place(known, chunks, _Target(own, id_, name, track_id), notes))
+        # LightRAG's own id tells documents of one file name apart. None has the id that inserting that file gives, or
+        # whoever inserts it would replace one of them.
+        placed.append(_place(known, chunks, _Target(document_id(f"{name}#{id_}"), id_, name, track_id), notes))
     return placed
 
 

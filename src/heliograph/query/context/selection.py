@@ -60,7 +60,7 @@ async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextF
     read = {relation_id: relation for found in findings for relation_id, relation in found.relations_read.items()}
     entity_budget, relation_budget = Budget(plan.max_entity_tokens), Budget(plan.max_relation_tokens)
     kept_entities = _fit_entities(entities, form, entity_budget)
-    kept_relations = await _fit_relations(graph, relations, read, form, relation_budget)
+    kept_relations = await _fit_relations(graph, relations, read, entities, form, relation_budget)
     spent = entity_budget.spent + relation_budget.spent
     return Selection(kept_entities, kept_relations, spent, len(entities), len(relations))
 
@@ -76,6 +76,7 @@ async def _fit_relations(
     graph: GraphStore,
     ranked: Sequence[IncidentRelation],
     read: Mapping[str, Relation],
+    entities: Sequence[Entity],
     form: ContextFormat,
     budget: Budget,
 ) -> list[RankedRelation]:
@@ -84,9 +85,11 @@ async def _fit_relations(
     while start < len(ranked):
         page = ranked[start : start + size]
         unread = [item.id for item in page if item.id not in read]
-        relations = {relation.id: relation for relation in await graph.get_relations(unread)} if unread else {}
+        found = [read[item.id] for item in page if item.id in read]
+        found += await graph.get_relations(unread) if unread else ()
+        relations = {relation.id: relation for relation in await graph.name_ends(found, entities)}
         for item in page:
-            relation = relations.get(item.id) or read.get(item.id)
+            relation = relations.get(item.id)
             if relation is None:
                 continue  # Removed since it was ranked.
             if not budget.take(form.relation_cost(len(kept) + 1, relation, item.degree)):

@@ -11,14 +11,14 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from heliograph.documents.cleaning import clean_text
 from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import ConflictError, IngestError, InvalidRequestError
-from heliograph.ids import document_id
+from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.identity import identify_files
 from heliograph.ingest.models import IngestReport, Outcome
+from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
 from heliograph.server.schemas.document_details import UrlRequest
@@ -86,25 +86,27 @@ async def upload(
 ) -> InsertResponse:
     """Keep a file in the input folder and have it read in the background. The form is `multipart/form-data`.
 
-    A file of the same name, or a document of that source, is a conflict.
+    A file of a known name is an update: it takes the place of the file, and its document is read anew. The same file
+    again is `duplicated` and changes nothing.
     """
     await service.jobs.check_room(workspace, kb)
     folder = service.jobs.input_folder(workspace)
     received = await receive_upload(request, folder, service.settings.server.max_upload_bytes)
-    id_ = document_id(clean_text(received.name))
     try:
-        if await kb.document(id_) is not None:
-            raise ConflictError(f"there is a document {received.name!r} already; delete or update it")
-        path = await asyncio.to_thread(folder.finish, received.part, received.name)
+        is_new = await asyncio.to_thread(folder.finish, received.part, received.name)
     finally:
         received.part.unlink(missing_ok=True)
+    (id_,) = await identify_files(kb.store.records, [received.name])
+    known = await kb.document(id_)
+    if known is not None and known.status in COMMITTED_STATUSES and not is_new and received.metadata is None:
+        message = f"The file '{received.name}' was known already and is unchanged."
+        return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=[id_])
     track_id = new_track_id("upload")
-    asked = JobRequest(JobKind.FILES, track_id, principal.name, (received.name,), metadata=received.metadata)
-    try:
-        await service.jobs.submit(workspace, asked)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
+    await service.jobs.submit(
+        workspace,
+        JobRequest(JobKind.FILES, track_id, principal.name, (received.name,), metadata=received.metadata),
+    )
     message = f"File '{received.name}' uploaded successfully. Processing will continue in background."
     return InsertResponse(status="success", message=message, track_id=track_id, document_ids=[id_])
 
@@ -123,7 +125,7 @@ async def insert_url(
     asked = JobRequest(JobKind.URL, track_id, principal.name, (body.url,), metadata=body.metadata)
     await service.jobs.submit(workspace, asked)
     message = "The URL was accepted and is read in the background."
-    ids = [document_id(clean_text(body.url))]
+    ids = await identify_files(kb.store.records, [body.url])
     return InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
 
 

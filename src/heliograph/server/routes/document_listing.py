@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path
 from heliograph.documents.cleaning import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import NotFoundError
-from heliograph.ids import document_id
+from heliograph.ingest.identity import identify_files
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
@@ -80,7 +80,7 @@ async def track_status(
     track_id = track_id.strip()
     jobs = await service.jobs.of_track(workspace, track_id)
     page = await kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
-    documents = await _told(kb, page.documents) + _unread(jobs, {item.id for item in page.documents})
+    documents = await _told(kb, page.documents) + await _unread(kb, jobs, {item.source for item in page.documents})
     summary: dict[str, int] = {}
     for document in documents:
         summary[document.status] = summary.get(document.status, 0) + 1
@@ -100,7 +100,7 @@ async def scan_status(
 
 @router.get("/source_conflicts", summary="List sources that several documents claim")
 async def source_conflicts(_: ReadEngine) -> ConflictsResponse:
-    """Return none: a source has one document here, and a second text of that source is an update."""
+    """Return none: every document has its own id, and a text of a source that several have replaces none of them."""
     return ConflictsResponse()
 
 
@@ -128,19 +128,20 @@ async def _told(kb: AsyncHeliograph, documents: Sequence[Document]) -> list[DocS
     return [doc_status_response(document, openings.get(document.id, "")) for document in documents]
 
 
-def _unread(jobs: Sequence[Job], stored: set[str]) -> list[DocStatusResponse]:
+async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) -> list[DocStatusResponse]:
     """Return uploads and URLs that were accepted and are not read yet."""
     sources = [
         (job, source)
         for job in jobs
         if job.is_unfinished and job.kind in (JobKind.FILES, JobKind.URL)
         for source in job.request.sources
-        if document_id(clean_text(source)) not in stored
+        if clean_text(source) not in stored
     ]
+    ids = await identify_files(kb.store.records, [source for _, source in sources])
     return [
         doc_status_response(
             Document(
-                document_id(clean_text(source)),
+                id_,
                 source,
                 error=job.error,
                 track_id=job.request.track_id,
@@ -149,5 +150,5 @@ def _unread(jobs: Sequence[Job], stored: set[str]) -> list[DocStatusResponse]:
             ),
             "",
         )
-        for job, source in sources
+        for id_, (job, source) in zip(ids, sources, strict=True)
     ]

@@ -74,7 +74,8 @@ async def get_graph(
     if label.strip() == _ALL:
         entities = await engine.entities(limit=most + 1)
         is_truncated, entities = len(entities) > most, entities[:most]
-        relations = await engine.store.graph.find_relations_among([entity.id for entity in entities])
+        graph = engine.store.graph
+        relations = await graph.name_ends(await graph.find_relations_among([item.id for item in entities]), entities)
         return await _graph(engine, entities, relations, is_truncated=is_truncated)
     found = await engine.neighbours(label, depth=min(max_depth, _MOST_DEPTH), max_entities=most)
     return await _graph(engine, found.entities, found.relations, is_truncated=found.is_truncated)

@@ -293,7 +293,7 @@ class MessageResponse(BaseModel):
 
 
 class ConflictsResponse(BaseModel):
-    """Sources that several documents claim: there are none, since a source has one document."""
+    """Sources whose documents have to be told apart by hand: there are none, since ids tell them apart."""
 
     conflicts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
     next_cursor: str | None = None

@@ -6,6 +6,7 @@ folder. Names that begin with a dot are uploads that are not finished, or hidden
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 import time
@@ -107,15 +108,14 @@ class InputFolder:
         """Return a new path for an upload that is to get this name when it is whole.
 
         Raises:
-            ConflictError: There is such a file.
+            ConflictError: Something other than a file has this name.
             StoreUnavailable: The folder cannot be made.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"the input folder {self.path.name!r} cannot be made: {error.strerror}") from error
-        if os.path.lexists(self.path / name):
-            raise _taken(name)
+        _check_free(self.path / name)
         self._drop_left_over()
         return self.path / f"{_PART}{os.urandom(8).hex()}"
 
@@ -125,24 +125,24 @@ class InputFolder:
             if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
                 path.unlink(missing_ok=True)
 
-    def finish(self, part: Path, name: str) -> Path:
-        """Give a whole upload its name, durably.
+    def finish(self, part: Path, name: str) -> bool:
+        """Give a whole upload its name, durably, in place of a file that has it; return whether that changed anything.
 
         Raises:
-            ConflictError: There is such a file by now.
+            ConflictError: Something other than a file has this name by now.
             StoreUnavailable: It cannot be done.
         """
         target = self.path / name
+        _check_free(target)
         try:
-            # Unlike a rename, a link never takes the place of a file.
-            os.link(part, target)
-            part.unlink()
+            if target.is_file() and filecmp.cmp(part, target, shallow=False):
+                part.unlink()
+                return False
+            part.replace(target)
             _sync_folder(self.path)
-        except FileExistsError as error:
-            raise _taken(name) from error
         except OSError as error:
             raise StoreUnavailable(f"the upload {name!r} cannot be kept: {error.strerror}; check the disk") from error
-        return target
+        return True
 
     def write(self, part: Path, pieces: Iterable[bytes], max_bytes: int) -> None:
         """Append to an upload that was begun.
@@ -202,8 +202,9 @@ class InputFolder:
         return count
 
 
-def _taken(name: str) -> ConflictError:
-    return ConflictError(f"there is a file {name!r} already; delete its document with its file first, or rename it")
+def _check_free(path: Path) -> None:
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise ConflictError(f"{path.name!r} is a folder or a link in the input folder; give the upload another name")
 
 
 def _sync_folder(path: Path) -> None:

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from heliograph.documents.cleaning import clean_text
 from heliograph.engine import AsyncHeliograph
-from heliograph.ids import document_id
+from heliograph.ingest.identity import find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.ingest.progress import Progress
 from heliograph.models import Document, DocumentStatus
@@ -105,7 +104,10 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
         report = await bench.kb.delete(some)
         counts.update(deleted=len(report.deleted), missing=len(report.missing))
         if job.request.deletes_files:
-            counts["files"] += await asyncio.to_thread(_remove_files, bench, sources)
+            # A file goes with the last document that names it.
+            kept = await find_by_source(bench.kb.store.records, sources)
+            gone = [source for source in sources if source not in kept]
+            counts["files"] += await asyncio.to_thread(_remove_files, bench, gone)
         bench.report(JobProgress(start + len(some), len(ids), dict(counts)))
     return JobProgress(len(ids), len(ids), dict(counts))
 
@@ -151,7 +153,8 @@ async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
     """Return the sources whose documents are stored and did not fail."""
     found: set[str] = set()
     for start in range(0, len(sources), _PAGE):
-        by_id = {document_id(clean_text(source)): source for source in sources[start : start + _PAGE]}
+        some = sources[start : start + _PAGE]
+        by_id = dict(zip(await identify_files(kb.store.records, some), some, strict=True))
         documents = await kb.store.records.get_documents(list(by_id))
         found |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     return found

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from heliograph.ids import document_id
+from heliograph.ingest.models import NewDocument
 
 from .conftest import TEXT, Server, names
 
@@ -79,14 +80,45 @@ async def test_upload_is_kept_read_and_processed(server: Server) -> None:
     assert document["metadata"]["team"] == "red"
 
 
-async def test_upload_of_a_name_that_is_taken_is_a_conflict(server: Server) -> None:
-    await server.upload("a.md")
-    assert "already" in (await server.upload("a.md", b"other", status=409))["detail"]
-    assert (server.inputs / "a.md").read_bytes() == TEXT.encode()
+async def test_upload_of_a_known_name_is_an_update(server: Server) -> None:
+    first = await server.upload("a.md")
     await server.settle()
-    await server.add(source="b.md")
-    await server.upload("b.md", status=409)
-    assert names(server.inputs) == ["a.md"]
+    again = await server.upload("a.md")
+    assert (again["status"], again["document_ids"]) == ("duplicated", first["document_ids"])
+    changed = await server.upload("a.md", b"It has WiFi now.")
+    assert (changed["status"], changed["document_ids"]) == ("success", first["document_ids"])
+    assert (server.inputs / "a.md").read_bytes() == b"It has WiFi now."
+    await server.settle()
+    other = await server.add(source="b.md")
+    assert (await server.upload("b.md", b"From a file."))["document_ids"] == [other]
+    await server.settle()
+    for id_, text in ((first["document_ids"][0], "It has WiFi now."), (other, "From a file.")):
+        assert (await server.send("GET", f"/documents/{id_}/text"))["text"] == text
+    assert set(await server.documents()) == {"a.md", "b.md"}
+    (server.inputs / "c.md").mkdir()
+    await server.upload("c.md", status=409)
+    assert names(server.inputs) == ["a.md", "b.md", "c.md"]
+
+
+async def test_texts_and_files_of_a_source_that_names_several_replace_none(server: Server) -> None:
+    async with server.service.workspaces.use() as kb:
+        await kb.insert([NewDocument(f"Text of {id_}.", "many.md", id=id_) for id_ in ("x", "y")])
+    sent: list[str] = []
+    for text in ("One.", "Two.", "One."):
+        for source in ("many.md", "custom_kg", "unknown_source"):
+            body = {"text": f"{text} {source}", "file_source": source}
+            sent += (await server.send("POST", "/documents/text", json=body))["document_ids"]
+            await server.settle()
+    assert len(set(sent)) == 6
+    (uploaded,) = (await server.upload("many.md", b"A file."))["document_ids"]
+    await server.settle()
+    for id_ in ("x", "y"):
+        assert (await server.send("GET", f"/documents/{id_}/text"))["text"] == f"Text of {id_}."
+    # The file belongs to the last document that names it.
+    await server.send("DELETE", "/documents/x", params={"delete_file": True})
+    await server.settle()
+    assert names(server.inputs) == ["many.md"]
+    assert uploaded not in {"x", "y", *sent}
 
 
 @pytest.mark.parametrize(
