@@ -51,7 +51,8 @@ def run(folder: Path, command: Sequence[str], **environment: str) -> str:
     )
     assert what_ran(folder) == ""
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    # How wide columns are depends on the terminal.
+    return " ".join(done.stdout.split())
 
 
 def heliograph() -> str:
@@ -59,7 +60,7 @@ def heliograph() -> str:
 
 
 def test_indexing_runs_no_file_of_the_folder(folder: Path) -> None:
-    assert "processed       1  page.html" in run(folder, [heliograph(), "index", "page.html", "--data-dir", "kb"])
+    assert "processed 1 page.html" in run(folder, [heliograph(), "index", "page.html", "--data-dir", "kb"])
 
 
 @pytest.mark.parametrize("path", [":", ".", ":{folder}"])
@@ -79,14 +80,14 @@ def test_reading_in_a_process_of_its_own_runs_none_whatever_python_was_told(fold
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed; pip install 'heliograph[ray]'")
 def test_workers_of_a_cluster_run_no_file_of_the_folder(folder: Path) -> None:
     command = [heliograph(), "index", "page.html", "--data-dir", "kb", "--engine", "ray", "--workers", "1"]
-    assert "processed       1  page.html" in run(folder, command, HELIOGRAPH_RAY__START_TIMEOUT_SECONDS="300")
+    assert "processed 1 page.html" in run(folder, command, HELIOGRAPH_RAY__START_TIMEOUT_SECONDS="300")
 
 
 def test_python_m_runs_none_once_it_has_come_to_the_package(folder: Path) -> None:
     before = subprocess.run([sys.executable, "-c", BEFORE_US], capture_output=True, text=True, check=True)
     for name in before.stdout.split():
         (folder / f"{name}.py").unlink(missing_ok=True)
-    assert "processed       1  page.html" in run(
+    assert "processed 1 page.html" in run(
         folder, [sys.executable, "-m", "heliograph", "index", "page.html", "--data-dir", "kb"]
     )
 
