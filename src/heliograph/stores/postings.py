@@ -48,6 +48,15 @@ class PostingIndex:
             raise ValueError("it was written for another store, or by a process that did not say so")
         return cls(segments)
 
+    def read_whole(self) -> None:
+        """Compare all postings with what was written.
+
+        Raises:
+            IndexError: Some are not.
+        """
+        for segment in self._moment.segments:
+            segment.postings(0, len(segment.slots))
+
     def save(self, path: Path, mark: str = "") -> None:
         """Make this the contents of a file, under a mark that `load` asks for.
 

@@ -68,8 +68,14 @@ class TextAccelerator(Accelerator[PostingIndex]):
     def _make(self) -> PostingIndex:
         return PostingIndex()
 
+    def _checksum(self) -> str:
+        return ""
+
     def _read(self, writers: Sequence[str]) -> PostingIndex:
         return PostingIndex.load(self._path, writers)
+
+    def _read_whole(self, writers: Sequence[str]) -> None:
+        self._read(writers).read_whole()
 
     def _write(self, index: PostingIndex, writer: str, *, continues: bool) -> None:  # noqa: ARG002
         index.save(self._path, writer)
