@@ -54,6 +54,7 @@ ALL = (
     "service_faults",
     "service_soak",
     "store_faults",
+    "byte_flips",
 )
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import StaleChangesetError
+from heliograph.errors import StaleChangesetError, StoreDamaged
 from heliograph.maintenance.document_check import CHUNK_KINDS, check_chunks, check_documents
 from heliograph.maintenance.findings import Findings
 from heliograph.maintenance.followers import check_follower
@@ -58,7 +58,29 @@ class Checker:
             ModelError: Something must be embedded anew and cannot; what was repaired before stays so.
             StoreError: The store cannot be read or written.
         """
-        return await self._walk(_Tally(progress), repair=repair, every=False)
+        tally = _Tally(progress)
+        is_readable = await self._check_damage(tally, repair=repair)
+        try:
+            return await self._walk(tally, repair=repair, every=False)
+        except StoreDamaged as error:
+            if is_readable:
+                tally.add(Findings((Problem("store", "", str(error), is_repairable=False),)))
+            if not repair:
+                return tally.report()
+        # No checksum tells what it is, but something cannot be read.
+        await self._check_damage(tally, repair=True, is_certain=True)
+        return await self._walk(tally, repair=True, every=False)
+
+    async def _check_damage(self, tally: _Tally, *, repair: bool, is_certain: bool = False) -> bool:
+        """Return whether all can be read, or was made so."""
+        found = await self._store.inspection.find_damage(repair=repair, is_certain=is_certain)
+        tally.repaired += sum(item.is_repaired for item in found)
+        problems = (
+            Problem("document" if item.document_id else "store", item.document_id, item.message, item.is_repaired)
+            for item in found
+        )
+        tally.add(Findings(tuple(problems)))
+        return repair or not found
 
     async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
         """Make all projections anew from the truth; answers before, meanwhile and after are the same.

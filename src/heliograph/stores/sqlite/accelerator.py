@@ -3,8 +3,8 @@
 It catches up with the database before every search by replaying the changes logged since the data version it stands
 at. One file per index saves the next process the work; the `accelerator` table says at which version the file stands,
 which process wrote it and what its checksum is, and only a process whose own index is that file's continuation may
-append to it. A missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the log and the
-table name each index (`name`).
+append to it. A missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the
+log and the table name each index (`name`).
 """
 
 from __future__ import annotations
@@ -102,6 +102,11 @@ class Accelerator(ABC, Generic[IndexT]):
 
     def _check(self, connection: apsw.Connection) -> None:
         """Raise if what is in the database must not be mixed with what is in memory."""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file."""
+        return self._path.name
 
     def lock_path(self) -> Path:
         """Return the lock file to hold from `claim` to `record`."""
@@ -233,12 +238,13 @@ class Accelerator(ABC, Generic[IndexT]):
         is_near = 0 < recorded.version <= current <= recorded.version + _KEPT_VERSIONS
         if is_near and not self._is_refused and self._path.exists():
             try:
-                if self._checksum() != recorded.checksum:
-                    raise ValueError("it is not what was written last")
-                index = self._read(recorded.writer.split())
+                is_whole = self._checksum() == recorded.checksum
+                index = self._read(recorded.writer.split()) if is_whole else None
             except (OSError, ValueError) as error:
                 _LOGGER.warning("building %s again, it cannot be read: %s", self._path.name, error)
             else:
+                if not is_whole:
+                    _LOGGER.warning("building %s again, it is not what was written last", self._path.name)
                 if index is not None:
                     self._version, self._writer = recorded.version, recorded.writer
                     return index

@@ -29,7 +29,7 @@ import apsw
 
 from heliograph.errors import HeliographError, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
-from heliograph.stores.sqlite.page_checks import VFS, has_checksums, is_broken_page, protect, register
+from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.wal import use_wal
@@ -160,14 +160,17 @@ class Database:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
-        with translate_errors(path), _stored_as_written(path):
+        self._start()
+
+    def _start(self) -> None:
+        with translate_errors(self.path), _stored_as_written(self.path):
             self._writer_connection = self._connect(_WRITER_CACHE_KIB)
             try:
                 self._prepare()
             except BaseException:
                 self._writer_connection.close()
                 raise
-        self._identity = _file_identity(path)
+        self._identity = _file_identity(self.path)
         self._readers = ThreadPoolExecutor(_READERS, "heliograph-read")
         self._writer = ThreadPoolExecutor(1, "heliograph-write")
 
@@ -195,7 +198,7 @@ class Database:
             return
         if not int(connection.pragma("page_count")):
             connection.pragma("page_size", _PAGE_BYTES)
-            connection.reserve_bytes(reserve=8)
+            connection.reserve_bytes(reserve=RESERVED_BYTES)
         use_wal(connection)
         migrate(connection, str(self.path))
         if not has_checksums(self.path) and not self._says_checked():
@@ -227,8 +230,8 @@ class Database:
 
     def _note_lost(self, count: int) -> None:
         _LOGGER.warning(
-            "the last %d commits to %r are gone: its log was removed or damaged, or an earlier copy was put back; index "
-            "again what they brought, and run 'heliograph check --repair'",
+            "the last %d commits to %r are gone: its log was removed or damaged, or an earlier copy was put back; "
+            "index again what they brought, and run 'heliograph check --repair'",
             *(count, str(self.path)),
         )
         connection = self._writer_connection
@@ -287,7 +290,6 @@ class Database:
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on a reading connection; all it reads is of one moment."""
-
 
         def run() -> T:
             with _stored_as_written(self.path):
@@ -359,6 +361,23 @@ class Database:
 
         if self._closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
+        return await asyncio.to_thread(run)
+
+    async def replace(self, work: Callable[[Path], T]) -> T:
+        """Run `work`, which may put another file in the place of this one; meanwhile this is closed for everybody."""
+        self._refuse_if_read_only()
+        self._closed = True
+
+        def run() -> T:
+            self._close()
+            self._connections, self._local = [], threading.local()
+            try:
+                with translate_errors(self.path):
+                    return work(self.path)
+            finally:
+                self._start()
+                self._closed = False
+
         return await asyncio.to_thread(run)
 
     def _refuse_if_read_only(self) -> None:

@@ -1,4 +1,4 @@
-"""Checksums of the pages of a file: SQLite's own `cksumvfs`, which writes one with every page and compares it when read.
+"""Checksums of a file's pages: SQLite's own `cksumvfs`, which writes one with every page and compares it when read.
 
 Without them a bit that a disk has lost is an answer that nobody knows to be wrong. A file has them if eight bytes of
 every page are reserved, so one that was made without is written anew once. What is read in vain is an
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from heliograph.errors import MissingDependencyError
 
-__all__ = ["VFS", "damaged_pages", "has_checksums", "is_broken_page", "protect", "register"]
+__all__ = ["RESERVED_BYTES", "VFS", "damaged_pages", "has_checksums", "is_broken_page", "protect", "register"]
 
 VFS = "cksmvfs"
 
 _LOGGER = logging.getLogger(__name__)
-_RESERVED_BYTES = 8
+RESERVED_BYTES = 8
 _RESERVED_AT = 20
 _PAGE_SIZE_AT = slice(16, 18)
 # A page that another process writes meanwhile may be read half.
@@ -52,7 +52,7 @@ def has_checksums(path: Path) -> bool:
     """Whether the first page of a file says that its pages have checksums."""
     with path.open("rb") as file:
         header = file.read(_RESERVED_AT + 1)
-    return len(header) > _RESERVED_AT and header[_RESERVED_AT] == _RESERVED_BYTES
+    return len(header) > _RESERVED_AT and header[_RESERVED_AT] == RESERVED_BYTES
 
 
 def is_broken_page(error: Exception) -> bool:
@@ -73,7 +73,7 @@ def protect(connection: apsw.Connection, path: Path) -> None:
     connection.set_busy_timeout(0)
     try:
         connection.pragma("journal_mode", "delete")
-        connection.reserve_bytes(reserve=_RESERVED_BYTES)
+        connection.reserve_bytes(reserve=RESERVED_BYTES)
         connection.execute("VACUUM")
     except apsw.BusyError:
         _LOGGER.info("the pages of %r get their checksums when no other process has it open", str(path))
@@ -93,9 +93,8 @@ def damaged_pages(path: Path) -> list[int]:
             return [1]
         found: list[int] = []
         for first, pages in _read_pages(path, size):
-            for place in np.flatnonzero(~_are_whole(pages)).tolist():
-                if all(not _is_whole_now(path, first + place, size) for _ in range(_LOOKS)):
-                    found.append(first + place + 1)
+            places = np.flatnonzero(~_are_whole(pages)) + first
+            found += [place + 1 for place in places.tolist() if not _is_whole_now(path, place, size)]
     return found
 
 
@@ -110,9 +109,13 @@ def _read_pages(path: Path, size: int) -> Iterator[tuple[int, NDArray[np.uint32]
 
 
 def _is_whole_now(path: Path, place: int, size: int) -> bool:
+    """Whether one of a few more looks at a page finds it whole."""
     with path.open("rb") as file:
-        file.seek(place * size)
-        return bool(_are_whole(np.frombuffer(file.read(size), "<u4").reshape(1, -1)).all())
+        for _ in range(_LOOKS):
+            file.seek(place * size)
+            if _are_whole(np.frombuffer(file.read(size), "<u4").reshape(1, -1)).all():
+                return True
+    return False
 
 
 def _are_whole(pages: NDArray[np.uint32]) -> NDArray[np.bool_]:
