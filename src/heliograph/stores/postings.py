@@ -98,7 +98,7 @@ class PostingIndex:
 
         Args:
             terms: Each counts once.
-            limit: Rows at the most.
+            limit: Rows wanted; more are returned only if they score as much as the last of these.
             allowed: Keys to choose from; None means all. How rare a term is depends on all rows.
         """
         moment = self._moment
@@ -108,7 +108,7 @@ class PostingIndex:
         found = moment.find(np.array(hashes, np.uint64))
         slots, scores = rank_rows(found, moment.lengths_of(allowed), moment.mean_length, limit)
         keys = moment.keys_of(slots)
-        order = np.lexsort((keys, -scores))[:limit]
+        order = np.lexsort((keys, -scores))
         return keys[order], scores[order]
 
 

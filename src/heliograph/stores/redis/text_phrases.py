@@ -22,6 +22,8 @@ __all__ = ["find_phrases"]
 _CHOOSING = 2
 _LEAST_ROWS, _MOST_ROWS = 32, 1_000
 _WIDENING = 2
+# Of more rows that hold a phrase, the first by id among so many are returned.
+_MOST_ORDERED = 1_000
 
 
 class _Search:
@@ -36,7 +38,7 @@ class _Search:
 
     def is_over(self) -> bool:
         """Return whether there is enough, or nothing left to look at."""
-        return len(self.found) >= self._limit or not len(self._left)
+        return len(self.found) >= max(self._limit, _MOST_ORDERED) or not len(self._left)
 
     def take(self, session: Session, collection: Collection) -> Command:
         """Return what looks at the next rows."""
@@ -51,7 +53,7 @@ class _Search:
         if held and keep is not None:
             kept = await keep(held)
             held = [id_ for id_ in held if id_ in kept]
-        self.found = [*self.found, *held][: self._limit]
+        self.found += held
 
 
 async def find_phrases(
@@ -77,7 +79,7 @@ async def find_phrases(
         held = await session.read_bytes([search.take(session, collection) for search in left])
         for search, ids in zip(left, held, strict=True):
             await search.add(ids, narrowing.keep)
-    return [search.found for search in searches]
+    return [sorted(search.found)[:limit] for search in searches]
 
 
 async def _choose_rows(

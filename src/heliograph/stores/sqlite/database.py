@@ -34,19 +34,19 @@ from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.wal import use_wal
 
-__all__ = ["LOST_COMMITS", "MARK_NAME", "Database", "check_path", "translate_errors"]
+__all__ = ["LOST_COMMITS", "Database", "check_path", "find_companions", "translate_errors"]
 
 T = TypeVar("T")
 
 _LOGGER = logging.getLogger(__name__)
 
-MARK_NAME = "heliograph.mark"
+_MARK_NAME = "heliograph.mark"
 # What `meta` calls the number of commits that were found to be gone, until a repair.
 LOST_COMMITS = "lost_commits"
 _CHECKED = "page_checksums"
 _MARK = re.compile(rb"data version (\d+) \(([0-9a-f]{8})\)")
 # Files that only come into being beside a database.
-_COMPANIONS = (MARK_NAME, "ingest.lock", "heliograph.db-wal", "*.turbovec", "*.postings")
+_COMPANIONS = (_MARK_NAME, "ingest.lock", "heliograph.db-wal", "heliograph.db-shm", "*.turbovec", "*.postings")
 _REMEDY = (
     "run 'heliograph check --repair', which keeps what is whole and names what is lost, or restore a backup "
     "('heliograph restore')"
@@ -150,7 +150,7 @@ class Database:
         """
         register()
         self.path = path
-        self._mark = path.with_name(MARK_NAME)
+        self._mark = path.with_name(_MARK_NAME)
         self._marked = -1
         _refuse_if_gone(path)
         self._is_read_only = _is_read_only(path)
@@ -439,11 +439,17 @@ def _refuse_if_gone(path: Path) -> None:
     """Refuse to make a new database where one was, whose companions are still there."""
     if path.exists():
         return
-    if left := [found.name for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]:
+    if left := find_companions(path):
         raise StoreDamaged(
-            f"the store {str(path)!r} is gone, though what belongs to it is there ({', '.join(left)}); put the file "
-            "back, restore a backup ('heliograph restore'), or remove the folder to begin anew"
+            f"the store {str(path)!r} is gone, though what belongs to it is there "
+            f"({', '.join(found.name for found in left)}); put the file back, restore a backup ('heliograph restore'), "
+            "or remove the folder to begin anew"
         )
+
+
+def find_companions(path: Path) -> list[Path]:
+    """Return the files beside a database that only come into being with it."""
+    return [found for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]
 
 
 def _read_mark(path: Path) -> int:

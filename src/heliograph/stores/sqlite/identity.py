@@ -9,7 +9,7 @@ import apsw
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value, singles
 
-__all__ = ["find_ids", "find_keys", "find_known_ids", "forget_keys", "intern_ids"]
+__all__ = ["find_ids", "find_keys", "find_known_ids", "first_by_id", "forget_keys", "intern_ids"]
 
 
 def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
@@ -45,6 +45,15 @@ def find_known_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[i
         "SELECT identity.key, identity.id FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value"
     )
     return dict(fetch(connection, query, (array(keys),)))
+
+
+def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) -> list[int]:
+    """Return those of the keys whose ids come first; keys without an id are left out."""
+    if not keys or count < 1:
+        return []
+    query = """SELECT key FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
+               ORDER BY id LIMIT ?"""
+    return [key for (key,) in fetch(connection, query, (array(keys), count))]
 
 
 def intern_ids(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, int]:

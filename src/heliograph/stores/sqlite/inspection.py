@@ -124,19 +124,38 @@ class SqliteInspection(Inspection):
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
         """See `Inspection`; a repair needs the file for itself."""
+        gone = await self._find_lost_commits(repair=repair)
         await self._checkpoint()
         pages = await asyncio.to_thread(_damaged_pages, self._database.path)
         if not pages and not is_certain:
-            return []
+            return gone
         message = f"the pages {_listed(pages)} of {self._database.path.name} are not what was written"
         if not pages:
             message = f"{self._database.path.name} holds what cannot be what was written"
         if not repair:
-            return [Damage(message)]
+            return [*gone, Damage(message)]
         lost = await self._database.replace(salvage)
         for _, _, index in self._indexes:
             await self._database.write(index.forget)
-        return [Damage(message, is_repaired=True), *lost]
+        return [*gone, Damage(message, is_repaired=True), *lost]
+
+    async def _find_lost_commits(self, *, repair: bool) -> list[Damage]:
+        """Say how many commits were found to be gone when the store was opened; a repair says so for the last time."""
+        query = "SELECT value FROM meta WHERE name = ?"
+        try:
+            rows = await self._database.fetch(query, (LOST_COMMITS,))
+            if rows and repair:
+                forget = "DELETE FROM meta WHERE name = ?"
+                await self._database.write(lambda connection: connection.execute(forget, (LOST_COMMITS,)))
+        except StoreDamaged:
+            return []
+        return [
+            Damage(
+                f"the last {count} commits are gone, since the log was removed or damaged, or an earlier copy put "
+                "back; index again what they brought"
+            )
+            for (count,) in rows
+        ]
 
     async def _checkpoint(self) -> None:
         """Have the file hold what the log does, as far as others let that happen."""
@@ -204,8 +223,6 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
     faults = [
         f"the file is damaged: {row[0]}" for row in fetch(connection, "PRAGMA integrity_check(10)") if row[0] != "ok"
     ]
-    if lost := fetch_value(connection, "SELECT value FROM meta WHERE name = ?", (LOST_COMMITS,)):
-        faults.append(f"the last {lost} commits before it was opened are gone; index again what they brought")
     wrong = fetch_value(
         connection,
         f"""SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
@@ -265,7 +282,6 @@ def _repair_words(connection: apsw.Connection) -> None:
 
 def _repair(connection: apsw.Connection) -> None:
     connection.execute("REINDEX")
-    connection.execute("DELETE FROM meta WHERE name = ?", (LOST_COMMITS,))
     connection.execute("DELETE FROM entity_degree WHERE key NOT IN (SELECT key FROM entity)")
     connection.execute("INSERT OR IGNORE INTO entity_degree SELECT key, 0 FROM entity")
     connection.execute(

@@ -292,6 +292,9 @@ class _Copy:
         for key in sorted(self._doubtful["document_text"]):
             for id_, hash_, text in fetch(self._target, query, (key,)):
                 if text is None or content_hash(str(text)) != hash_:
+                    # Else the right text would be taken for what is there already.
+                    found = "" if text is None else content_hash(str(text))
+                    self._target.execute("UPDATE document SET content_hash = ? WHERE key = ?", (found, key))
                     self._mark(key, "its text was damaged; index it again")
                     yield Damage("its text was damaged; index it again", id_)
 

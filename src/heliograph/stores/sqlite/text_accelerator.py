@@ -41,7 +41,7 @@ class TextAccelerator(Accelerator[PostingIndex]):
         Args:
             connection: In a transaction; reads what the index lacks.
             terms: Each counts once.
-            limit: Rows at the most.
+            limit: Rows wanted; more are returned only if they score as much as the last of these.
             allowed: Keys to choose from; None means all.
         """
         try:
