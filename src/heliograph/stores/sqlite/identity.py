@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreDamaged
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value, singles
 
 __all__ = ["find_ids", "find_keys", "find_known_ids", "first_by_id", "forget_keys", "intern_ids"]
@@ -26,11 +26,11 @@ def find_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, st
     """Return the ids of keys that tables refer to.
 
     Raises:
-        StoreUnavailable: One has none: this table is damaged.
+        StoreDamaged: One has none: this table is damaged.
     """
     found = find_known_ids(connection, keys)
     if missing := set(keys) - found.keys():
-        raise StoreUnavailable(
+        raise StoreDamaged(
             f"the store refers to key {min(missing)}, which has no id: its table of ids is damaged; run 'heliograph "
             "check --repair', and if that does not help, restore a backup or take the documents into a new workspace"
         )

@@ -20,17 +20,20 @@ import apsw
 from heliograph.errors import StoreUnavailable
 from heliograph.ids import content_hash
 from heliograph.models import DocumentStatus
+from heliograph.settings import StoreSettings
 from heliograph.stores.inspection import Damage
+from heliograph.stores.sqlite.database import translate_errors
 from heliograph.stores.sqlite.names import rebuild_names
 from heliograph.stores.sqlite.outbox import note_reset
-from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS
+from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, register
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_value, singles
+from heliograph.stores.sqlite.upkeep import FILE_NAME
 
-__all__ = ["DAMAGED_NAME", "salvage"]
+__all__ = ["salvage", "salvage_workspace"]
 
 # Where the old file is kept.
-DAMAGED_NAME = "damaged-{}.db"
+_DAMAGED_NAME = "damaged-{}.db"
 
 _BROKEN = (apsw.Error, UnicodeDecodeError)
 _STEP = 512
@@ -83,6 +86,20 @@ _TABLES = (
     _Table("outbox_reader", "", keeps_doubtful=True),
 )
 _READINGS = ("entity_mention", "relation_mention", "alias_mention", "extraction")
+
+
+def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
+    """Do as `salvage` where the damage keeps the workspace from being opened; None if there is no file.
+
+    Raises:
+        StoreError: As `salvage`.
+    """
+    path = settings.data_dir / settings.workspace / FILE_NAME
+    if not path.exists():
+        return None
+    register()
+    with translate_errors(path):
+        return salvage(path)
 
 
 def salvage(path: Path) -> list[Damage]:
@@ -155,7 +172,7 @@ def _keep_old(path: Path, part: Path) -> None:
     with part.open("rb+") as file:
         os.fsync(file.fileno())
     number = 1
-    while (kept := path.with_name(DAMAGED_NAME.format(number))).exists():
+    while (kept := path.with_name(_DAMAGED_NAME.format(number))).exists():
         number += 1
     os.link(path, kept)
     part.replace(path)

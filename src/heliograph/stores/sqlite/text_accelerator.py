@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreDamaged
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.postings import PostingIndex
@@ -56,11 +56,11 @@ class TextAccelerator(Accelerator[PostingIndex]):
         """Return the ids of keys that were found, but of those that are stored only later than the connection reads.
 
         Raises:
-            StoreUnavailable: Another one has none: the table of ids is damaged.
+            StoreDamaged: Another one has none: the table of ids is damaged.
         """
         try:
             return known.find_ids(connection, keys)
-        except StoreUnavailable:
+        except StoreDamaged:
             if not self._is_ahead(connection):
                 raise
             return find_known_ids(connection, keys)
