@@ -59,28 +59,33 @@ class _Table:
     valid: str = "1"
 
 
+_LIST = "iif(json_valid({0}), json_type({0}), '') = 'array'"
+_MAP = "iif(json_valid({0}), json_type({0}), '') = 'object'"
+_VECTOR = "length(vector) = 4 * (SELECT value FROM meta WHERE name = 'embedding_dimension')"
 _STATUSES = ", ".join(f"'{status.value}'" for status in DocumentStatus)
 _TABLES = (
     _Table("identity", keeps_doubtful=True),
     _Table(
         "document",
         keeps_doubtful=True,
-        valid=f"json_valid(metadata) AND json_valid(page_starts) AND status IN ({_STATUSES})",
+        valid=f"""{_MAP.format("metadata")} AND {_LIST.format("page_starts")} AND status IN ({_STATUSES})
+              AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
     ),
     _Table("document_text", keeps_doubtful=True),
-    _Table("chunk", keeps_doubtful=True, valid="json_valid(headings)"),
+    _Table("chunk", keeps_doubtful=True, valid=_LIST.format("headings")),
     _Table("chunk_text", keeps_doubtful=True),
-    _Table("extraction", "chunk_key", valid="json_valid(reply_keys)"),
+    _Table("extraction", "chunk_key", valid=_LIST.format("reply_keys")),
     _Table("entity_mention", "entity_key"),
-    _Table("relation_mention", "relation_key", valid="json_valid(keywords)"),
+    _Table("relation_mention", "relation_key", valid=_LIST.format("keywords")),
     _Table("alias_mention", "chunk_key"),
     _Table("curation", "sequence", keeps_doubtful=True, valid="json_valid(content)"),
     _Table("curation_subject", "", keeps_doubtful=True),
     _Table("name_rules", "", keeps_doubtful=True, valid="json_valid(names) AND json_valid(aliases)"),
-    _Table("entity_evidence", valid="json_valid(names) AND json_valid(types)"),
-    _Table("relation_evidence", valid="json_valid(keywords)"),
+    _Table("entity_evidence", valid=f"{_MAP.format('names')} AND {_MAP.format('types')}"),
+    _Table("relation_evidence", valid=_MAP.format("keywords")),
     *(_Table(name) for name in ("entity", "entity_degree", "relation")),
-    *(_Table(f"{part}{name}_vector") for part in ("", "next_") for name in ("chunks", "entities", "relations")),
+    *(_Table(f"{name}_vector", valid=_VECTOR) for name in ("chunks", "entities", "relations")),
+    *(_Table(f"next_{name}_vector") for name in ("chunks", "entities", "relations")),
     *(_Table(name) for name in ("chunks_words", "entities_words")),
     _Table("reply", ""),
     _Table("outbox_reader", "", keeps_doubtful=True),
@@ -319,8 +324,10 @@ class _Copy:
         for key in sorted(self._doubtful["document"]):
             id_ = fetch_value(self._target, "SELECT id FROM identity WHERE key = ?", (key,)) or f"key {key}"
             if fetch_value(self._target, "SELECT 1 FROM document WHERE key = ?", (key,)):
-                fixed = """UPDATE document SET metadata = iif(json_valid(metadata), metadata, '{}'),
-                           page_starts = iif(json_valid(page_starts), page_starts, '[]') WHERE key = ?"""
+                fixed = f"""UPDATE document SET metadata = iif({_MAP.format("metadata")}, metadata, '{{}}'),
+                            page_starts = iif({_LIST.format("page_starts")}, page_starts, '[]'),
+                            created_at = CAST(created_at AS REAL), updated_at = CAST(updated_at AS REAL)
+                            WHERE key = ?"""
                 self._target.execute(fixed, (key,))
                 self._mark(key, "its source, title and metadata were damaged; compare them, and index it again")
                 yield Damage("its source, title and metadata were damaged; compare them, and index it again", id_)
@@ -333,7 +340,7 @@ class _Copy:
         seen: set[int] = set()
         for key in sorted(self._doubtful["chunk"] | self._doubtful["chunk_text"]):
             self._target.execute(
-                "UPDATE chunk SET headings = iif(json_valid(headings), headings, '[]') WHERE key = ?", (key,)
+                f"UPDATE chunk SET headings = iif({_LIST.format('headings')}, headings, '[]') WHERE key = ?", (key,)
             )
             for document, id_ in fetch(self._target, owner, (key,)):
                 if document not in seen:

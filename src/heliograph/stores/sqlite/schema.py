@@ -206,9 +206,10 @@ CREATE TABLE entities_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
 {FILL_WORDS}
 """
 
-# Of the file, when its version was noted; without one it is made again.
+# Of the file, when its version was noted; files of before have none and are made again.
 _CHECKED_FILES = """
 ALTER TABLE accelerator ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
+UPDATE accelerator SET version = 0;
 """
 
 _MIGRATIONS = (
