@@ -55,6 +55,7 @@ ALL = (
     "service_soak",
     "document_soak",
     "store_faults",
+    "byte_flips",
 )
 
 

@@ -17,8 +17,9 @@ HeliographError
 ├── ClusterUnavailable         the machines that read documents are out of reach, or cannot be used
 ├── ServiceUnavailable         a Heliograph service is out of reach, or what answers there is none (the client's)
 ├── StoreError
-│   ├── StoreUnavailable       closed, locked, full, read-only, corrupt or out of reach
-│   │   └── StoreAccessDenied  the engine is there and refuses the credentials
+│   ├── StoreUnavailable       closed, locked, full, read-only or out of reach
+│   │   ├── StoreAccessDenied  the engine is there and refuses the credentials
+│   │   └── StoreDamaged       what is stored is not what was written
 │   └── SchemaMismatch         made by a newer version, or with another embedding
 └── ModelError
     ├── RateLimited            refused for now; carries `retry_after_seconds`
@@ -61,6 +62,7 @@ __all__ = [
     "SettingsError",
     "StaleChangesetError",
     "StoreAccessDenied",
+    "StoreDamaged",
     "StoreError",
     "StoreUnavailable",
     "shown",
@@ -203,11 +205,15 @@ class StoreError(HeliographError):
 
 
 class StoreUnavailable(StoreError):  # noqa: N818 (reads better than ...Error at every raise)
-    """The store is closed, locked, full, read-only, corrupt or out of reach."""
+    """The store is closed, locked, full, read-only or out of reach."""
 
 
 class StoreAccessDenied(StoreUnavailable):
     """The store's engine is there and refuses who asks: wrong credentials, or not allowed what is needed."""
+
+
+class StoreDamaged(StoreUnavailable):
+    """What is stored is not what was written: a file was damaged, cut off, removed or written by another program."""
 
 
 class SchemaMismatch(StoreError):  # noqa: N818

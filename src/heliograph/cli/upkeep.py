@@ -16,11 +16,13 @@ from heliograph.cli.plain import to_plain
 from heliograph.cli.render_upkeep import render_batches, render_check
 from heliograph.cli.session import Session, current_session
 from heliograph.embedding.registry import build_embedding_model
+from heliograph.errors import StoreDamaged
 from heliograph.maintenance.followers import forget_follower
 from heliograph.maintenance.problems import CheckReport
 from heliograph.maintenance.reembed import ReembedReport
 from heliograph.maintenance.workspace import reembed_workspace, restore_workspace
 from heliograph.settings import Settings
+from heliograph.stores.registry import salvage_store
 
 __all__ = ["backup", "batches", "check", "clear", "forget_store", "rebuild", "reembed", "restore", "vacuum"]
 
@@ -40,9 +42,23 @@ def check(
 ) -> None:
     """Compare everything that is derived with what the documents say; ends with 1 if something is wrong."""
     session = current_session(ctx)
-    with session.engine() as engine, session.output.counting("looking") as progress:
-        report = engine.check(repair=repair, progress=progress)
+    try:
+        report = _check(session, repair=repair)
+    except StoreDamaged:
+        # It cannot be opened.
+        lost = asyncio.run(salvage_store(session.settings.store)) if repair else None
+        if lost is None:
+            raise
+        session.output.warn("the store could not be opened; what was whole of it was saved into a new file")
+        for damage in lost:
+            session.output.warn(f"{damage.document_id}: {damage.message}".removeprefix(": "))
+        report = _check(session, repair=True)
     _show_check(session, report)
+
+
+def _check(session: Session, *, repair: bool) -> CheckReport:
+    with session.engine() as engine, session.output.counting("looking") as progress:
+        return engine.check(repair=repair, progress=progress)
 
 
 def rebuild(

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import StaleChangesetError
+from heliograph.errors import StaleChangesetError, StoreDamaged
 from heliograph.maintenance.document_check import CHUNK_KINDS, check_chunks, check_documents
 from heliograph.maintenance.findings import Findings
 from heliograph.maintenance.followers import check_follower
@@ -58,7 +58,31 @@ class Checker:
             ModelError: Something must be embedded anew and cannot; what was repaired before stays so.
             StoreError: The store cannot be read or written.
         """
-        return await self._walk(_Tally(progress), repair=repair, every=False)
+        tally = _Tally(progress)
+        is_known = await self._check_damage(tally, repair=repair)
+        # Where no checksum tells what is damaged, it is found by reading, and may be put right by a second repair.
+        for may_repair in (repair, False):
+            try:
+                await self._walk(tally, repair=repair, every=False)
+            except StoreDamaged as error:
+                if may_repair:
+                    await self._check_damage(tally, repair=True, is_certain=True)
+                    continue
+                if not is_known:
+                    tally.add(Findings((Problem("store", "", str(error), is_repairable=False),)))
+            break
+        return tally.report()
+
+    async def _check_damage(self, tally: _Tally, *, repair: bool, is_certain: bool = False) -> bool:
+        """Return whether there is damage that was not put right, and is named."""
+        found = await self._store.inspection.find_damage(repair=repair, is_certain=is_certain)
+        tally.repaired += sum(item.is_repaired for item in found)
+        problems = (
+            Problem("document" if item.document_id else "store", item.document_id, item.message, item.is_repaired)
+            for item in found
+        )
+        tally.add(Findings(tuple(problems)))
+        return bool(found) and not repair
 
     async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
         """Make all projections anew from the truth; answers before, meanwhile and after are the same.
@@ -67,11 +91,12 @@ class Checker:
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
             StoreError: The store cannot be read or written.
         """
-        report = await self._walk(_Tally(progress), repair=True, every=True)
+        tally = _Tally(progress)
+        await self._walk(tally, repair=True, every=True)
         await self._store.inspection.repair()
-        return report
+        return tally.report()
 
-    async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> CheckReport:
+    async def _walk(self, tally: _Tally, *, repair: bool, every: bool) -> None:
         store, recounter = self._store, self._recounter
 
         async def documents(window: Window, _: Mapping[str, int]) -> Findings:
@@ -99,7 +124,6 @@ class Checker:
                 await self._settle(window, look, digests, tally, repair=repair)
         await self._check_files(tally, repair=repair)
         await self._check_followers(tally, repair=repair)
-        return tally.report()
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
         """Look at a window until no commit came in between, or nothing seems wrong; then repair it if wanted."""

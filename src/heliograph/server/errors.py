@@ -37,6 +37,7 @@ from heliograph.errors import (
     RequestTooLargeError,
     SchemaMismatch,
     SettingsError,
+    StoreDamaged,
     StoreError,
     StoreUnavailable,
 )
@@ -62,6 +63,7 @@ _STATUSES: dict[type[Exception], tuple[int, str]] = {
     RequestTooLargeError: (413, "The request is too large"),
     ClusterUnavailable: (503, "The cluster that reads documents is unavailable"),
     StoreUnavailable: (503, "The store is unavailable"),
+    StoreDamaged: (503, "The store is damaged"),
     SchemaMismatch: (503, "The store does not fit"),
     StoreError: (503, "The store failed"),
     RateLimited: (503, "A model refuses for now"),

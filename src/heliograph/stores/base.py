@@ -209,7 +209,7 @@ class VectorStore(ABC):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """Return the nearest ids by cosine, scores at least `min_score`, best first, ties by id.
+        """Return the nearest ids by cosine, scores at least `min_score`, best first, ties by id, at the cut too.
 
         Args:
             collection: Where to look.
@@ -255,7 +255,7 @@ class TextStore(ABC):
 
     @abstractmethod
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """Return what holds any of the terms by BM25 (k1 1.2, b 0.75), best first, ties by id.
+        """Return what holds any of the terms by BM25 (k1 1.2, b 0.75), best first, ties by id, at the cut too.
 
         In a large collection a back end may estimate how often frequent terms occur, and leave out what holds only
         such terms where enough holds rarer ones, so that time does not grow with the collection.
@@ -267,8 +267,9 @@ class TextStore(ABC):
     ) -> list[list[str]]:
         """Return, per phrase, ids of what holds its terms one after the other, `limit` at the most.
 
-        Which ones, where more hold them, does not change while the collection does not; ask for one more than is
-        wanted to see whether there are more. An empty phrase is held by nothing.
+        Where more hold them, those with the first ids are returned; where very many do, a back end may choose among a
+        part of them, always the same while the collection does not change. Ask for one more than is wanted to see
+        whether there are more. An empty phrase is held by nothing.
         """
 
 

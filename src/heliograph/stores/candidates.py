@@ -1,7 +1,8 @@
 """Candidates for the nearest of many unit vectors, from a 4-bit index in memory, and which of them to score exactly.
 
 The vectors themselves are the caller's, who reads those of a few candidates to rank them: first the ones estimated
-best, then those that may yet be among the best, as far as estimates were seen to be off.
+best, then those that may yet be among the best, as far as estimates were seen to be off. Equal vectors have equal
+estimates and equal scores, and are candidates together, so that which of them are hits is for their ids to say.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
 
 from heliograph.stores.key_sets import Keys, KeySet
 
-__all__ = ["CandidateIndex", "Candidates", "count_candidates", "count_first", "late_candidates"]
+__all__ = ["CandidateIndex", "Candidates", "cosines", "count_candidates", "count_first", "late_candidates"]
 
 _BITS = 4
 _BLOCK = 8
@@ -27,6 +28,8 @@ _LEAST_CANDIDATES = 64
 _LARGE_SHARE = 0.4
 _WIDENING = 1.5
 _TRIES = 3
+# Candidates are looked for further as long as the last ones are equal, up to this many.
+_MOST_EQUALS = 65_536
 # Estimates may be off by this much more than those that were compared.
 _SAFETY = 2.0
 
@@ -47,6 +50,16 @@ def count_candidates(limit: int) -> int:
 def count_first(limit: int) -> int:
     """Return how many of the candidates, the first ones, are scored in any case."""
     return limit + limit // 2
+
+
+def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the products of rows and a vector; equal rows have equal ones, which a product of matrices does not give.
+
+    Args:
+        vectors: `(n, dimension)`.
+        vector: `(dimension,)`.
+    """
+    return (vectors * vector).sum(axis=1)
 
 
 def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float32], limit: int) -> Keys:
@@ -123,11 +136,21 @@ class CandidateIndex:
         return self._nearest(vector, limit) if allowed is None else self._search_within(vector, limit, allowed)
 
     def _nearest(self, vector: NDArray[np.float32], limit: int, among: NDArray[np.uint64] | None = None) -> Candidates:
-        limit = min(limit, len(self._index))
+        most = len(self._index)
+        limit = min(limit, most)
         if limit == 0:
             return _unscored(np.empty(0, np.int64))
-        scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
-        return Candidates(keys[0].astype(np.int64), scores[0])
+        while True:
+            scores, keys = self._index.search(self._pad(vector[None, :]), k=limit, allowlist=among)
+            found = len(keys[0])
+            # Hits are the first of the candidates: only if equals reach from there to the end may some be missing.
+            if (
+                found < limit
+                or limit in (most, _MOST_EQUALS)
+                or scores[0][found // _CANDIDATES_PER_HIT] > scores[0][-1]
+            ):
+                return Candidates(keys[0].astype(np.int64), scores[0])
+            limit = min(limit * _CANDIDATES_PER_HIT, most, max(limit, _MOST_EQUALS))
 
     def _search_within(self, vector: NDArray[np.float32], limit: int, allowed: KeySet) -> Candidates:
         if len(allowed) <= limit:

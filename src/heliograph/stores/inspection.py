@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import blake2b
@@ -16,7 +17,7 @@ from hashlib import blake2b
 from heliograph.models import Batch, Document, EntityMention, RelationMention, Usage
 from heliograph.stores.changeset import Collection
 
-__all__ = ["SHOWN_ERRORS", "Inspection", "ScanKind", "batch_of", "digest_terms"]
+__all__ = ["SHOWN_ERRORS", "Damage", "Inspection", "ScanKind", "batch_of", "digest_terms"]
 
 # How many a `Batch` carries.
 SHOWN_ERRORS = 5
@@ -41,6 +42,21 @@ class ScanKind(StrEnum):
     NAME_RULES = "name_rules"
 
 
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not what was written.
+
+    Attributes:
+        message: What, and what to do.
+        document_id: Whose it is; empty for none or several.
+        is_repaired: Whether it was put right.
+    """
+
+    message: str
+    document_id: str = ""
+    is_repaired: bool = False
+
+
 class Inspection(ABC):
     """Whole-workspace reads of one store."""
 
@@ -61,6 +77,16 @@ class Inspection(ABC):
     @abstractmethod
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
         """Return batches by the moment of their last change, descending, then by id; documents without one are left."""
+
+    async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
+        """Return what of the back end's files cannot be read, or is not what was written; none if an engine sees to it.
+
+        Args:
+            repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
+            is_certain: Whether something was found already that cannot be read.
+        """
+        del repair, is_certain
+        return []
 
     @abstractmethod
     async def find_faults(self) -> list[str]:

@@ -94,7 +94,7 @@ def _read(
     kinds: list[tuple[int, float]] = []
     for term in terms:
         for segment, base, begin, end in term.parts:
-            held, numbers = segment.slots[begin:end], segment.counts[begin:end]
+            held, numbers = segment.postings(begin, end)
             if wanted is not None:
                 first, last = wanted.searchsorted((base, base + len(segment.keys)))
                 if (last - first) * _LOOKUP < len(held):

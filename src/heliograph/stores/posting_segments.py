@@ -8,7 +8,7 @@ numbers of its rows in ascending order, and how often it occurs in each.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, count, pairwise
@@ -63,12 +63,23 @@ class Segment:
         self.counts = counts
         self.dead = np.empty(0, np.uint32) if dead is None else dead
         self.total_length = float(lengths.sum(dtype=np.float64) - lengths[self.dead].sum(dtype=np.float64))
+        # Asked before postings from one place to another are used; raises `IndexError` if they are damaged.
+        self.check: Callable[[int, int], None] = _nothing
         self._by_key: tuple[Keys, NDArray[np.int64]] | None = None
         self._frequencies: dict[int, int] = {}
 
     def __len__(self) -> int:
         """Return how many rows are left."""
         return len(self.keys) - len(self.dead)
+
+    def postings(self, begin: int, end: int) -> tuple[NDArray[np.uint32], NDArray[np.uint16]]:
+        """Return slots and counts from one place to another.
+
+        Raises:
+            IndexError: They are not what was written into the file that they come from.
+        """
+        self.check(begin, end)
+        return self.slots[begin:end], self.counts[begin:end]
 
     def is_left(self) -> NDArray[np.bool_]:
         """Return, per row, whether it was not removed."""
@@ -96,7 +107,7 @@ class Segment:
         """Return this segment with more rows removed."""
         dead = np.union1d(self.dead, slots.astype(np.uint32))
         segment = Segment(self.keys, self.lengths, self.hashes, self.starts, self.slots, self.counts, dead)
-        segment._by_key = self._by_key
+        segment._by_key, segment.check = self._by_key, self.check
         return segment
 
     def find(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -113,7 +124,7 @@ class Segment:
             return end - begin
         known = self._frequencies.get(begin)
         if known is None:
-            slots = self.slots[begin:end]
+            slots, _ = self.postings(begin, end)
             places = np.minimum(np.searchsorted(slots, self.dead), len(slots) - 1)
             known = end - begin - int(np.count_nonzero(slots[places] == self.dead))
             if len(self._frequencies) >= _MOST_FREQUENCIES:
@@ -164,8 +175,9 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
             sizes = np.diff(part.starts[first : last + 1])
             moves = free[place[first:last]] - part.starts[first:last]
             targets = np.repeat(moves, sizes) + np.arange(begin, end)
-            slots[targets] = part.slots[begin:end] + np.uint32(base)
-            counts[targets] = part.counts[begin:end]
+            held, numbers = part.postings(int(begin), int(end))
+            slots[targets] = held + np.uint32(base)
+            counts[targets] = numbers
         free[place] += np.diff(part.starts)
         base += len(part.keys)
     keys = np.concatenate([part.keys for part in parts])
@@ -177,7 +189,8 @@ def _without_dead(segment: Segment) -> Segment:
     if not len(segment.dead):
         return segment
     left = segment.is_left()
-    kept = left[segment.slots]
+    slots, counts = segment.postings(0, len(segment.slots))
+    kept = left[slots]
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(kept, dtype=np.int64)))[segment.starts]
     held = np.flatnonzero(np.diff(starts))
     numbers = np.cumsum(left, dtype=np.uint32) - np.uint32(1)
@@ -186,8 +199,8 @@ def _without_dead(segment: Segment) -> Segment:
         segment.lengths[left],
         segment.hashes[held],
         np.append(starts[held], starts[-1]),
-        numbers[segment.slots[kept]],
-        segment.counts[kept],
+        numbers[slots[kept]],
+        counts[kept],
     )
 
 
@@ -195,3 +208,7 @@ def _blocks(starts: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """Yield ranges of terms with about `_BLOCK` postings each, one of more on its own."""
     marks = np.searchsorted(starts, np.arange(0, starts[-1], _BLOCK))
     return pairwise(np.unique(np.append(marks, len(starts) - 1)).tolist())
+
+
+def _nothing(begin: int, end: int) -> None:
+    """Postings in memory need no comparing."""

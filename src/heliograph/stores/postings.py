@@ -48,6 +48,15 @@ class PostingIndex:
             raise ValueError("it was written for another store, or by a process that did not say so")
         return cls(segments)
 
+    def read_whole(self) -> None:
+        """Compare all postings with what was written.
+
+        Raises:
+            IndexError: Some are not.
+        """
+        for segment in self._moment.segments:
+            segment.postings(0, len(segment.slots))
+
     def save(self, path: Path, mark: str = "") -> None:
         """Make this the contents of a file, under a mark that `load` asks for.
 
@@ -89,7 +98,7 @@ class PostingIndex:
 
         Args:
             terms: Each counts once.
-            limit: Rows at the most.
+            limit: Rows wanted; more are returned only if they score as much as the last of these.
             allowed: Keys to choose from; None means all. How rare a term is depends on all rows.
         """
         moment = self._moment
@@ -99,7 +108,7 @@ class PostingIndex:
         found = moment.find(np.array(hashes, np.uint64))
         slots, scores = rank_rows(found, moment.lengths_of(allowed), moment.mean_length, limit)
         keys = moment.keys_of(slots)
-        order = np.lexsort((keys, -scores))[:limit]
+        order = np.lexsort((keys, -scores))
         return keys[order], scores[order]
 
 

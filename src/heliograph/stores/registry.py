@@ -22,6 +22,7 @@ from heliograph.errors import InvalidRequestError, MissingDependencyError, Setti
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.inspection import Damage
 from heliograph.stores.projection import Projection
 from heliograph.stores.roles import projection_urls
 
@@ -42,6 +43,7 @@ _BUILT_IN = {
     "postgres": ("heliograph.stores.postgres.store", "PostgresStore"),
 }
 _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
+_SALVAGES = {"sqlite": ("heliograph.stores.sqlite.salvage", "salvage_workspace")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.workspaces",
     "postgresql": "heliograph.stores.postgres.workspaces",
@@ -137,6 +139,18 @@ async def restore_store(settings: StoreSettings, backup: Path) -> None:
         raise InvalidRequestError(f"the store {scheme!r} brings no backups back, its operators do; got {opener!r}")
     module, name = _RESTORES[scheme]
     await asyncio.to_thread(getattr(import_module(module), name), backup, settings.data_dir / settings.workspace)
+
+
+async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
+    """Save what is whole of a workspace that is too damaged to be opened, and return what is lost.
+
+    None means that nothing was done: an engine sees to its files, or they are gone.
+
+    Raises:
+        StoreError: It cannot be saved, or another process has it open.
+    """
+    module, name = _SALVAGES.get(settings.url.partition(":")[0], ("", ""))
+    return await asyncio.to_thread(getattr(import_module(module), name), settings) if module else None
 
 
 async def find_workspaces(settings: StoreSettings) -> list[str]:

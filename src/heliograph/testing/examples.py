@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.full_text import chunk_terms, entity_terms
 from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
 
-__all__ = ["DIMENSION", "example_changeset", "unit_vector"]
+__all__ = ["DIMENSION", "equal_things", "example_changeset", "unit_vector"]
 
 DIMENSION = 12
 _MILLION = 1_000_000
@@ -91,6 +92,31 @@ def example_changeset(
             Collection.CHUNKS: (chunk_terms(source.title(), chunk),),
             Collection.ENTITIES: tuple(map(entity_terms, folded)),
         },
+    )
+
+
+def equal_things(count: int) -> Changeset:
+    """Return a document with so many chunks and entities that no search tells apart, those with the last ids first."""
+    names = sorted((f"Owl {number}" for number in range(count)), key=name_to_entity_id, reverse=True)
+    changeset = example_changeset("equals.md", names)
+    (first,) = changeset.chunks
+    ids = sorted((chunk_id(first.document_id, "owl", number) for number in range(count)), reverse=True)
+    places = range(0, 4 * count, 4)
+    chunks = [
+        replace(first, id=id_, position=number, text="owl ", start=start, end=start + 4)
+        for number, (id_, start) in enumerate(zip(ids, places, strict=True))
+    ]
+    found = {Collection.CHUNKS: ids, Collection.ENTITIES: [item.id for item in changeset.entities]}
+    vector = unit_vector("owl")
+    return replace(
+        changeset,
+        documents=(replace(changeset.documents[0], chunk_count=count, length=4 * count, page_starts=()),),
+        document_texts={first.document_id: "owl " * count},
+        chunks=tuple(chunks),
+        extractions=(),
+        entity_evidence=(),
+        vectors={item: VectorBatch(tuple(ids), np.array([vector] * count)) for item, ids in found.items()},
+        texts={**changeset.texts, Collection.CHUNKS: tuple(chunk_terms("Equals", chunk) for chunk in chunks)},
     )
 
 

@@ -154,7 +154,8 @@ class _MemoryVectorStore(VectorStore):
         if not self._vectors[collection]:
             return []
         ids, matrix = self._matrix(collection)
-        scores = matrix @ vector
+        # Equal rows have equal sums, which a product of matrices does not give.
+        scores = (matrix * vector).sum(axis=1)
         # Ids are sorted, so a stable sort leaves ties in the order of ids.
         best = np.argsort(-scores, kind="stable")[:limit]
         return [Hit(ids[index], float(scores[index])) for index in best if scores[index] >= min_score]

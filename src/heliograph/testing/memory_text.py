@@ -39,7 +39,7 @@ class MemoryTextStore(TextStore):
         """See `TextStore`."""
         entries = self._ordered[collection]
         found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
-        return [ids[: max(0, limit)] for ids in found]
+        return [sorted(ids)[: max(0, limit)] for ids in found]
 
     def terms(self, collection: Collection) -> dict[str, list[str]]:
         """Return the terms of every row, in order."""

@@ -24,7 +24,7 @@ from heliograph.stores.base import CachedReply, DocumentQuery, Store
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.listing import EntityPlaces, places_of
 from heliograph.testing.curation_contract import CurationContract
-from heliograph.testing.examples import example_changeset, unit_vector
+from heliograph.testing.examples import equal_things, example_changeset, unit_vector
 from heliograph.testing.inspection_contract import InspectionContract
 from heliograph.testing.name_contract import NameContract
 from heliograph.testing.view_contract import ViewContract
@@ -33,6 +33,8 @@ from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["StoreContract"]
 
+# More than a back end looks at for a few hits.
+_EQUALS = 150
 _MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -276,6 +278,19 @@ class _Search:
         (few,) = await store.text.find_phrases(Collection.CHUNKS, [("grey",)], 2)
         assert len(few) == 2
         assert await store.text.find_phrases(Collection.CHUNKS, [("grey",)], 2) == [few]
+
+    async def test_of_equals_those_with_the_first_ids_are_found(self, store: Store) -> None:
+        changeset = equal_things(_EQUALS)
+        await store.apply(changeset)
+        for collection in (Collection.CHUNKS, Collection.ENTITIES):
+            first = sorted(changeset.vectors[collection].ids)
+            for limit in (1, 7, _EQUALS - 1):
+                nearest = await store.vectors.search(collection, unit_vector("owl"), limit, -1.0)
+                assert [hit.id for hit in nearest] == first[:limit]
+                held = await store.text.search(collection, ["owl"], limit)
+                assert [hit.id for hit in held] == first[:limit]
+                (phrase,) = await store.text.find_phrases(collection, [("owl",)], limit)
+                assert sorted(phrase) == first[:limit]
 
     async def test_full_text_forgets_what_is_removed(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["Lone Owl"])

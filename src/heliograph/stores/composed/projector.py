@@ -10,6 +10,7 @@ says why nobody should ask it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from heliograph.errors import StoreUnavailable
@@ -21,6 +22,7 @@ from heliograph.stores.projection import CacheProjection, GraphProjection, Proje
 
 __all__ = ["Projector"]
 
+_LOGGER = logging.getLogger(__name__)
 _PAGE = 500
 _MAX_TRIES = 5
 _REACH_SECONDS = 10.0
@@ -159,6 +161,12 @@ class Projector(Follower):
         """Return where to go on from; a projection that knows less than the outbox remembers starts anew."""
         cursor = await self.projection.get_cursor()
         acknowledged = (await self._outbox.get_readers()).get(self.name, 0)
+        if cursor > 0 and not await self._home.get_data_version():
+            _LOGGER.warning(
+                "%r stands at commit %d of this workspace, and the store with the truth is empty: if its database or "
+                "tables were removed, put them back or restore a backup; what follows from them is now made anew",
+                *(self.name, cursor),
+            )
         # What never acknowledged anything may hold the data of another store that had its name.
         if acknowledged < 0 or cursor < acknowledged or cursor > await self._home.get_data_version():
             cursor = await self._make_anew()

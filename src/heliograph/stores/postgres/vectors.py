@@ -35,7 +35,7 @@ _NEAREST = """{embedding}, hit.id, hit.score FROM {space} AS space
 LEFT JOIN LATERAL (
   SELECT id, -(embedding <#> %s::vector) AS score FROM (
     SELECT id, embedding FROM {table} WHERE workspace = {workspace} AND vector_dims(embedding) = {dimension} {allowed}
-    ORDER BY (embedding::{type}) <#> %s::vector::{type} LIMIT %s
+    ORDER BY (embedding::{type}) <#> %s::vector::{type} FETCH FIRST (%s) ROWS WITH TIES
   ) AS candidate
 ) AS hit ON hit.score >= %s
 ORDER BY hit.score DESC, hit.id LIMIT %s"""

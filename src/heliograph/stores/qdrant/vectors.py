@@ -24,6 +24,8 @@ __all__ = ["QdrantVectorProjection"]
 
 _BATCH = 200
 _PAGE = 1000
+_MOST_EQUALS = 10_000
+_WIDENING = 100
 
 
 class QdrantVectorProjection(VectorProjection):
@@ -64,17 +66,22 @@ class QdrantVectorProjection(VectorProjection):
         """See `VectorStore`; in a large collection found by Qdrant's graph, so that single hits may be missed."""
         if limit < 1:
             return []
-        with self._errors():
-            response = await self._client.query_points(
-                self._collection(collection),
-                query=vector.astype(float).tolist(),
-                query_filter=in_workspace(self._workspace),
-                limit=limit,
-                score_threshold=min_score if min_score > -1 else None,
-                with_payload=["id"],
-            )
-        hits = [Hit(str((point.payload or {})["id"]), point.score) for point in response.points]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+        wanted = limit + 1
+        while True:
+            with self._errors():
+                response = await self._client.query_points(
+                    self._collection(collection),
+                    query=vector.astype(float).tolist(),
+                    query_filter=in_workspace(self._workspace),
+                    limit=wanted,
+                    score_threshold=min_score if min_score > -1 else None,
+                    with_payload=["id"],
+                )
+            hits = [Hit(str((point.payload or {})["id"]), point.score) for point in response.points]
+            # Of equals at the end, those with the first ids are hits, so all are asked for.
+            if len(hits) < wanted or hits[limit - 1].score > hits[-1].score or wanted > limit + _MOST_EQUALS:
+                return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+            wanted = limit + (wanted - limit) * _WIDENING
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""

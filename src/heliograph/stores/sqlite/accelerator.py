@@ -1,10 +1,10 @@
 """What makes searching one collection fast: an index made from rows of the database, that may be deleted any time.
 
 It catches up with the database before every search by replaying the changes logged since the data version it stands
-at. One file per index saves the next process the work; the `accelerator` table says at which version the file stands
-and which process wrote it, and only a process whose own index is that file's continuation may append to it. A
-missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the log and the
-table name each index (`name`).
+at. One file per index saves the next process the work; the `accelerator` table says at which version the file stands,
+which process wrote it and what its checksum is, and only a process whose own index is that file's continuation may
+append to it. A missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the
+log and the table name each index (`name`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import apsw
 import numpy as np
@@ -60,6 +60,14 @@ class Accelerator(ABC, Generic[IndexT]):
         """Return an empty index."""
 
     @abstractmethod
+    def _checksum(self) -> str:
+        """Return what tells the file from one that was damaged, if reading it does not; else nothing.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+
+    @abstractmethod
     def _read(self, writers: Sequence[str]) -> IndexT | None:
         """Return what the file holds, written by one of these; None if it is of no use.
 
@@ -95,6 +103,11 @@ class Accelerator(ABC, Generic[IndexT]):
     def _check(self, connection: apsw.Connection) -> None:
         """Raise if what is in the database must not be mixed with what is in memory."""
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file."""
+        return self._path.name
+
     def lock_path(self) -> Path:
         """Return the lock file to hold from `claim` to `record`."""
         return self._path.with_name(f"{self._name}.lock")
@@ -102,7 +115,7 @@ class Accelerator(ABC, Generic[IndexT]):
     def is_due(self, connection: apsw.Connection) -> bool:
         """Whether saving now is worth it."""
         query = "SELECT coalesce(sum(length(keys)), 0) / 8 FROM vector_change WHERE collection = ? AND version > ?"
-        behind = int(fetch_value(connection, query, (self._name, self._recorded(connection)[0])))
+        behind = int(fetch_value(connection, query, (self._name, self._recorded(connection).version)))
         index = self._index
         if index is not None and not self._writer:
             # There was no file of use: it lacks all that is in memory, whenever that was logged.
@@ -115,7 +128,8 @@ class Accelerator(ABC, Generic[IndexT]):
         The claim is committed before the file is touched: whoever else had this file in memory will then write it
         anew instead of appending to it, even if this process dies in between.
         """
-        version, writer = self._recorded(connection)
+        recorded = self._recorded(connection)
+        version, writer = recorded.version, recorded.writer
         continues = writer == self._writer
         if version == 0 and writer and not continues:
             # Another process has found indexes faulty, and what is in memory here may be one of them.
@@ -124,24 +138,29 @@ class Accelerator(ABC, Generic[IndexT]):
         self._writer = secrets.token_hex(8)
         # Until the version is recorded, the file is the one before or the new one.
         writers = " ".join([self._writer, *writer.split()[:1]])
-        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", (self._name, version, writers))
+        self._record(connection, _Recorded(version, writers, recorded.checksum))
         return continues
 
-    def sync(self, connection: apsw.Connection, *, continues: bool) -> int:
-        """Bring the file up to date and return the data version it then stands at."""
+    def sync(self, connection: apsw.Connection, *, continues: bool) -> tuple[int, str]:
+        """Bring the file up to date and return the data version it then stands at, and its checksum."""
         with self._lock:
             # Who reads the file now takes over its writer's name, but has claimed it under a new one.
             writer = self._writer
             index = self._caught_up(connection)
             self._writer = writer
-            self._write(index, writer, continues=continues)
-            return self._version
+            try:
+                self._write(index, writer, continues=continues)
+            except IndexError:
+                self._drop()
+                index = self._brought_up(connection)
+                self._writer = writer
+                self._write(index, writer, continues=False)
+            return self._version, self._checksum()
 
-    def record(self, connection: apsw.Connection, version: int) -> None:
-        """Within a writing transaction, note that the file stands at `version`."""
+    def record(self, connection: apsw.Connection, version: int, checksum: str) -> None:
+        """Within a writing transaction, note that the file stands at `version`, and its checksum."""
         self._is_refused = False
-        row = (self._name, version, self._writer)
-        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        self._record(connection, _Recorded(version, self._writer, checksum))
         oldest = max(0, version - _KEPT_VERSIONS)
         connection.execute("DELETE FROM vector_change WHERE collection = ? AND version <= ?", (self._name, oldest))
 
@@ -154,10 +173,27 @@ class Accelerator(ABC, Generic[IndexT]):
 
     def forget(self, connection: apsw.Connection) -> None:
         """Within a writing transaction, have every process build the index anew when it is next opened."""
-        row = (self._name, 0, secrets.token_hex(8))
-        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?)", row)
+        self._record(connection, _Recorded(0, secrets.token_hex(8), ""))
         with self._lock:
             self._index = None
+
+    def is_file_whole(self, connection: apsw.Connection) -> bool:
+        """Whether the file, if there is one of use, is what was written."""
+        recorded = self._recorded(connection)
+        if not recorded.version or not self._path.exists():
+            return True
+        try:
+            if self._checksum() != recorded.checksum:
+                return False
+            self._read_whole(recorded.writer.split())
+        except (OSError, ValueError, IndexError):
+            # Another process may be writing it.
+            return self._recorded(connection) != recorded
+        return True
+
+    def _read_whole(self, writers: Sequence[str]) -> None:
+        """Read and compare all that the file holds; raises as `_read`, or `IndexError`."""
+        self._read(writers)
 
     def _refuse(self) -> None:
         """Have the index made anew, whatever the file holds, since that was found to be damaged while it was used."""
@@ -196,18 +232,21 @@ class Accelerator(ABC, Generic[IndexT]):
         return self._index
 
     def _load(self, connection: apsw.Connection, current: int) -> IndexT:
-        version, writer = self._recorded(connection)
+        recorded = self._recorded(connection)
         self._version, self._writer = 0, ""
         # A claim without a version: whoever wrote the file first died before it could say what is in it.
-        is_near = version > 0 and current - version <= _KEPT_VERSIONS
+        is_near = 0 < recorded.version <= current <= recorded.version + _KEPT_VERSIONS
         if is_near and not self._is_refused and self._path.exists():
             try:
-                index = self._read(writer.split())
+                is_whole = self._checksum() == recorded.checksum
+                index = self._read(recorded.writer.split()) if is_whole else None
             except (OSError, ValueError) as error:
                 _LOGGER.warning("building %s again, it cannot be read: %s", self._path.name, error)
             else:
+                if not is_whole:
+                    _LOGGER.warning("building %s again, it is not what was written last", self._path.name)
                 if index is not None:
-                    self._version, self._writer = version, writer
+                    self._version, self._writer = recorded.version, recorded.writer
                     return index
         return self._make()
 
@@ -231,9 +270,21 @@ class Accelerator(ABC, Generic[IndexT]):
         rows = fetch(connection, query, (self._name, self._version))
         return np.unique(np.frombuffer(b"".join(keys for (keys,) in rows), "<i8").astype(np.int64))
 
-    def _recorded(self, connection: apsw.Connection) -> tuple[int, str]:
-        query = "SELECT version, writer FROM accelerator WHERE collection = ?"
-        return fetch_one(connection, query, (self._name,)) or (0, "")
+    def _recorded(self, connection: apsw.Connection) -> _Recorded:
+        query = "SELECT version, writer, checksum FROM accelerator WHERE collection = ?"
+        row = fetch_one(connection, query, (self._name,))
+        return _Recorded(*row) if row else _Recorded(0, "", "")
+
+    def _record(self, connection: apsw.Connection, recorded: _Recorded) -> None:
+        connection.execute("INSERT OR REPLACE INTO accelerator VALUES (?, ?, ?, ?)", (self._name, *recorded))
+
+
+class _Recorded(NamedTuple):
+    """What the database says of a file: the data version it stands at, who wrote it, what its checksum is."""
+
+    version: int
+    writer: str
+    checksum: str
 
 
 def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iterable[int]) -> None:

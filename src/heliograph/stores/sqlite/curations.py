@@ -68,7 +68,7 @@ class SqliteCurationStore(CurationStore):
         if not ids:
             return []
         query = f"SELECT {_CURATION} FROM carray(?) AS wanted CROSS JOIN curation ON curation.id = wanted.value"
-        return [_curation(row) for row in await self._database.fetch(query, (array(ids),))]
+        return await self._database.fetch_as(_curation, query, (array(ids),))
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
         """See `CurationStore`."""

@@ -4,13 +4,20 @@ Reads run in a small pool of threads, each with its own connection; writes run o
 immediate transaction. WAL mode lets readers of any process go on while one process writes; a second writer waits for
 `write_timeout_seconds`. A file that cannot be written, or lies in a folder that cannot, is opened for reading only.
 Every apsw exception is translated here and nowhere else.
+
+Damage is an error and no answer: pages have checksums (`page_checks`), and `heliograph.mark` beside the file says which
+data version was committed last, so that a file or a log that was removed or put back is noticed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import os
+import re
 import threading
+import zlib
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,15 +27,30 @@ from urllib.parse import quote
 
 import apsw
 
-from heliograph.errors import StoreError, StoreUnavailable
+from heliograph.errors import HeliographError, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
+from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
 from heliograph.stores.sqlite.schema import check_schema, migrate
-from heliograph.stores.sqlite.sql import Row, fetch
+from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.wal import transaction, use_wal
 
-__all__ = ["Database", "check_path", "translate_errors"]
+__all__ = ["LOST_COMMITS", "Database", "check_path", "find_companions", "translate_errors"]
 
 T = TypeVar("T")
+
+_LOGGER = logging.getLogger(__name__)
+
+_MARK_NAME = "heliograph.mark"
+# What `meta` calls the number of commits that were found to be gone, until a repair.
+LOST_COMMITS = "lost_commits"
+_CHECKED = "page_checksums"
+_MARK = re.compile(rb"data version (\d+) \(([0-9a-f]{8})\)")
+# Files that only come into being beside a database.
+_COMPANIONS = (_MARK_NAME, "ingest.lock", "heliograph.db-wal", "heliograph.db-shm", "*.turbovec", "*.postings")
+_REMEDY = (
+    "run 'heliograph check --repair', which keeps what is whole and names what is lost, or restore a backup "
+    "('heliograph restore')"
+)
 
 # Few readers with a fair cache each: every one fills its own. Mapping the file into memory instead saves a mixed query
 # 15% of its CPU time and was left: what is touched then counts as the process's memory (140 MB after one question to
@@ -42,15 +64,19 @@ _PAGE_BYTES = 2048
 # Pages in the log before they are copied into the file: pages written again and again are copied once.
 _CHECKPOINT_PAGES = 16_000
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
+# So that no longer number of before shows behind it.
+_MARK_BYTES = 60
 
+_DAMAGE: tuple[tuple[type[Exception], str], ...] = (
+    (apsw.NotADBError, "it is not a Heliograph store, or its first page is damaged; restore it from a backup"),
+    (apsw.CorruptError, f"it is damaged; {_REMEDY}"),
+)
 _MEANINGS: tuple[tuple[type[Exception], str], ...] = (
     (apsw.FullError, "the disk is full; free some space and try again, nothing was changed"),
     (apsw.ReadOnlyError, "the file or its folder cannot be written; check permissions, or choose another data_dir"),
     (apsw.CantOpenError, "it cannot be opened; check that the folder exists and may be written"),
     (apsw.PermissionsError, "access was refused; check permissions, or choose another data_dir"),
     (apsw.AuthError, "access was refused; check permissions, or choose another data_dir"),
-    (apsw.NotADBError, "it is not a Heliograph store, or its first page is damaged; restore it from a backup"),
-    (apsw.CorruptError, "it is damaged; restore it from a backup"),
     (apsw.BusyError, "another process has been writing for too long; try again, or raise store.write_timeout_seconds"),
     (apsw.LockedError, "another process has it locked; try again, or raise store.write_timeout_seconds"),
     (apsw.IOError, "reading or writing failed; check the disk"),
@@ -65,14 +91,37 @@ _MEANINGS: tuple[tuple[type[Exception], str], ...] = (
 
 @contextmanager
 def translate_errors(path: Path) -> Generator[None]:
-    """Turn what apsw raises about the file at `path` into `StoreError`s."""
+    """Turn what apsw raises about the file at `path` into `StoreError`s, and text that is none into `StoreDamaged`."""
     try:
         yield
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StoreDamaged(f"the store {str(path)!r} holds text that is none ({error}); {_REMEDY}") from error
     except apsw.Error as error:
+        if is_broken_page(error):
+            raise StoreDamaged(
+                f"the store {str(path)!r} failed: a page is not what was written, so a disk has lost it, or another "
+                f"program has written into it; {_REMEDY} ({error})"
+            ) from error
+        for kind, meaning in _DAMAGE:
+            if isinstance(error, kind):
+                raise StoreDamaged(f"the store {str(path)!r} failed: {meaning} ({error})") from error
         for kind, meaning in _MEANINGS:
             if isinstance(error, kind):
                 raise StoreUnavailable(f"the store {str(path)!r} failed: {meaning} ({error})") from error
         raise StoreError(f"the store {str(path)!r} failed unexpectedly, please report this: {error!r}") from error
+
+
+@contextmanager
+def _stored_as_written(path: Path) -> Generator[None]:
+    """Turn what is raised by reading stored values as what they should be into `StoreDamaged`."""
+    try:
+        yield
+    except HeliographError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise StoreDamaged(
+            f"the store {str(path)!r} holds a value that cannot be what was written ({error!r}); {_REMEDY}"
+        ) from error
 
 
 def check_path(path: Path) -> None:
@@ -96,9 +145,14 @@ class Database:
 
         Raises:
             StoreUnavailable: It cannot be opened, or made current where it can only be read.
+            StoreDamaged: It is not what was written, or gone while what belongs to it is there.
             SchemaMismatch: It belongs to another program or a newer version.
         """
+        register()
         self.path = path
+        self._mark = path.with_name(_MARK_NAME)
+        self._marked = -1
+        _refuse_if_gone(path)
         self._is_read_only = _is_read_only(path)
         self._timeout_milliseconds = int(write_timeout_seconds * 1000)
         self._synchronous = "FULL" if durability == "full" else "NORMAL"
@@ -106,14 +160,17 @@ class Database:
         self._lock = threading.Lock()
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
-        with translate_errors(path):
+        self._start()
+
+    def _start(self) -> None:
+        with translate_errors(self.path), _stored_as_written(self.path):
             self._writer_connection = self._connect(_WRITER_CACHE_KIB)
             try:
                 self._prepare()
             except BaseException:
                 self._writer_connection.close()
                 raise
-        self._identity = _file_identity(path)
+        self._identity = _file_identity(self.path)
         self._readers = ThreadPoolExecutor(_READERS, "heliograph-read")
         self._writer = ThreadPoolExecutor(1, "heliograph-write")
 
@@ -129,14 +186,78 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._writer_connection
+        marked = _read_mark(self._mark)
+        if marked and not int(connection.pragma("application_id")) and not _has_tables(connection):
+            raise StoreDamaged(
+                f"the store {str(self.path)!r} is empty, and {marked} commits were made to it: it or its log, "
+                f"'{self.path.name}-wal', was removed or put back; restore a backup, or remove the folder to begin anew"
+            )
         if self._is_read_only:
             migrate(connection, str(self.path))
+            self._check_checksums()
             return
-        connection.pragma("page_size", _PAGE_BYTES)
+        if not int(connection.pragma("page_count")):
+            connection.pragma("page_size", _PAGE_BYTES)
+            connection.reserve_bytes(reserve=RESERVED_BYTES)
         use_wal(connection)
         migrate(connection, str(self.path))
+        if not has_checksums(self.path) and not self._says_checked():
+            protect(connection, self.path)
+            connection.set_busy_timeout(self._timeout_milliseconds)
+            use_wal(connection)
+        self._check_checksums()
         connection.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
+        if (lost := marked - _data_version(connection)) > 0:
+            self._note_lost(lost)
+
+    def _says_checked(self) -> bool:
+        query = "SELECT value FROM meta WHERE name = ?"
+        return bool(fetch_value(self._writer_connection, query, (_CHECKED,)))
+
+    def _check_checksums(self) -> None:
+        """See that pages are compared with their checksums if they have any, by the connection of the writer."""
+        if has_checksums(self.path):
+            if not self._is_read_only and not self._says_checked():
+                self._writer_connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (_CHECKED,))
+            if not _compares(self._writer_connection):
+                # It was opened before the first page was in the file, which says so.
+                self._connections.remove(self._writer_connection)
+                self._writer_connection.close()
+                self._writer_connection = self._connect(_WRITER_CACHE_KIB)
+        elif self._says_checked():
+            raise StoreDamaged(f"the store {str(self.path)!r} failed: its first page is damaged; restore a backup")
+
+    def _note_lost(self, count: int) -> None:
+        _LOGGER.warning(
+            "the last %d commits to %r are gone: its log was removed or damaged, or an earlier copy was put back; "
+            "index again what they brought, and run 'heliograph check --repair'",
+            *(count, str(self.path)),
+        )
+        connection = self._writer_connection
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (LOST_COMMITS, count))
+        # Their files may hold what is gone.
+        connection.execute("UPDATE accelerator SET version = 0")
+        connection.execute("COMMIT")
+        self._note_version(connection)
+
+    def _note_version(self, connection: apsw.Connection) -> None:
+        """Write the data version beside the file, where it outlives the log."""
+        version = _data_version(connection)
+        if version == self._marked:
+            return
+        written = b"data version %d" % version
+        try:
+            descriptor = os.open(self._mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                os.pwrite(descriptor, (b"%s (%08x)" % (written, zlib.crc32(written))).ljust(_MARK_BYTES), 0)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            _LOGGER.warning("%r cannot be written: %s", str(self._mark), error.strerror)
+        else:
+            self._marked = version
 
     def _connect(self, cache_kib: int) -> apsw.Connection:
         connection = self.open_connection()
@@ -151,12 +272,13 @@ class Database:
     def open_connection(self) -> apsw.Connection:
         """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
         if not self._is_read_only:
-            return apsw.Connection(str(self.path), statementcachesize=200)
+            return apsw.Connection(str(self.path), vfs=VFS, statementcachesize=200)
         log = self.path.with_name(f"{self.path.name}-wal")
         # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
         mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
         address = f"file:{quote(str(self.path))}?{mode}"
-        return apsw.Connection(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, statementcachesize=200)
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(address, flags, vfs=VFS, statementcachesize=200)
 
     def _reader_connection(self) -> apsw.Connection:
         connection = getattr(self._local, "connection", None)
@@ -168,7 +290,12 @@ class Database:
 
     async def read(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on a reading connection; all it reads is of one moment."""
-        return await self._submit(self._readers, lambda: self._in_transaction(work, "BEGIN", self._reader_connection))
+
+        def run() -> T:
+            with _stored_as_written(self.path):
+                return self._in_transaction(work, "BEGIN", self._reader_connection)
+
+        return await self._submit(self._readers, run)
 
     async def fetch(self, query: str, values: Any = ()) -> list[Row]:
         """Run one statement on a reading connection and return its rows; a statement sees one moment by itself."""
@@ -176,6 +303,15 @@ class Database:
         def run() -> list[Row]:
             with translate_errors(self.path):
                 return fetch(self._reader_connection(), query, values)
+
+        return await self._submit(self._readers, run)
+
+    async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
+        """Run one statement on a reading connection and return what is made of each row."""
+
+        def run() -> list[T]:
+            with translate_errors(self.path), _stored_as_written(self.path):
+                return [make(row) for row in fetch(self._reader_connection(), query, values)]
 
         return await self._submit(self._readers, run)
 
@@ -190,6 +326,8 @@ class Database:
         def run() -> T:
             result = self._in_transaction(write, "BEGIN IMMEDIATE", lambda: self._writer_connection)
             self._check_is_there()
+            with translate_errors(self.path):
+                self._note_version(self._writer_connection)
             return result
 
         return await self._submit(self._writer, run)
@@ -213,7 +351,7 @@ class Database:
         """Run `work` on a connection of its own, for what takes long or must not rely on anything remembered."""
 
         def run() -> T:
-            with translate_errors(self.path):
+            with translate_errors(self.path), _stored_as_written(self.path):
                 connection = self.open_connection()
                 connection.set_busy_timeout(self._timeout_milliseconds)
                 try:
@@ -223,6 +361,23 @@ class Database:
 
         if self._closed:
             raise StoreUnavailable(f"the store {str(self.path)!r} is closed; open it again")
+        return await asyncio.to_thread(run)
+
+    async def replace(self, work: Callable[[Path], T]) -> T:
+        """Run `work`, which may put another file in the place of this one; meanwhile this is closed for everybody."""
+        self._refuse_if_read_only()
+        self._closed = True
+
+        def run() -> T:
+            self._close()
+            self._connections, self._local = [], threading.local()
+            try:
+                with translate_errors(self.path):
+                    return work(self.path)
+            finally:
+                self._start()
+                self._closed = False
+
         return await asyncio.to_thread(run)
 
     def _refuse_if_read_only(self) -> None:
@@ -270,3 +425,44 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 def _is_read_only(path: Path) -> bool:
     return path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def _refuse_if_gone(path: Path) -> None:
+    """Refuse to make a new database where one was, whose companions are still there."""
+    if path.exists():
+        return
+    if left := find_companions(path):
+        raise StoreDamaged(
+            f"the store {str(path)!r} is gone, though what belongs to it is there "
+            f"({', '.join(found.name for found in left)}); put the file back, restore a backup ('heliograph restore'), "
+            "or remove the folder to begin anew"
+        )
+
+
+def find_companions(path: Path) -> list[Path]:
+    """Return the files beside a database that only come into being with it."""
+    return [found for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]
+
+
+def _read_mark(path: Path) -> int:
+    """Return the data version that was committed last; 0 if that is not known."""
+    try:
+        found = _MARK.match(path.read_bytes())
+    except OSError:
+        return 0
+    if found is None or zlib.crc32(b"data version " + found[1]) != int(found[2], 16):
+        return 0
+    return int(found[1])
+
+
+def _data_version(connection: apsw.Connection) -> int:
+    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+
+
+def _has_tables(connection: apsw.Connection) -> bool:
+    return bool(fetch_value(connection, "SELECT count(*) FROM sqlite_schema"))
+
+
+def _compares(connection: apsw.Connection) -> bool:
+    """Whether a connection that has read something compares pages with their checksums."""
+    return bool(int(connection.pragma("checksum_verification")))

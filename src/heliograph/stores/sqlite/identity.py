@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 
 import apsw
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreDamaged
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value, singles
 
-__all__ = ["find_ids", "find_keys", "find_known_ids", "forget_keys", "intern_ids"]
+__all__ = ["find_ids", "find_keys", "find_known_ids", "first_by_id", "forget_keys", "intern_ids"]
 
 
 def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
@@ -26,11 +26,11 @@ def find_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, st
     """Return the ids of keys that tables refer to.
 
     Raises:
-        StoreUnavailable: One has none: this table is damaged.
+        StoreDamaged: One has none: this table is damaged.
     """
     found = find_known_ids(connection, keys)
     if missing := set(keys) - found.keys():
-        raise StoreUnavailable(
+        raise StoreDamaged(
             f"the store refers to key {min(missing)}, which has no id: its table of ids is damaged; run 'heliograph "
             "check --repair', and if that does not help, restore a backup or take the documents into a new workspace"
         )
@@ -45,6 +45,15 @@ def find_known_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[i
         "SELECT identity.key, identity.id FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value"
     )
     return dict(fetch(connection, query, (array(keys),)))
+
+
+def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) -> list[int]:
+    """Return those of the keys whose ids come first; keys without an id are left out."""
+    if not keys or count < 1:
+        return []
+    query = """SELECT key FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
+               ORDER BY id LIMIT ?"""
+    return [key for (key,) in fetch(connection, query, (array(keys), count))]
 
 
 def intern_ids(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, int]:

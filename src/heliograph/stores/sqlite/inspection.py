@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import starmap
+from pathlib import Path
 
 import apsw
 
+from heliograph.errors import StoreDamaged
 from heliograph.models import Batch, EntityMention, RelationMention
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.inspection import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.batches import list_batches
-from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.database import LOST_COMMITS, Database
 from heliograph.stores.sqlite.evidence import read_relation_mention
 from heliograph.stores.sqlite.identity import find_keys, find_known_ids
 from heliograph.stores.sqlite.names import rebuild_names
+from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
+from heliograph.stores.sqlite.salvage import salvage
 from heliograph.stores.sqlite.schema import FILL_WORDS
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SEARCHED
@@ -56,6 +62,7 @@ _USED_KEYS = " UNION ".join(
 _DIFFERENT_TEXTS = """SELECT coalesce(words.key, terms.id) FROM {name}_words AS words
   FULL JOIN {name}_terms_docsize AS terms ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
 _MODULUS = 1 << 63
+_MOST_SHOWN = 10
 
 
 class SqliteInspection(Inspection):
@@ -115,10 +122,53 @@ class SqliteInspection(Inspection):
         """See `Inspection`."""
         return await self._database.read(lambda connection: list_batches(connection, offset, limit))
 
+    async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
+        """See `Inspection`; a repair needs the file for itself."""
+        gone = await self._find_lost_commits(repair=repair)
+        await self._checkpoint()
+        pages = await asyncio.to_thread(_damaged_pages, self._database.path)
+        if not pages and not is_certain:
+            return gone
+        message = f"the pages {_listed(pages)} of {self._database.path.name} are not what was written"
+        if not pages:
+            message = f"{self._database.path.name} holds what cannot be what was written"
+        if not repair:
+            return [*gone, Damage(message)]
+        lost = await self._database.replace(salvage)
+        for _, _, index in self._indexes:
+            await self._database.write(index.forget)
+        return [*gone, Damage(message, is_repaired=True), *lost]
+
+    async def _find_lost_commits(self, *, repair: bool) -> list[Damage]:
+        """Say how many commits were found to be gone when the store was opened; a repair says so for the last time."""
+        query = "SELECT value FROM meta WHERE name = ?"
+        try:
+            rows = await self._database.fetch(query, (LOST_COMMITS,))
+            if rows and repair:
+                forget = "DELETE FROM meta WHERE name = ?"
+                await self._database.write(lambda connection: connection.execute(forget, (LOST_COMMITS,)))
+        except StoreDamaged:
+            return []
+        return [
+            Damage(
+                f"the last {count} commits are gone, since the log was removed or damaged, or an earlier copy put "
+                "back; index again what they brought"
+            )
+            for (count,) in rows
+        ]
+
+    async def _checkpoint(self) -> None:
+        """Have the file hold what the log does, as far as others let that happen."""
+        if not self._database.is_read_only:
+            with suppress(StoreDamaged):
+                await self._database.run_alone(lambda connection: connection.wal_checkpoint())
+
     async def find_faults(self) -> list[str]:
         """See `Inspection`."""
+        whole = [(index, await self._database.read(index.is_file_whole)) for _, _, index in self._indexes]
         # A connection that has searched before may take its own remembered pages of the full text for damage.
         faults = await self._database.read_afresh(_find_faults)
+        faults += [f"the file {index.file_name} is not what was written" for index, is_whole in whole if not is_whole]
         for name, content, index in self._indexes:
             missing, foreign = await self._database.read(index.compare)
             if missing or foreign:
@@ -158,6 +208,15 @@ def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
             # The two hold different words: neither is what it should be, for all that is known here.
             sums[key] = _MODULUS
     return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
+
+
+def _damaged_pages(path: Path) -> list[int]:
+    return damaged_pages(path) if has_checksums(path) else []
+
+
+def _listed(pages: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pages[:_MOST_SHOWN]))
+    return shown if len(pages) <= _MOST_SHOWN else f"{shown} and {len(pages) - _MOST_SHOWN} more"
 
 
 def _find_faults(connection: apsw.Connection) -> list[str]:

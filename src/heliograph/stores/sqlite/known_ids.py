@@ -59,7 +59,7 @@ class KnownIds:
         """Return the ids of keys that tables refer to, in no order.
 
         Raises:
-            StoreUnavailable: One has none: the table of ids is damaged.
+            StoreDamaged: One has none: the table of ids is damaged.
         """
         ids = self._ids
         found = {key: ids[key] for key in keys if key in ids}

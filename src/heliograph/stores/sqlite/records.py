@@ -89,8 +89,7 @@ class SqliteRecordsStore(RecordsStore):
         ids = [id_ for id_ in ids if "\0" not in id_]
         if not ids:
             return []
-        rows = await self._database.fetch(DOCUMENTS_BY_ID, (array(ids),))
-        return [to_document(row) for row in rows]
+        return await self._database.fetch_as(to_document, DOCUMENTS_BY_ID, (array(ids),))
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         """See `RecordsStore`."""
@@ -111,13 +110,11 @@ class SqliteRecordsStore(RecordsStore):
         """See `RecordsStore`."""
         if not ids:
             return []
-        rows = await self._database.fetch(CHUNKS_BY_ID, (array(ids),))
-        return [to_chunk(row) for row in rows]
+        return await self._database.fetch_as(to_chunk, CHUNKS_BY_ID, (array(ids),))
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         """See `RecordsStore`."""
-        rows = await self._database.fetch(CHUNKS_BY_DOCUMENT, (document_id,))
-        return [to_chunk(row) for row in rows]
+        return await self._database.fetch_as(to_chunk, CHUNKS_BY_DOCUMENT, (document_id,))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """See `RecordsStore`."""

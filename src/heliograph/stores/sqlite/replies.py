@@ -54,7 +54,7 @@ class SqliteReplyCache(ReplyCache):
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
         """See `ReplyCache`."""
         query = f"SELECT {_COLUMNS} FROM reply WHERE key > ? ORDER BY key LIMIT ?"
-        return [_read(row) for row in await self._database.fetch(query, (after, limit))]
+        return await self._database.fetch_as(_read, query, (after, limit))
 
 
 def _read(row: Row) -> CachedReply:

@@ -207,9 +207,15 @@ CREATE TABLE entities_words (key INTEGER PRIMARY KEY, terms TEXT NOT NULL);
 {FILL_WORDS}
 """
 
+# Of the file, when its version was noted; files of before have none and are made again.
+_CHECKED_FILES = """
+ALTER TABLE accelerator ADD COLUMN checksum TEXT NOT NULL DEFAULT '';
+UPDATE accelerator SET version = 0;
+"""
+
 _MIGRATIONS = (
     *(_CREATE, _NAME_SUBJECTS, _REEMBED, _PAGES, _CURATION, _TWINS, _CONTEXTS, _NAMES, _OUTBOX, _FEWER_PARTS),
-    _WORDS,
+    *(_WORDS, _CHECKED_FILES),
 )
 
 LATEST_VERSION = len(_MIGRATIONS)

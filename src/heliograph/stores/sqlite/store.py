@@ -162,8 +162,8 @@ class SqliteStore(Store):
             # Whoever holds the lock is saving the same rows; what this process would add is replayed on open.
             if locked:
                 continues = await self._database.write(accelerator.claim)
-                version = await self._database.read(lambda reader: accelerator.sync(reader, continues=continues))
-                await self._database.write(lambda writer: accelerator.record(writer, version))
+                saved = await self._database.read(lambda reader: accelerator.sync(reader, continues=continues))
+                await self._database.write(lambda writer: accelerator.record(writer, *saved))
 
 
 def _open_database(folder: Path, settings: StoreSettings) -> Database:

@@ -15,6 +15,7 @@ from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import Database
+from heliograph.stores.sqlite.identity import first_by_id
 from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import fetch, singles
 from heliograph.stores.sqlite.text_accelerator import TextAccelerator
@@ -23,6 +24,8 @@ __all__ = ["SEARCHED", "SqliteTextStore", "distinct_terms", "find_texts", "phras
 
 SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _MAX_TERMS = 256
+# Rows that are ordered by id where equals are cut.
+_MOST_EQUALS = 10_000
 
 
 class SqliteTextStore(TextStore):
@@ -34,7 +37,7 @@ class SqliteTextStore(TextStore):
         self._ids = ids
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`; exact over all rows. A question is cut at 256 distinct terms."""
+        """See `TextStore`; exact over all rows. Cut at 256 distinct terms, and equals at the end at 10,000."""
         wanted = distinct_terms(terms)
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []
@@ -46,7 +49,10 @@ class SqliteTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; those stored first are returned. Terms of a phrase after the 256th are not looked for."""
+        """See `TextStore`; the first by id are returned, of the first 10,000 stored where very many hold a phrase.
+
+        Terms of a phrase after the 256th are not looked for.
+        """
         if not any(phrases) or limit < 1 or collection not in SEARCHED:
             return [[] for _ in phrases]
 
@@ -73,6 +79,11 @@ def find_texts(
 ) -> list[Hit]:
     """Return what holds any of the terms, of all or of the keys that are allowed, as `TextStore.search` does."""
     found = accelerator.search(connection, terms, limit, allowed)
+    if len(found) > limit:
+        equals = [key for key, score in found if score == found[-1][1]]
+        better = found[: len(found) - len(equals)]
+        first = first_by_id(connection, equals[:_MOST_EQUALS], limit - len(better))
+        found = [*better, *((key, found[-1][1]) for key in first)]
     return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))
 
 
@@ -83,13 +94,14 @@ def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[
 
 
 def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str], limit: int) -> list[int]:
-    """Return the first keys, -1 for all, whose terms hold this phrase."""
+    """Return the first keys by id, -1 for all, whose terms hold this phrase."""
     if not phrase or collection not in SEARCHED:
         return []
     table = f"{collection.value}_terms"
     match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
     query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
-    return [key for (key,) in fetch(connection, query, (match, limit))]
+    keys = [key for (key,) in fetch(connection, query, (match, -1 if limit < 0 else max(limit, _MOST_EQUALS)))]
+    return keys if limit < 0 else first_by_id(connection, keys, limit)
 
 
 def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

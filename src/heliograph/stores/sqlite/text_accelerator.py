@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreDamaged
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.postings import PostingIndex
@@ -41,7 +41,7 @@ class TextAccelerator(Accelerator[PostingIndex]):
         Args:
             connection: In a transaction; reads what the index lacks.
             terms: Each counts once.
-            limit: Rows at the most.
+            limit: Rows wanted; more are returned only if they score as much as the last of these.
             allowed: Keys to choose from; None means all.
         """
         try:
@@ -56,11 +56,11 @@ class TextAccelerator(Accelerator[PostingIndex]):
         """Return the ids of keys that were found, but of those that are stored only later than the connection reads.
 
         Raises:
-            StoreUnavailable: Another one has none: the table of ids is damaged.
+            StoreDamaged: Another one has none: the table of ids is damaged.
         """
         try:
             return known.find_ids(connection, keys)
-        except StoreUnavailable:
+        except StoreDamaged:
             if not self._is_ahead(connection):
                 raise
             return find_known_ids(connection, keys)
@@ -68,8 +68,14 @@ class TextAccelerator(Accelerator[PostingIndex]):
     def _make(self) -> PostingIndex:
         return PostingIndex()
 
+    def _checksum(self) -> str:
+        return ""
+
     def _read(self, writers: Sequence[str]) -> PostingIndex:
         return PostingIndex.load(self._path, writers)
+
+    def _read_whole(self, writers: Sequence[str]) -> None:
+        self._read(writers).read_whole()
 
     def _write(self, index: PostingIndex, writer: str, *, continues: bool) -> None:  # noqa: ARG002
         index.save(self._path, writer)

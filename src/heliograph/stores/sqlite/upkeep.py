@@ -16,7 +16,7 @@ import apsw
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.database import check_path, translate_errors
+from heliograph.stores.sqlite.database import check_path, find_companions, translate_errors
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.sql import fetch, fetch_value
@@ -117,6 +117,9 @@ def restore_file(backup: Path, folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _copy(backup, part)
+        # What is left of a database that is gone says nothing of this one; its log would even be read into it.
+        for left in find_companions(target):
+            left.unlink(missing_ok=True)
         os.link(part, target)
     except FileExistsError:
         raise ConflictError(f"a workspace was made in {str(folder)!r} meanwhile; choose another") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ __all__ = ["VectorAccelerator"]
 
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
+_BLOCK_BYTES = 1 << 20
 
 
 class VectorAccelerator(Accelerator[CandidateIndex]):
@@ -53,6 +55,13 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
 
     def _make(self) -> CandidateIndex:
         return CandidateIndex(self._dimension)
+
+    def _checksum(self) -> str:
+        check = 0
+        with self._path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                check = zlib.crc32(block, check)
+        return f"{check:08x}"
 
     def _read(self, writers: Sequence[str]) -> CandidateIndex | None:  # noqa: ARG002
         return CandidateIndex.load(self._path, self._dimension)

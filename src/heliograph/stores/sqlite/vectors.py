@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.stores.base import Hit, VectorStore
-from heliograph.stores.candidates import Candidates, count_candidates, count_first, late_candidates
+from heliograph.stores.candidates import Candidates, cosines, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.accelerator import log_changes
@@ -68,12 +68,12 @@ def find_nearest(
     """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
     candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
     keys, scores = _score(connection, collection, candidates, vector, limit)
-    keep = np.flatnonzero(scores >= min_score)
-    best = keep[np.argsort(-scores[keep], kind="stable")][:limit]
+    least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
+    best = np.flatnonzero(scores >= least)
     found: list[int] = keys[best].tolist()
     ids = known.find_ids(connection, found)
     hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 def read_vectors(
@@ -126,7 +126,7 @@ def _exact_scores(
         return keys, np.empty(0, np.float32)
     rows = _stored(connection, collection, np.sort(keys))
     matrix = np.frombuffer(b"".join([stored for _, stored in rows]), np.float32).reshape(len(rows), len(vector))
-    return np.array([key for key, _ in rows], np.int64), matrix @ vector
+    return np.array([key for key, _ in rows], np.int64), cosines(matrix, vector)
 
 
 def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
