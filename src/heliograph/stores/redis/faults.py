@@ -16,32 +16,38 @@ from heliograph.stores.redis.documents_write import SORTS, places_of_document, r
 from heliograph.stores.redis.search_faults import find_search_faults
 from heliograph.stores.redis.session import Session
 
-__all__ = ["find_faults", "read_names"]
+__all__ = ["WRONG_ENTITIES", "WRONG_RELATIONS", "find_faults", "read_names"]
 
 _MAX_TRIES = 5
-# ARGV: prefix, relation ids. How many of them are not between neighbours as they say.
-_RELATIONS = """
-local p, wrong = ARGV[1], 0
+# ARGV: prefix, relation ids. Those of them that are not between neighbours as they say.
+WRONG_RELATIONS = """
+local p, wrong = ARGV[1], {}
 for i = 2, #ARGV do
   local r = redis.call('HMGET', p .. 'relation:' .. ARGV[i], 'source', 'target', 'weight', 'relation')
   if not r[1] or redis.call('HGET', p .. 'weights:' .. r[1], r[2]) ~= r[3]
       or redis.call('HGET', p .. 'weights:' .. r[2], r[1]) ~= r[3]
       or redis.call('SISMEMBER', p .. 'neighbors:' .. r[1], r[2]) == 0
       or redis.call('SISMEMBER', p .. 'neighbors:' .. r[2], r[1]) == 0
-      or redis.call('SISMEMBER', p .. 'relations:' .. r[1] .. ':' .. r[4], r[2]) == 0 then wrong = wrong + 1 end
+      or redis.call('SISMEMBER', p .. 'entity_neighbors:' .. r[1], r[2]) == 0
+      or redis.call('SISMEMBER', p .. 'entity_neighbors:' .. r[2], r[1]) == 0
+      or redis.call('SISMEMBER', p .. 'relations:' .. r[1] .. ':' .. r[4], r[2]) == 0 then
+    wrong[#wrong + 1] = ARGV[i]
+  end
 end
 return wrong
 """
-# ARGV: prefix, entity ids. How many of them do not stand in the order of entities by their degree.
-_ENTITIES = """
-local p, wrong = ARGV[1], 0
+# ARGV: prefix, entity ids. Those of them that do not stand in the order of entities by their degree, or whose degree is
+# not the number of their neighbours.
+WRONG_ENTITIES = """
+local p, wrong = ARGV[1], {}
 for i = 2, #ARGV do
   local id = ARGV[i]
   local name = redis.call('HGET', p .. 'entity:' .. id, 'name')
   local degree = redis.call('SCARD', p .. 'neighbors:' .. id)
   local place = name and redis.call('ZSCORE', p .. 'entities', name .. '\\0' .. id)
   if not place or tonumber(place) ~= -degree or redis.call('HLEN', p .. 'weights:' .. id) ~= degree
-      or tonumber(redis.call('HGET', p .. 'degrees', id) or '0') ~= degree then wrong = wrong + 1 end
+      or redis.call('SCARD', p .. 'entity_neighbors:' .. id) ~= degree
+      or tonumber(redis.call('HGET', p .. 'degrees', id) or '0') ~= degree then wrong[#wrong + 1] = id end
 end
 return wrong
 """
@@ -61,8 +67,8 @@ async def find_faults(session: Session) -> list[str]:
 
 async def _graph_faults(session: Session) -> list[str]:
     keys = session.keys
-    relations = await _count(session, ScanKind.RELATIONS, _RELATIONS)
-    entities = await _count(session, ScanKind.ENTITIES, _ENTITIES)
+    relations = await _count(session, ScanKind.RELATIONS, WRONG_RELATIONS)
+    entities = await _count(session, ScanKind.ENTITIES, WRONG_ENTITIES)
     degrees, listed, ordered, known = await session.read_at_once(
         [
             ("HVALS", keys.degrees),
@@ -131,5 +137,5 @@ async def read_names(session: Session) -> AsyncGenerator[list[tuple[str, Sequenc
 async def _count(session: Session, kind: ScanKind, script: str) -> int:
     wrong = 0
     async for ids in session.scan_pages(kind):
-        wrong += await session.read_one("EVAL", script, 0, session.keys.prefix, *ids)
+        wrong += len(await session.read_one("EVAL", script, 0, session.keys.prefix, *ids))
     return wrong

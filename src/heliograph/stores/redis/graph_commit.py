@@ -37,7 +37,7 @@ async def graph_commands(session: Session, changeset: Changeset, version: int) -
         return []
     return [
         *relation_commands(keys, changeset.removed_relations, joined),
-        *entity_commands(keys, changeset.removed_entities, dated, owner_ids),
+        *entity_commands(keys, changeset.removed_entities, dated, owner_ids, {}),
         rank_command(keys),
         *_listing(keys, ScanKind.ENTITIES, changeset.removed_entities, [item.id for item in dated]),
         *_listing(keys, ScanKind.RELATIONS, changeset.removed_relations, [item.id for item in joined]),

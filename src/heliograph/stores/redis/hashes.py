@@ -9,6 +9,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.models import Document, DocumentStatus, Entity, Relation, Usage
 
 __all__ = [
@@ -24,6 +27,8 @@ __all__ = [
     "to_relation",
 ]
 
+# A cosine of two such vectors is off by less than a millionth; more would only take room.
+_DECIMALS = 6
 DOCUMENT_FIELDS = (
     *("source", "title", "content_hash", "status", "error", "metadata", "length", "chunk_count", "track_id"),
     *("input_tokens", "output_tokens", "created_at", "updated_at", "page_starts", "twin_of"),
@@ -40,12 +45,15 @@ def relation_type(relation: Relation) -> str:
     return relation.keywords[0] if relation.keywords else "related"
 
 
-def entity_hash(entity: Entity, owner_ids: Mapping[str, str]) -> dict[str, str]:
+def entity_hash(
+    entity: Entity, owner_ids: Mapping[str, str], vector: NDArray[np.float32] | None = None
+) -> dict[str, str]:
     """Return the fields of an entity.
 
     Args:
         entity: The entity.
         owner_ids: Id of its document per chunk id.
+        vector: `(dimension,)` float32; None leaves out the field.
     """
     owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
     return {
@@ -57,6 +65,7 @@ def entity_hash(entity: Entity, owner_ids: Mapping[str, str]) -> dict[str, str]:
         "chunk_ids": _dump(entity.chunk_ids),
         "token_count": str(entity.token_count),
         "created_at": str(entity.created_at),
+        **({} if vector is None else {"embedding": json.dumps(vector.astype(float).round(_DECIMALS).tolist())}),
     }
 
 

@@ -24,7 +24,9 @@ Renew = Callable[[CommitSession, int], Awaitable[list[Command]]]
 
 async def repair(committer: Committer) -> None:
     """Make all indexes anew, one commit each."""
-    await _renew(committer, ("neighbors:", "weights:", "relations:", "degrees", "entities"), _graph)
+    await _renew(
+        committer, ("neighbors:", "entity_neighbors:", "weights:", "relations:", "degrees", "entities"), _graph
+    )
     await _renew(committer, ("documents:", "hash:", "track:", "twins:", "tracks", "owners"), _documents)
     await _renew(committer, ("pieces:", "names"), _names)
     await _renew(committer, ("postings:", "terms:"), _searched)

@@ -5,52 +5,90 @@ Whether full text and vectors are those of the chunks and entities there are, a 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.stores.changeset import Collection
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.redis.changes import forget_changes
 from heliograph.stores.redis.codec import load_entity_mention, load_relation_mention
 from heliograph.stores.redis.session import Command, Session
-from heliograph.stores.redis.text_rows import ask, scan_rows
+from heliograph.stores.redis.text_rows import ask, scan_numbered, scan_rows
 from heliograph.stores.redis.text_scripts import COUNT
-from heliograph.stores.redis.text_write import SEARCHED, put_rows
+from heliograph.stores.redis.text_write import SEARCHED, encode, put_rows
 from heliograph.stores.redis.vector_index import VECTOR_SCANS
 from heliograph.stores.redis.view_write import counted_line
+from heliograph.stores.text_scoring import read_records
 
-__all__ = ["count_commands", "find_search_faults", "text_commands_anew", "vector_commands_anew"]
+__all__ = ["count_commands", "find_search_faults", "find_text_faults", "text_commands_anew", "vector_commands_anew"]
 
 _PAGE = 500
+# Postings read at once: of a frequent term there are megabytes.
+_TERMS = 50
+_MASK = (1 << 64) - 1
 
 
 async def find_search_faults(session: Session) -> list[str]:
     """Return what is wrong, one sentence each; meaningful if nothing was committed meanwhile."""
-    texts = [fault for collection in SEARCHED for fault in await _text_faults(session, collection)]
+    texts = [fault for collection in SEARCHED for fault in await find_text_faults(session, collection)]
     return [*texts, *await _vector_faults(session), *await _count_faults(session)]
 
 
-async def _text_faults(session: Session, collection: Collection) -> list[str]:
-    held, rows, length = Counter[bytes](), 0, 0
-    async for _, terms in scan_rows(session, collection):
-        held.update(set(terms))
+async def find_text_faults(session: Session, collection: Collection) -> list[str]:
+    """Return what is wrong with postings and counts of a collection, given its rows."""
+    sums, numbered, rows, length = defaultdict[bytes, int](int), set[int](), 0, 0
+    async for number, (_, terms) in scan_numbered(session, collection):
+        if number in numbered:  # It came twice.
+            continue
+        numbered.add(number)
+        counts = Counter(terms)
+        records = np.array([(number, count, len(terms)) for count in counts.values()], np.uint32).reshape(-1, 3)
+        for term, digest in zip(counts, _digest(records).tolist(), strict=True):
+            sums[term] = (sums[term] + digest) & _MASK
         rows, length = rows + 1, length + len(terms)
-    wrong, asked = 0, list(held)
-    for start in range(0, len(asked), _PAGE):
-        part = asked[start : start + _PAGE]
-        counts = await ask(session, COUNT, collection, *part)
-        wrong += sum(held[term] != count for term, count in zip(part, counts, strict=True))
+    wrong, asked = 0, list(sums)
+    for start in range(0, len(asked), _TERMS):
+        part = asked[start : start + _TERMS]
+        keys = [b"%spostings:%s:%s" % (encode(session.keys.prefix), encode(collection.value), term) for term in part]
+        postings = await session.read_bytes([("GETRANGE", key, 12, -1) for key in keys])
+        wrong += sum(sums[term] != _sum(data) for term, data in zip(part, postings, strict=True))
+        # What counts as void is what the first record says.
+        counted = await ask(session, COUNT, collection, *part)
+        wrong += sum(count != len(read_records(data)) for count, data in zip(counted, postings, strict=True) if data)
+    beginning = session.keys.of("postings", collection.value, "")
+    async for page in session.connection.pages():
+        terms = (encode(key.removeprefix(beginning)) for key in page if key.startswith(beginning))
+        wrong += sum(term not in sums for term in terms)
     name, of = collection.value, session.keys.of
-    sums, numbers = await session.read(
+    totals, numbers = await session.read(
         [("HMGET", of("terms", name, "size"), "rows", "terms"), ("HLEN", of("terms", name, "numbers"))]
     )
-    counted = [int(value or 0) for value in sums]
+    held = [int(value or 0) for value in totals]
     faults = {
-        f"{wrong} terms of {name} occur in other rows than their postings say": wrong,
-        f"full text of {name} counts {counted} rows and terms, but there are {[rows, length]}": counted
-        != [rows, length],
+        f"{wrong} terms of {name} occur otherwise than their postings say": wrong,
+        f"full text of {name} counts {held} rows and terms, but there are {[rows, length]}": held != [rows, length],
         f"full text of {name} has {rows} rows, but {numbers} ids": rows != numbers,
     }
     return [fault for fault, is_there in faults.items() if is_there]
+
+
+def _sum(postings: bytes) -> int:
+    if len(postings) % 12:
+        return -1
+    return int(_digest(read_records(postings)).sum(dtype=np.uint64))
+
+
+def _digest(records: NDArray[np.uint32]) -> NDArray[np.uint64]:
+    """Return a number for each record, `(n,)`, that tells records apart also when the numbers of many are added up."""
+    mixed = np.zeros(len(records), np.uint64)
+    for column in records.T.astype(np.uint64):
+        # The finish of SplitMix64.
+        mixed = (mixed + column) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed ^= mixed >> np.uint64(27)
+    return mixed
 
 
 async def _vector_faults(session: Session) -> list[str]:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from heliograph.stores.changeset import Collection
 from heliograph.stores.redis.session import Command, Session
 from heliograph.stores.redis.text_rows import ask, decode
-from heliograph.stores.redis.text_scoring import read_records
 from heliograph.stores.redis.text_scripts import COUNT, HOLDING
 from heliograph.stores.redis.text_search import Keep, Narrowing
 from heliograph.stores.redis.text_write import encode
+from heliograph.stores.text_scoring import read_records
 
 __all__ = ["find_phrases"]
 

@@ -10,9 +10,11 @@ from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import ProjectionChange, TextProjection
 from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.projection import RedisProjection
+from heliograph.stores.redis.search_faults import find_text_faults
 from heliograph.stores.redis.session import Session
 from heliograph.stores.redis.text import RedisTextStore
-from heliograph.stores.redis.text_write import encode, put_rows
+from heliograph.stores.redis.text_rows import read_rows_of
+from heliograph.stores.redis.text_write import SEARCHED, encode, put_rows
 
 __all__ = ["RedisTextProjection"]
 
@@ -41,6 +43,20 @@ class RedisTextProjection(RedisProjection, RedisTextStore, TextProjection):
             for kind, collection in _COLLECTIONS.items()
         ]
         await self._session.write([*commands, self.mark_change()])
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`."""
+        differing: set[str] = set()
+        for collection, entries in expected.texts.items():
+            if entries:
+                kept = dict(await read_rows_of(self._session, collection, [entry.id for entry in entries]))
+                wanted = {entry.id: encode(" ".join(entry.terms)) for entry in entries}
+                differing.update(id_ for id_, terms in wanted.items() if kept.get(id_) != terms)
+        return differing
+
+    async def find_faults(self) -> list[str]:
+        """See `Projection`."""
+        return [fault for collection in SEARCHED for fault in await find_text_faults(self._session, collection)]
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """See `Projection`."""

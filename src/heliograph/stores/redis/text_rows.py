@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,17 @@ from heliograph.stores.redis.session import Session
 from heliograph.stores.redis.text_scripts import NUMBERS, ROWS
 from heliograph.stores.redis.text_write import encode
 
-__all__ = ["TextRow", "ask", "decode", "read_ids", "read_numbers", "read_rows", "scan_rows"]
+__all__ = [
+    "TextRow",
+    "ask",
+    "decode",
+    "read_ids",
+    "read_numbers",
+    "read_rows",
+    "read_rows_of",
+    "scan_numbered",
+    "scan_rows",
+]
 
 # Id and terms.
 TextRow = tuple[str, list[bytes]]
@@ -48,14 +58,32 @@ async def read_numbers(session: Session, collection: Collection, ids: Iterable[s
     return np.frombuffer(b"".join(packed), "<u4").astype(np.int64)
 
 
+async def read_rows_of(session: Session, collection: Collection, ids: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return, of those of the ids that have a row, its terms joined by spaces; the row must be its id's own."""
+    numbers, rows = (session.keys.of("terms", collection.value, name) for name in ("numbers", "rows"))
+    (found,) = await session.read_bytes([("HMGET", numbers, *map(encode, ids))])
+    held = [(id_, number) for id_, number in zip(ids, found, strict=True) if number is not None]
+    if not held:
+        return []
+    (texts,) = await session.read_bytes([("HMGET", rows, *(number for _, number in held))])
+    split = [(id_, (text or b"").partition(b"\0")) for (id_, _), text in zip(held, texts, strict=True)]
+    return [(id_, terms) for id_, (own, _, terms) in split if decode(own) == id_]
+
+
 async def scan_rows(session: Session, collection: Collection) -> AsyncGenerator[TextRow]:
     """Yield all rows, in no order, those twice that are written meanwhile."""
+    async for _, row in scan_numbered(session, collection):
+        yield row
+
+
+async def scan_numbered(session: Session, collection: Collection) -> AsyncGenerator[tuple[int, TextRow]]:
+    """Yield what `scan_rows` does, with the number of each row."""
     key = session.keys.of("terms", collection.value, "rows")
     cursor = 0
     while True:
         ((cursor, page),) = await session.read_bytes([("HSCAN", key, cursor, "COUNT", _PAGE)])
-        for row in page.values():
-            yield _row(row)
+        for number, row in page.items():
+            yield int(number), _row(row)
         if int(cursor) == 0:
             return
 

@@ -18,9 +18,9 @@ from heliograph.stores.bm25 import inverse_frequency
 from heliograph.stores.changeset import Collection
 from heliograph.stores.redis.session import Session
 from heliograph.stores.redis.text_rows import ask, read_ids, read_rows
-from heliograph.stores.redis.text_scoring import Question, Scores, score_rows, score_terms
 from heliograph.stores.redis.text_scripts import FIND
 from heliograph.stores.redis.text_write import encode
+from heliograph.stores.text_scoring import Question, Scores, read_records, score_rows, score_terms
 
 __all__ = ["Keep", "Narrowing", "search_terms"]
 
@@ -113,7 +113,7 @@ class _Search:
 
     async def _score(self, question: Question, postings: Sequence[bytes]) -> Scores:
         def score() -> Scores:
-            scores, numbers = score_rows(question, postings), self._narrowing.numbers
+            scores, numbers = score_rows(question, [*map(read_records, postings)]), self._narrowing.numbers
             return scores if numbers is None else scores.only(numbers)
 
         return score() if sum(map(len, postings)) <= _MOST_INSTANT else await asyncio.to_thread(score)

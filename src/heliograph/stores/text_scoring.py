@@ -1,9 +1,10 @@
-"""BM25 over postings as they come from Redis: arrays in, rows by score out."""
+"""BM25 over postings that a server keeps by number of row: arrays in, rows by score out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,15 +64,14 @@ class Scores:
 
 
 def read_records(data: bytes) -> NDArray[np.uint32]:
-    """Return the records of a term that are not void: `(n, 3)` of number, count and length."""
+    """Return the records of a string of twelve bytes each that are not void: `(n, 3)` of number, count and length."""
     records = np.frombuffer(data, "<u4").reshape(-1, _FIELDS)
     there = records[:, 1] > 0
     return records if there.all() else records[there]
 
 
-def score_rows(question: Question, postings: Sequence[bytes]) -> Scores:
-    """Return all rows in these postings, one string per term of the question."""
-    records = [read_records(data) for data in postings]
+def score_rows(question: Question, records: Sequence[NDArray[Any]]) -> Scores:
+    """Return all rows in these records, an array `(n, 3)` of number, count and length per term of the question."""
     numbers = np.concatenate([of_term[:, 0] for of_term in records]).astype(np.int64)
     gains = [
         _gains(weight, of_term[:, 1].astype(np.float64), of_term[:, 2].astype(np.float64), question.mean_length)
