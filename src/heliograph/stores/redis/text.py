@@ -46,7 +46,10 @@ class RedisTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; those written first are returned. Terms of a phrase after the 256th are not looked for."""
+        """See `TextStore`; the first by id are returned, of the thousand written first where more hold a phrase.
+
+        Terms of a phrase after the 256th are not looked for.
+        """
         return await self.find_phrases_among(collection, phrases, limit, Narrowing())
 
     async def find_phrases_among(

@@ -20,8 +20,10 @@ __all__ = ["find_phrases"]
 
 # The rarest terms of a phrase choose the rows that are looked at.
 _CHOOSING = 2
-_LEAST_ROWS, _MOST_ROWS = 32, 1_000
-_WIDENING = 2
+# Rows looked at in one go.
+_MOST_ROWS = 1_000
+# Of so many rows that hold a phrase the first by id are returned.
+_MOST_HELD = 1_000
 
 
 class _Search:
@@ -31,17 +33,20 @@ class _Search:
         self._needle = b" " + b" ".join(phrase) + b" "
         self._left = numbers
         self._limit = limit
-        self._count = max(limit, _LEAST_ROWS)
-        self.found: list[str] = []
+        self._found: list[str] = []
+
+    @property
+    def found(self) -> list[str]:
+        """The first by id of what was found."""
+        return sorted(self._found)[: self._limit]
 
     def is_over(self) -> bool:
         """Return whether there is enough, or nothing left to look at."""
-        return len(self.found) >= self._limit or not len(self._left)
+        return len(self._found) >= max(self._limit, _MOST_HELD) or not len(self._left)
 
     def take(self, session: Session, collection: Collection) -> Command:
         """Return what looks at the next rows."""
-        page, self._left = np.split(self._left, [self._count])
-        self._count = min(_MOST_ROWS, self._count * _WIDENING)
+        page, self._left = np.split(self._left, [_MOST_ROWS])
         head = ("EVAL", HOLDING, 0, session.keys.prefix, collection.value)
         return (*head, self._needle, *page.tolist())
 
@@ -51,7 +56,7 @@ class _Search:
         if held and keep is not None:
             kept = await keep(held)
             held = [id_ for id_ in held if id_ in kept]
-        self.found = [*self.found, *held][: self._limit]
+        self._found += held
 
 
 async def find_phrases(

@@ -65,7 +65,7 @@ class RedisVectorStore(VectorStore):
 
         # What is allowed is remembered for all that is known, so nothing may be missing then.
         found = await index.search(find, count_first(limit), is_eager=allowed is None)
-        known, keys, scores = found.known, found.keys, found.vectors @ vector
+        known, keys, scores = found.known, found.keys, _cosines(found.vectors, vector)
         late = await _score(index, known, late_candidates(found.candidates, keys, scores, limit), vector)
         hits = _hits(known, *late, min_score) + _hits(known, keys, scores, min_score)
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
@@ -85,7 +85,12 @@ async def _score(
     if not len(keys):
         return keys, np.empty(0, np.float32)
     found, vectors = await index.read(known.ids_of(keys.tolist()))
-    return known.keys_of(found), vectors @ vector
+    return known.keys_of(found), _cosines(vectors, vector)
+
+
+def _cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    # Equal rows have equal products this way, which a product of matrices does not give.
+    return (vectors * vector).sum(axis=1)
 
 
 def _hits(known: KnownVectors, keys: NDArray[np.int64], scores: NDArray[np.float32], min_score: float) -> list[Hit]:
