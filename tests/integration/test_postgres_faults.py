@@ -153,7 +153,7 @@ async def test_taken_connections_are_waited_for(own_server: PostgresServer, monk
     held = store._database.held_session  # pyright: ignore[reportAttributeAccessIssue]
     async with held(), held():
         waiting = asyncio.create_task(store.get_stats())
-        while not store._database._probed_until:  # pyright: ignore[reportAttributeAccessIssue]
+        while not store._database._probed_until:  # noqa: ASYNC110  # pyright: ignore[reportAttributeAccessIssue]
             await asyncio.sleep(0.01)
         assert not waiting.done()
     assert (await waiting).chunks == 0

@@ -46,7 +46,7 @@ _TRIES = 4
 # keeps in view, and that it goes on where a condition leaves too few of them.
 _SESSION = """SELECT set_config('timezone', 'UTC', false), set_config('jit', 'off', false),
                      set_config('random_page_cost', '1.1', false),
-                     set_config('hnsw.ef_search', '200', false),
+                     set_config('hnsw.ef_search', '800', false),
                      set_config('hnsw.iterative_scan', 'relaxed_order', false),
                      set_config('hnsw.max_scan_tuples', '40000', false)"""
 
