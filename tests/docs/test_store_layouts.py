@@ -40,7 +40,7 @@ def _pattern(key: str) -> re.Pattern[str]:
 
 async def _fill(store: Store) -> None:
     await store.apply(example_changeset("a.md", ["ESP32", "MQTT"], [("ESP32", "MQTT", 0.8)]))
-    await store.replies.put_reply(CachedReply("mix:extract:1", "said", "model", Usage(1, 1), "chunk-1", utc_now()))
+    await store.replies.put_reply(CachedReply("mix:extract:1", "said", "model", Usage(1, 1), utc_now(), "chunk-1"))
 
 
 async def _keys(server: RedisServer, workspace: str) -> Mapping[str, set[str]]:
