@@ -126,3 +126,35 @@ async def test_server_that_is_down_is_unavailable(own_server: PostgresServer) ->
         await open_store(StoreSettings(url=url), INFO)
     await store.close()
     own_server.start()
+
+
+async def test_dead_server_fails_calls_without_waiting_and_is_told_once(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Whoever waited for the pool would wait for ever.
+    monkeypatch.setattr(database, "_POOL_SECONDS", 1e6)
+    store = await open_store(StoreSettings(url=own_server.make_database(), pool_size=2), INFO)
+    own_server.kill()
+    for count in (20, 1, 1, 1):
+        failures = await asyncio.gather(*(store.get_stats() for _ in range(count)), return_exceptions=True)
+        assert {type(item) for item in failures} == {StoreUnavailable}
+    assert [record.name for record in caplog.records].count("psycopg.pool") == 0
+    assert len([record for record in caplog.records if "is out of reach" in record.getMessage()]) == 1
+    own_server.start()
+    assert (await store.get_stats()).chunks == 0
+    assert "is back" in caplog.text
+    await store.close()
+
+
+async def test_taken_connections_are_waited_for(own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_PATIENCE_SECONDS", 0.01)
+    store = await open_store(StoreSettings(url=own_server.make_database(), pool_size=2), INFO)
+    assert len(await asyncio.gather(*(store.get_stats() for _ in range(20)))) == 20
+    held = store._database.held_session  # pyright: ignore[reportAttributeAccessIssue]
+    async with held(), held():
+        waiting = asyncio.create_task(store.get_stats())
+        while not store._database._probed_until:  # noqa: ASYNC110  # pyright: ignore[reportAttributeAccessIssue]
+            await asyncio.sleep(0.01)
+        assert not waiting.done()
+    assert (await waiting).chunks == 0
+    await store.close()

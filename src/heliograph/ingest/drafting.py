@@ -284,7 +284,9 @@ class Drafter:
             memo.vectors.update(zip(unknown, vectors, strict=True))
             self._remember(unknown, vectors)
         return {
-            collection: VectorBatch(tuple(part), np.stack([memo.vectors[text] for text in part.values()]))
+            collection: VectorBatch(
+                tuple(part), np.stack([memo.vectors[text] for text in part.values()]), tuple(part.values())
+            )
             for collection, part in texts.items()
             if part
         }

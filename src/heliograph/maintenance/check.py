@@ -2,7 +2,7 @@
 
 The workspace is walked in windows of ids while others read and write: a window in which something seems wrong is
 looked at again if a commit came in between. Repairs are commits like any other, so readers never see half of one.
-Other engines beside the store are compared with it by their ids, at the end, and made anew where they differ.
+Other engines beside the store are compared with it by ids and contents, at the end, and made anew where they differ.
 `rebuild` walks the same way and makes everything anew, whether it seems right or not.
 """
 
@@ -165,7 +165,8 @@ class Checker:
         distinct = list(dict.fromkeys(texts.values()))
         found = (await self._embedding.embed(distinct, "document")).vectors
         places = {text: place for place, text in enumerate(distinct)}
-        return VectorBatch(tuple(texts), np.stack([found[places[text]] for text in texts.values()]))
+        vectors = np.stack([found[places[text]] for text in texts.values()])
+        return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
 
 
 class _Digests:

@@ -19,7 +19,7 @@ __all__ = ["check_follower", "find_leftovers", "forget_follower", "rebuild_role"
 
 
 async def check_follower(follower: Follower) -> Findings:
-    """Compare the ids that another engine keeps with those it should; one out of reach is a problem, too."""
+    """Compare ids and contents that another engine keeps with those it should; one out of reach is a problem, too."""
     try:
         differences = await follower.find_differences()
     except StoreError as error:
@@ -28,8 +28,15 @@ async def check_follower(follower: Follower) -> Findings:
 
 
 def _describe(difference: FollowerDifference) -> str:
-    examples = ", ".join(difference.examples)
-    return f"it lacks {difference.missing:,} {difference.kind} and has {difference.stray:,} too many: {examples}"
+    if difference.fault:
+        return difference.fault
+    counts = {
+        "missing": difference.missing,
+        "too many": difference.stray,
+        "with other contents than in the store with the truth": difference.changed,
+    }
+    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"of its {difference.kind} there are {said}: {', '.join(difference.examples)}"
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:

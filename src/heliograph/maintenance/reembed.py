@@ -93,7 +93,7 @@ class Reembedder:
                 f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape}, not {wanted}; "
                 "check its model and dimension"
             )
-        return VectorBatch(tuple(texts), vectors)
+        return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
 
     async def _texts(self, collection: Collection, ids: list[str]) -> dict[str, str]:
         makers: dict[Collection, Callable[[list[str]], Awaitable[dict[str, str]]]] = {

@@ -325,14 +325,18 @@ class FollowerDifference:
         kind: Of what, such as `entities` or `chunk vectors`.
         missing: How many ids it has not.
         stray: How many it should not have.
-        examples: A few of either.
+        changed: How many it has with other contents than they should have.
+        examples: A few of any of them.
+        fault: What is wrong with its own counts and orders, in words; then nothing is counted.
     """
 
     follower: str
     kind: str
-    missing: int
-    stray: int
-    examples: tuple[str, ...]
+    missing: int = 0
+    stray: int = 0
+    changed: int = 0
+    examples: tuple[str, ...] = ()
+    fault: str = ""
 
 
 class Follower(ABC):
@@ -357,7 +361,9 @@ class Follower(ABC):
 
     @abstractmethod
     async def find_differences(self) -> list[FollowerDifference]:
-        """Return, per kind with any, how its ids differ from what they should be; it is brought up to date first.
+        """Return, per kind with any, how ids and contents differ from what they should be, and what else is wrong.
+
+        It is brought up to date first.
 
         Raises:
             StoreUnavailable: Either is out of reach.

@@ -44,10 +44,12 @@ class VectorBatch:
     Attributes:
         ids: `n` ids of the collection.
         vectors: `(n, dimension)` float32, each row of length 1.
+        texts: What each was made of, for back ends that show it beside the vector; empty where it is not known.
     """
 
     ids: tuple[str, ...]
     vectors: NDArray[np.float32]
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

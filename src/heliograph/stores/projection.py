@@ -8,9 +8,12 @@ time.
 
 from __future__ import annotations
 
+import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +30,14 @@ __all__ = [
     "ProjectionChange",
     "TextProjection",
     "VectorProjection",
+    "is_alike",
+    "is_same_vector",
 ]
+
+# Engines keep float32, or numbers of 15 digits; what people or damage change is more than this.
+_VECTOR_TOLERANCE = 1e-5
+_NUMBER_TOLERANCE = 1e-12
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +143,18 @@ class Projection(ABC):
         """Return the first ids it keeps of this kind that are greater than `after`, ascending."""
 
     @abstractmethod
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """Return the ids of what it keeps otherwise than taking in `expected` would leave it, absent ones too.
+
+        An engine that can compare where its data is need not send it. Whatever the engine cannot hold, such as a NUL
+        in a text or the last digits of a number, makes no difference.
+        """
+
+    async def find_faults(self) -> list[str]:
+        """Return what is wrong with counts, orders and whatever else follows from its own contents, a sentence each."""
+        return []
+
+    @abstractmethod
     async def close(self) -> None:
         """Let go of connections; closing twice does nothing."""
 
@@ -146,12 +168,28 @@ class GraphProjection(Projection, GraphStore):
 
     kinds = frozenset({OutboxKind.ENTITIES, OutboxKind.RELATIONS})
 
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; reads both back."""
+        wanted = (*expected.entities, *expected.relations)
+        entities = await self.get_entities([item.id for item in expected.entities])
+        relations = await self.get_relations([item.id for item in expected.relations])
+        kept = {item.id: item for item in (*entities, *relations)}
+        return {item.id for item in wanted if item.id not in kept or not is_alike(item, kept[item.id])}
+
 
 class VectorProjection(Projection, VectorStore):
     """Vectors in another engine, with what its own users want to see beside them."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.CHUNKS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
     needs_vectors = True
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; reads the vectors back."""
+        differing: set[str] = set()
+        for collection, vectors in expected.vectors.items():
+            kept = await self.get_vectors(collection, list(vectors))
+            differing.update(id_ for id_, vector in vectors.items() if not is_same_vector(vector, kept.get(id_)))
+        return differing
 
 
 class TextProjection(Projection, TextStore):
@@ -165,3 +203,36 @@ class CacheProjection(Projection, ReplyCache):
     """Cached replies in another engine; it takes in of what they must no longer speak."""
 
     kinds = frozenset({OutboxKind.SUBJECTS})
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:  # noqa: ARG002 (replies follow from nothing)
+        """See `Projection`; replies have no other truth than the cache."""
+        return set()
+
+
+def is_same_vector(wanted: NDArray[np.float32], kept: NDArray[np.float32] | None) -> bool:
+    """Whether a vector is kept as it was given, but for what is lost when an engine makes its length 1 again."""
+    return kept is not None and kept.shape == wanted.shape and bool(np.abs(kept - wanted).max() < _VECTOR_TOLERANCE)
+
+
+def is_alike(wanted: object, kept: object) -> bool:
+    """Whether two values are equal, but for what engines cannot hold: NUL, lone surrogates, the last digits of numbers.
+
+    Records are compared by their fields, mappings and sequences by what is in them.
+    """
+    if wanted == kept:
+        return True
+    if is_dataclass(wanted) and type(wanted) is type(kept):
+        return all(is_alike(getattr(wanted, item.name), getattr(kept, item.name)) for item in fields(wanted))
+    match wanted, kept:
+        case str(), str():
+            return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", wanted) == kept
+        case float() | int(), float() | int():
+            return math.isclose(wanted, kept, rel_tol=_NUMBER_TOLERANCE)
+        case Mapping(), Mapping():
+            left, right = cast("Mapping[str, object]", wanted), cast("Mapping[str, object]", kept)
+            return left.keys() == right.keys() and all(is_alike(left[name], right[name]) for name in left)
+        case list() | tuple(), list() | tuple():
+            pair = cast("Sequence[object]", wanted), cast("Sequence[object]", kept)
+            return len(pair[0]) == len(pair[1]) and all(map(is_alike, *pair))
+        case _:
+            return False

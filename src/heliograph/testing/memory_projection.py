@@ -151,6 +151,14 @@ class MemoryTextProjection(_MemoryProjection, MemoryTextStore, TextProjection):
         _MemoryProjection.__init__(self, name)
         MemoryTextStore.__init__(self)
 
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        return {
+            entry.id
+            for collection, entries in expected.texts.items()
+            for entry in entries
+            if self.terms(collection).get(entry.id) != list(entry.terms)
+        }
+
     def _take_in(self, change: ProjectionChange) -> None:
         for kind, collection in _SEARCHED.items():
             self.remove(collection, change.removed.get(kind, ()))

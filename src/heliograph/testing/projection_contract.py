@@ -92,6 +92,19 @@ class GraphProjectionContract(_ProjectionContract):
         ranked = await projection.rank_incident_relations([ids[0]])
         assert [item.weight for item in ranked] == [2.0, 1.0]
 
+    async def test_what_is_kept_otherwise_is_named(self, projection: GraphProjection) -> None:
+        change = example_change("a.md", ["X", "Y", "Z"], [("X", "Y", 2.0), ("Y", "Z", 1.0)])
+        await projection.apply(change)
+        kept = await projection.get_entities([item.id for item in change.entities])
+        expected = replace(change, entities=tuple(kept))
+        assert await projection.compare(expected) == set()
+        entity, relation = replace(kept[0], description="another"), replace(change.relations[0], weight=7.0)
+        changed = replace(expected, entities=(entity, *kept[1:]), relations=(relation, *change.relations[1:]))
+        assert await projection.compare(changed) == {entity.id, relation.id}
+        absent = replace(kept[0], id="ent-absent")
+        assert await projection.compare(replace(expected, entities=(absent,))) == {"ent-absent"}
+        assert await projection.find_faults() == []
+
     async def test_moments_are_those_of_the_truth(self, projection: GraphProjection) -> None:
         change = example_change("a.md", ["X", "Y"], [("X", "Y", 2.0)])
         entities = tuple(replace(item, created_at=5) for item in change.entities)
@@ -188,6 +201,18 @@ class VectorProjectionContract(_ProjectionContract):
         assert hit.id == second
         assert abs(hit.score - 1) < 1e-3
 
+    async def test_what_is_kept_otherwise_is_named(self, projection: VectorProjection) -> None:
+        change = example_change("a.md", ["X", "Y"], [("X", "Y", 2.0)])
+        await projection.apply(change)
+        assert await projection.compare(change) == set()
+        first, second = (item.id for item in change.entities)
+        moved = {**change.vectors[Collection.ENTITIES], first: unit_vector("elsewhere")}
+        changed = replace(change, vectors={**change.vectors, Collection.ENTITIES: moved})
+        assert await projection.compare(changed) == {first}
+        await projection.apply(ProjectionChange(removed={OutboxKind.ENTITIES: [second]}))
+        assert await projection.compare(change) == {second}
+        assert await projection.find_faults() == []
+
     async def test_cleared_vectors_are_gone(self, projection: VectorProjection) -> None:
         change = example_change("a.md", ["X"])
         await projection.apply(change)
@@ -249,6 +274,15 @@ class TextProjectionContract(_ProjectionContract):
         assert await projection.search(Collection.CHUNKS, ["changed"], 9) == []
         assert await projection.search(Collection.ENTITIES, ["owl"], 9) == []
         assert await projection.scan(OutboxKind.ENTITIES, "", 9) == [change.entities[1].id]
+
+    async def test_what_is_kept_otherwise_is_named(self, projection: TextProjection) -> None:
+        change = example_change("a.md", ["Grey Owl", "River"])
+        await projection.apply(change)
+        assert await projection.compare(change) == set()
+        assert await projection.compare(_reworded(change, "changed")) == {change.chunks[0].id}
+        await projection.apply(ProjectionChange(removed={OutboxKind.ENTITIES: [change.entities[0].id]}))
+        assert await projection.compare(change) == {change.entities[0].id}
+        assert await projection.find_faults() == []
 
     async def test_cleared_text_is_gone_and_counts_for_nothing(self, projection: TextProjection) -> None:
         change = example_change("a.md", ["Grey Owl"])

@@ -61,7 +61,7 @@ class Lookup:
         for kind in sorted(self._projection.kinds & set(_SCANS)):
             after = ""
             while ids := await self._home.inspection.scan(_SCANS[kind], after, _PAGE):
-                yield await self._look_up({kind: ids})
+                yield await self.look_up({kind: ids})
                 after = ids[-1]
 
     async def changes(self, entries: Sequence[OutboxEntry]) -> AsyncGenerator[ProjectionChange]:
@@ -71,9 +71,9 @@ class Lookup:
             for entry in entries[start : start + _PAGE]:
                 ids.setdefault(entry.kind, []).append(entry.id)
             kept = {OutboxKind.KEPT_REPLIES: [e.id for e in entries if e.kind is OutboxKind.KEPT_REPLIES]}
-            yield await self._look_up(ids | kept)
+            yield await self.look_up(ids | kept)
 
-    async def _look_up(self, ids: Mapping[OutboxKind, Sequence[str]]) -> ProjectionChange:
+    async def look_up(self, ids: Mapping[OutboxKind, Sequence[str]]) -> ProjectionChange:
         """Return what is there now under these ids, and which of them are gone."""
         wanted = {kind: list(named) for kind, named in ids.items() if kind in self._projection.kinds}
         documents = await self._home.records.get_documents(wanted.get(OutboxKind.DOCUMENTS, []))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.base import Follower, FollowerDifference, Store
-from heliograph.stores.composed.comparison import compare_ids
+from heliograph.stores.composed.comparison import compare
 from heliograph.stores.composed.lookup import Lookup
 from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection
@@ -132,7 +132,7 @@ class Projector(Follower):
         for _ in range(_MAX_TRIES):
             await self.finish()
             version = await self._home.get_data_version()
-            found = await compare_ids(self._home.inspection, self.projection)
+            found = await compare(self._home.inspection, self._lookup, self.projection)
             if not found or await self._home.get_data_version() == version:
                 break
         return found

@@ -22,7 +22,8 @@ __all__ = ["ENDS", "LABELS", "StoredEnds", "change_statements", "named_entities"
 
 # Both are asked with `ids`, and tell what is stored now.
 LABELS = """
-UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.label IS NOT NULL RETURN e.id, e.label
+UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.entity_type IS NOT NULL
+RETURN e.id, e.entity_type
 """
 ENDS = """
 UNWIND $ids AS id MATCH (k:RelationEnds {workspace: $workspace, id: id}) RETURN k.id, k.source_id, k.target_id, k.type

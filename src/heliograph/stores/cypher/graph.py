@@ -7,6 +7,7 @@ their first keyword. Degrees are stored with each change, so that a hub is ranke
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,10 +23,18 @@ from heliograph.stores.cypher.change import (
     named_relations,
 )
 from heliograph.stores.cypher.database import CypherDatabase, Statement
-from heliograph.stores.cypher.mapping import ENTITY, RELATION, to_entity, to_relation
-from heliograph.stores.cypher.names import TypeNames, workspace_label
+from heliograph.stores.cypher.mapping import (
+    ENTITY,
+    RELATION,
+    entity_row,
+    first_keyword,
+    relation_row,
+    to_entity,
+    to_relation,
+)
+from heliograph.stores.cypher.names import RELATED, TypeNames, label_name, workspace_label
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.projection import GraphProjection, ProjectionChange
+from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
 from heliograph.stores.stepping import SteppingGraphStore
 
 __all__ = ["CypherGraphProjection"]
@@ -33,7 +42,7 @@ __all__ = ["CypherGraphProjection"]
 _CLEAR_BATCH = 2000
 _TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
 # An index gives what is in it only where a condition is on all of its properties.
-_NODES = {OutboxKind.ENTITIES: "Entity", OutboxKind.RELATIONS: "RelationEnds"}
+_NODES = ("Entity", "RelationEnds")
 _SCANS = {
     OutboxKind.ENTITIES: """MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id > $after
       AND e.displayName IS NOT NULL RETURN e.id ORDER BY e.workspace, e.id LIMIT $limit""",
@@ -67,14 +76,29 @@ _ORDER = f"""
 {_FROM} WITH e WHERE e.displayName IS NOT NULL
 RETURN e.id ORDER BY e.degree DESC, e.displayName, e.id LIMIT $limit
 """
-_GET_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) WHERE c.version IS NOT NULL RETURN c.version"
+# The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
+_LAYOUT = 2
+_GET_CURSOR = f"""
+MATCH (c:HeliographCursor {{workspace: $workspace}}) WHERE c.version IS NOT NULL AND c.layout = {_LAYOUT}
+RETURN c.version
+"""
 # A database that was started again may have lost what it took in last: the cursor must not pass over that.
 _MARK = "MERGE (c:HeliographCursor {workspace: $workspace}) SET c.applied = $mark"
-_SET_CURSOR = """
-MERGE (c:HeliographCursor {workspace: $workspace})
+_SET_CURSOR = f"""
+MERGE (c:HeliographCursor {{workspace: $workspace}})
 WITH c WHERE ($seen IS NULL OR coalesce(c.version, -1) IN [$seen, $version]) AND ($mark IS NULL OR c.applied = $mark)
-SET c.version = $version RETURN c.version
+SET c.version = $version, c.layout = {_LAYOUT} RETURN c.version
 """
+# What is compared with what a change would leave; degrees are counted, so that a relationship too many shows.
+_KEPT_ENTITIES = f"{_FROM} RETURN e.id, labels(e), properties(e), "
+_KEPT_RELATIONS = """
+UNWIND $ids AS id MATCH (k:RelationEnds {workspace: $workspace, id: id})
+WITH k MATCH (a:Entity {workspace: $workspace, id: k.source_id})
+WITH k, a MATCH (b:Entity {workspace: $workspace, id: k.target_id})
+WITH k, a, b MATCH (a)-[r]->(b) WHERE r.id = k.id RETURN k.id, k.source_id, k.target_id, k.type, type(r), properties(r)
+"""
+# Nodes without an id are found by no index.
+_NAMELESS = "MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id IS NULL"
 _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
 
@@ -168,7 +192,10 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         ends = await self._glance(ENDS, ids=relation_ids) if relation_ids else []
         statements = change_statements(
             *(change, self._database.dialect, self._types),
-            *(dict(labels), {row[0]: StoredEnds(*row[1:]) for row in ends}, self._label),
+            # What others wrote in place of a type is no label of ours.
+            {id_: label for id_, label in labels if label == label_name(label)},
+            {row[0]: StoredEnds(*row[1:]) for row in ends},
+            self._label,
         )
         if statements:
             self._mark = secrets.token_hex(8)
@@ -179,11 +206,44 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         await self.prepare()
         await self._write([Statement(_DROP_CURSOR)])
         self._seen, self._mark = -1, None
-        for name in _NODES.values():
-            text = f"""MATCH (e:{name}) WHERE e.workspace = $workspace AND e.id > ''
-                       WITH e LIMIT {_CLEAR_BATCH} DETACH DELETE e RETURN count(*)"""
+        known = (f"MATCH (e:{name}) WHERE e.workspace = $workspace AND e.id > ''" for name in _NODES)
+        for nodes in (*known, _NAMELESS):
+            text = f"{nodes} WITH e LIMIT {_CLEAR_BATCH} DETACH DELETE e RETURN count(*)"
             while int((await self._write([Statement(text)]))[0][0]):
                 pass
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; other properties and labels are their owners' business."""
+        entities = {item.id: item for item in expected.entities}
+        relations = {item.id: item for item in expected.relations}
+        kept = _KEPT_ENTITIES + self._database.dialect.degree
+        nodes = await self._read(kept, ids=list(entities)) if entities else []
+        joined = await self._read(_KEPT_RELATIONS, ids=list(relations)) if relations else []
+        alike = {id_ for id_, *node in nodes if self._is_alike_node(entities[id_], *node)}
+        right = Counter(id_ for id_, *stored in joined if self._is_alike_relation(relations[id_], *stored))
+        # One that is there twice is one too many, alike or not.
+        once = Counter(id_ for id_, *_ in joined)
+        alike |= {id_ for id_ in right if right[id_] == once[id_] == 1}
+        return (entities.keys() | relations.keys()) - alike
+
+    def _is_alike_node(self, entity: Entity, labels: list[str], properties: dict[str, Any], degree: int) -> bool:
+        row = entity_row(entity)
+        wanted = row["properties"] | {"id": entity.id, "workspace": self._workspace, "degree": entity.degree}
+        is_labelled = {"Entity", self._label, row["label"]} <= set(labels)
+        return is_labelled and degree == entity.degree and _holds(properties, wanted)
+
+    def _is_alike_relation(
+        self, relation: Relation, source: str, target: str, noted_type: str, type_: str, properties: dict[str, Any]
+    ) -> bool:
+        row = relation_row(relation, type_)
+        is_named = noted_type == type_ and type_ in (self._types.name(first_keyword(relation)), RELATED)
+        is_placed = (source, target) == (relation.source_id, relation.target_id)
+        return is_named and is_placed and _holds(properties, row["properties"] | {"id": relation.id})
+
+    async def find_faults(self) -> list[str]:
+        """See `Projection`."""
+        ((count,),) = await self._read(f"{_NAMELESS} RETURN count(e)")
+        return [f"{count:,} nodes labelled Entity have no id"] if count else []
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """See `Projection`."""
@@ -212,6 +272,10 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
     async def _write(self, statements: Sequence[Statement]) -> list[list[Any]]:
         mine = {"workspace": self._workspace}
         return await self._database.write([Statement(item.text, {**mine, **item.parameters}) for item in statements])
+
+
+def _holds(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return is_alike(wanted, {name: properties.get(name) for name in wanted})
 
 
 def _distinct(ids: Iterable[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """Entities and relations as properties, and back.
 
 `displayName`, `description`, `entity_type`, `source_id`, `keywords` and `weight` are what programs that know LightRAG's
-graphs read: chunk ids joined by `<SEP>`, keywords by commas. The others hold what these cannot give back exactly.
+graphs read: chunk ids joined by `<SEP>`, keywords by commas, an entity's type as its label has it. The others hold what
+these cannot give back exactly.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from heliograph.stores.cypher.names import RELATED, label_name
 __all__ = ["ENTITY", "RELATION", "entity_row", "first_keyword", "relation_row", "to_entity", "to_relation"]
 
 # What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
-ENTITY = """e.id, e.displayName, e.entity_type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
+ENTITY = """e.id, e.displayName, e.type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
  e.created_at"""
 RELATION = """r.id, r.source_name, r.target_name, r.source_entity, r.target_entity, r.keyword_list, r.description,
  r.weight, r.source_id, r.token_count, r.created_at"""
@@ -30,15 +31,15 @@ def entity_row(entity: Entity) -> dict[str, Any]:
     """Return an entity as a row of parameters: `id`, `label`, `properties`."""
     properties = {
         "displayName": entity.name,
-        "entity_type": entity.type,
+        "entity_type": label_name(entity.type),
+        "type": entity.type,
         "description": entity.description,
         "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
         "aliases": list(entity.aliases),
         "token_count": entity.token_count,
         "created_at": entity.created_at,
-        "label": label_name(entity.type),
     }
-    return {"id": entity.id, "label": properties["label"], "properties": properties}
+    return {"id": entity.id, "label": properties["entity_type"], "properties": properties}
 
 
 def relation_row(relation: Relation, type_: str) -> dict[str, Any]:

@@ -2,11 +2,17 @@
 
 Connections come from a pool. One that broke while idle (a restart of the server, say) is noticed when it is used: the
 pool then throws away all such, and the call is made again, unless it had sent something to be committed.
+
+The pool does not tell a server that is gone from one that is slow to be reached: whoever waits for a connection looks
+for himself (`_probe`). While the server is known to be gone every call looks first, and fails with what was found.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -14,7 +20,7 @@ from typing import Any, TypeVar
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.postgres.address import Address
 from heliograph.stores.postgres.codec import adapters
-from heliograph.stores.postgres.driver import AsyncConnection, AsyncConnectionPool, psycopg
+from heliograph.stores.postgres.driver import AsyncConnection, AsyncConnectionPool, PoolTimeout, psycopg
 from heliograph.stores.postgres.errors import is_lost_connection, translate_errors
 from heliograph.stores.postgres.session import Connection, Row, Session, Statement
 
@@ -25,6 +31,12 @@ T = TypeVar("T")
 # The longest wait for a connection that is made, or for one of the pool's to become free.
 _CONNECT_SECONDS = 10
 _POOL_SECONDS = 10.0
+# So long a call waits for the pool before it looks whether the server is there; if it is, that stands for a while.
+_PATIENCE_SECONDS = 0.5
+_PROBED_SECONDS = 2.0
+# A server that refuses at once may be asked by every call; one that lets callers wait is left alone as long or longer.
+_REST_SECONDS = 5.0
+_REST_PER_SECOND = 2.0
 # The pool waits longer from try to try; then it gives up until somebody asks for a connection, and tries at once.
 _RECONNECT_SECONDS = 3.0
 # More than two, as a server that goes down cuts its connections one after the other.
@@ -34,9 +46,14 @@ _TRIES = 4
 # keeps in view, and that it goes on where a condition leaves too few of them.
 _SESSION = """SELECT set_config('timezone', 'UTC', false), set_config('jit', 'off', false),
                      set_config('random_page_cost', '1.1', false),
-                     set_config('hnsw.ef_search', '200', false),
+                     set_config('hnsw.ef_search', '800', false),
                      set_config('hnsw.iterative_scan', 'relaxed_order', false),
                      set_config('hnsw.max_scan_tuples', '40000', false)"""
+
+
+_LOGGER = logging.getLogger(__name__)
+# It warns of every attempt to connect; what is wrong is told here, once.
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
 def _options() -> dict[str, Any]:
@@ -90,6 +107,10 @@ class Database:
             open=False,
         )
         self._is_closed = False
+        self._probing = asyncio.Lock()
+        self._probed_until = 0.0
+        self._loss: Exception | None = None
+        self._lost_until = 0.0
 
     async def open(self) -> None:
         """Begin to make connections; does not wait for the first."""
@@ -151,7 +172,7 @@ class Database:
         """A connection of the pool for as long as the caller works on something else; rolled back at the end."""
         self._check_open()
         with translate_errors(self.address.label):
-            async with self._pool.connection() as connection:
+            async with self._connection() as connection:
                 session = Session(connection, self.workspace)
                 try:
                     yield session
@@ -173,7 +194,7 @@ class Database:
                 raise lost.error from None
 
     async def _try(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        async with self._pool.connection() as connection:
+        async with self._connection() as connection:
             session = Session(connection, self.workspace)
             try:
                 return await work(session)
@@ -185,9 +206,59 @@ class Database:
                 self.round_trips += session.round_trips
                 await session.leave_transaction()
 
+    @asynccontextmanager
+    async def _connection(self) -> AsyncGenerator[Connection]:
+        """A connection of the pool.
+
+        Raises:
+            psycopg.Error: The server is out of reach.
+            PoolTimeout: All connections are taken, for long.
+        """
+        if self._loss is not None:
+            await self._probe()
+        try:
+            connection = await self._pool.getconn(_PATIENCE_SECONDS)
+        except PoolTimeout:
+            await self._probe()
+            connection = await self._pool.getconn()
+        try:
+            async with connection:
+                yield connection
+        finally:
+            await self._pool.putconn(connection)
+
+    async def _probe(self) -> None:
+        """Look whether the server is there, unless that was just done; log when it goes and when it is back.
+
+        Raises:
+            psycopg.Error: It is not.
+        """
+        async with self._probing:
+            begun = time.monotonic()
+            if self._loss is not None and begun < self._lost_until:
+                raise self._loss
+            if self._loss is None and begun < self._probed_until:
+                return
+            try:
+                await (await AsyncConnection.connect(self.address.conninfo, **_options())).close()
+            except psycopg.Error as error:
+                if self._loss is None:
+                    _LOGGER.warning("PostgreSQL at %r is out of reach: %s", self.address.label, _first_line(error))
+                now = time.monotonic()
+                self._loss = error
+                self._lost_until = now + min(_REST_SECONDS, _REST_PER_SECOND * (now - begun))
+                raise
+            if self._loss is not None:
+                _LOGGER.warning("PostgreSQL at %r is back", self.address.label)
+            self._loss, self._probed_until = None, time.monotonic() + _PROBED_SECONDS
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreUnavailable(f"the store {self.address.label!r} is closed; open it again")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 class _LostBeforeWritingError(Exception):

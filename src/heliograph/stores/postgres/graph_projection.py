@@ -9,8 +9,9 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.postgres.address import Address
+from heliograph.stores.postgres.faults import DEGREE_FAULTS
 from heliograph.stores.postgres.graph import PostgresGraphStore
-from heliograph.stores.postgres.graph_write import followed_graph_statements
+from heliograph.stores.postgres.graph_write import followed_graph_statements, graph_comparisons
 from heliograph.stores.postgres.projection import PostgresProjection
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.projection import GraphProjection, ProjectionChange
@@ -24,6 +25,7 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
     role = "graph"
     tables = ("heliograph_entity", "heliograph_degree", "heliograph_relation")
     scanned: ClassVar = {OutboxKind.ENTITIES: "heliograph_entity", OutboxKind.RELATIONS: "heliograph_relation"}
+    faults: ClassVar = DEGREE_FAULTS
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
         PostgresProjection.__init__(self, address, settings, embedding)
@@ -33,3 +35,7 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
         """See `PostgresProjection`."""
         removed = change.removed.get(OutboxKind.ENTITIES, ()), change.removed.get(OutboxKind.RELATIONS, ())
         return followed_graph_statements(self._database.workspace, removed, change.entities, change.relations)
+
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        """See `PostgresProjection`."""
+        return graph_comparisons(self._database.workspace, expected.entities, expected.relations)

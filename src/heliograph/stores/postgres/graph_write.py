@@ -11,7 +11,7 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.codec import join_lines, to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["followed_graph_statements", "graph_statements"]
+__all__ = ["followed_graph_statements", "graph_comparisons", "graph_statements"]
 
 # `degree` grows by what each end gains or loses; an entity that has no row has no degree.
 _CHANGE = """changed AS (
@@ -30,6 +30,9 @@ WITH gone AS (
   DELETE FROM heliograph_entity WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
 )
 DELETE FROM heliograph_degree WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
+_NEW_RELATIONS = """json_to_recordset(%s) AS new (created_at bigint, id text, source_id text, target_id text,
+    source text, target text, keywords text, description text, weight double precision, chunk_ids text,
+    token_count integer)"""
 _ENTITIES = """
 WITH new AS (
   SELECT * FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
@@ -47,9 +50,7 @@ _RELATIONS = f"""
 WITH put AS (
   INSERT INTO heliograph_relation (workspace, created_at, id, source_id, target_id, source, target, keywords,
     description, weight, chunk_ids, token_count)
-  SELECT %s, * FROM json_to_recordset(%s) AS new (created_at bigint, id text, source_id text, target_id text,
-    source text, target text, keywords text, description text, weight double precision, chunk_ids text,
-    token_count integer)
+  SELECT %s, * FROM {_NEW_RELATIONS}
   ON CONFLICT (workspace, id) DO UPDATE SET source_id = excluded.source_id, target_id = excluded.target_id,
     source = excluded.source, target = excluded.target, keywords = excluded.keywords,
     description = excluded.description, weight = excluded.weight, chunk_ids = excluded.chunk_ids,
@@ -70,6 +71,22 @@ bare AS (
   DELETE FROM heliograph_degree AS degree WHERE workspace = %s AND id IN (SELECT id FROM gone) AND degree = 0
 )
 DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gone)"""
+
+# What is not as a change would leave it; degrees stand in a row of their own.
+_OTHER_ENTITIES = """
+SELECT new.id FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
+    aliases text, chunk_ids text, token_count integer, degree integer)
+LEFT JOIN heliograph_entity AS kept ON kept.workspace = %s AND kept.id = new.id
+LEFT JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = new.id
+WHERE (kept.created_at, kept.name, kept.type, kept.description, kept.aliases, kept.chunk_ids, kept.token_count,
+    degree.degree) IS DISTINCT FROM (new.created_at, new.name, new.type, new.description, new.aliases, new.chunk_ids,
+    new.token_count, new.degree)"""
+_OTHER_RELATIONS = f"""
+SELECT new.id FROM {_NEW_RELATIONS}
+LEFT JOIN heliograph_relation AS kept ON kept.workspace = %s AND kept.id = new.id
+WHERE (kept.created_at, kept.source_id, kept.target_id, kept.source, kept.target, kept.keywords, kept.description,
+    kept.weight, kept.chunk_ids, kept.token_count) IS DISTINCT FROM (new.created_at, new.source_id, new.target_id,
+    new.source, new.target, new.keywords, new.description, new.weight, new.chunk_ids, new.token_count)"""
 
 
 def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
@@ -117,6 +134,15 @@ def followed_graph_statements(
         )
         rows = to_json(_relation(item, item.created_at) for item in relations)
         yield Statement(_RELATIONS.format(dated=_DATED), (workspace, rows, workspace))
+
+
+def graph_comparisons(workspace: str, entities: Sequence[Entity], relations: Sequence[Relation]) -> Iterator[Statement]:
+    """Yield what finds the ids of entities and relations that are not kept as these are."""
+    if entities:
+        rows = to_json({**_entity(item, item.created_at), "degree": item.degree} for item in entities)
+        yield Statement(_OTHER_ENTITIES, (rows, workspace, workspace))
+    if relations:
+        yield Statement(_OTHER_RELATIONS, (to_json(_relation(item, item.created_at) for item in relations), workspace))
 
 
 def _entity(item: Entity, created_at: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.postgres.address import Address, parse_address
 from heliograph.stores.postgres.database import Database, connect
 from heliograph.stores.postgres.errors import translate_errors
+from heliograph.stores.postgres.faults import find_faults
 from heliograph.stores.postgres.schema import migrate
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.projection import Projection, ProjectionChange
@@ -39,11 +40,13 @@ class PostgresProjection(Projection):
         role: Which, as `store.<role>_url` names it.
         tables: All that hold it.
         scanned: What lists the ids of a kind: a table, and a condition if need be.
+        faults: Queries that count what is wrong with what follows from its rows, by how that is said.
     """
 
     role: str
     tables: tuple[str, ...]
     scanned: ClassVar[Mapping[OutboxKind, str]]
+    faults: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
         self.name = f"{self.role}:{address.label}"
@@ -103,6 +106,20 @@ class PostgresProjection(Projection):
     @abstractmethod
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
         """Yield what takes a change in."""
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; the server compares, and sends ids alone."""
+        statements = list(self.comparisons(expected))
+        answers = await self._database.fetch_all(*statements) if statements else []
+        return {id_ for rows in answers for (id_,) in rows}
+
+    @abstractmethod
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        """Yield what finds the ids of rows that are not as a change would leave them."""
+
+    async def find_faults(self) -> list[str]:
+        """See `Projection`."""
+        return await find_faults(self._database, self.faults)
 
     async def clear(self) -> None:
         """See `Projection`; one transaction."""

@@ -15,7 +15,7 @@ from heliograph.stores.postgres.session import Statement
 from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
 from heliograph.text.names import name_to_entity_id
 
-__all__ = ["chunk_statements", "record_statements", "removal_statements"]
+__all__ = ["chunk_row", "chunk_statements", "record_statements", "removal_statements"]
 
 _NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -111,7 +111,7 @@ def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> 
     if changeset.chunks:
         batch = changeset.vectors.get(Collection.CHUNKS) or _NO_VECTORS
         vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type)
-        yield Statement(_CHUNKS, (workspace, to_json(map(_chunk, changeset.chunks)), *vectors))
+        yield Statement(_CHUNKS, (workspace, to_json(map(chunk_row, changeset.chunks)), *vectors))
 
 
 def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> Iterator[Statement]:
@@ -147,7 +147,8 @@ def _document(item: Document) -> dict[str, Any]:
     }
 
 
-def _chunk(item: Chunk) -> dict[str, Any]:
+def chunk_row(item: Chunk) -> dict[str, Any]:
+    """Return the columns of a chunk, but its workspace and its vector."""
     return {
         "id": item.id,
         "full_doc_id": item.document_id,

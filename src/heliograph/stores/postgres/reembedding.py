@@ -26,14 +26,17 @@ _PENDING = """SELECT id FROM {table} AS known
     WHERE next.workspace = known.workspace AND next.collection = %s AND next.id = known.id)
   ORDER BY id LIMIT %s"""
 _PUT = """
-INSERT INTO heliograph_next_vector (workspace, collection, id, embedding)
-SELECT %s, %s, new.id, new.embedding
-FROM ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS new (id, embedding)
+INSERT INTO heliograph_next_vector (workspace, collection, id, embedding, content)
+SELECT %s, %s, new.id, new.embedding, new.content
+FROM ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_elements_text(%s))
+  AS new (id, embedding, content)
 JOIN {table} AS known ON known.workspace = %s AND known.id = new.id AND known.embedding IS NOT NULL
-ON CONFLICT (workspace, collection, id) DO UPDATE SET embedding = excluded.embedding"""
-_REPLACE = """UPDATE {table} AS known SET embedding = next.embedding FROM heliograph_next_vector AS next
+ON CONFLICT (workspace, collection, id) DO UPDATE SET embedding = excluded.embedding, content = excluded.content"""
+_REPLACE = """UPDATE {table} AS known SET embedding = next.embedding{content} FROM heliograph_next_vector AS next
   WHERE known.workspace = %s AND next.workspace = %s AND next.collection = %s AND next.id = known.id
     AND known.embedding IS NOT NULL"""
+# What a chunk says is its text; of the others the content is what was embedded.
+_CONTENT = ", content = coalesce(next.content, known.content)"
 _FINISH = """UPDATE heliograph_workspace SET embedding_name = next_embedding_name,
   embedding_dimension = next_embedding_dimension, next_embedding_name = NULL, next_embedding_dimension = NULL,
   data_version = data_version + 1 WHERE name = %s"""
@@ -70,7 +73,7 @@ class PostgresReembedding(Reembedding):
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         """See `Reembedding`."""
         workspace = self._database.workspace
-        vectors = to_json(batch.ids), Vectors(batch.vectors, self._database.vector_type)
+        vectors = to_json(batch.ids), Vectors(batch.vectors, self._database.vector_type), to_json(batch.texts)
         query = _PUT.format(table=VECTOR_TABLES[collection])
 
         async def work(session: Session) -> None:
@@ -94,7 +97,8 @@ class PostgresReembedding(Reembedding):
                     raise ConflictError(
                         f"{missing} vectors of {collection.value} are not embedded yet; run reembed again"
                     )
-                statements.append(Statement(_REPLACE.format(table=table), (workspace, workspace, collection.value)))
+                query = _REPLACE.format(table=table, content="" if collection is Collection.CHUNKS else _CONTENT)
+                statements.append(Statement(query, (workspace, workspace, collection.value)))
             done = Statement(_DROP, (workspace,)), Statement(_FINISH, (workspace,)), drop_answers(workspace)
             await session.commit(*statements, *done, *reset_statements(workspace))
             return version + 1

@@ -193,7 +193,35 @@ CREATE TABLE heliograph_projection (
 # Tells a workspace from one that is later made under its name.
 _MADE = "ALTER TABLE heliograph_workspace ADD COLUMN IF NOT EXISTS made bigint GENERATED ALWAYS AS IDENTITY"
 
-_MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE)
+# Where and how often each term occurs, in place of in how many rows: a question needs no row of terms any more.
+_POSTINGS = """
+ALTER TABLE heliograph_chunks_terms ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY;
+ALTER TABLE heliograph_entities_terms ADD COLUMN number bigint GENERATED ALWAYS AS IDENTITY;
+CREATE UNIQUE INDEX heliograph_chunks_terms_by_number ON heliograph_chunks_terms (workspace, number);
+CREATE UNIQUE INDEX heliograph_entities_terms_by_number ON heliograph_entities_terms (workspace, number);
+-- A record is number << 32 | count << 20 | length of the row; `first` is the least number that a row may hold.
+CREATE TABLE heliograph_posting (
+  workspace text COLLATE "C", collection text COLLATE "C", term text COLLATE "C", first bigint,
+  records bigint[] NOT NULL, PRIMARY KEY (workspace, collection, term, first)
+) WITH (fillfactor = 70);
+INSERT INTO heliograph_posting (workspace, collection, term, first, records)
+SELECT workspace, collection, term, min(number), array_agg(record ORDER BY number) FROM (
+  SELECT *, (row_number() OVER (PARTITION BY workspace, collection, term ORDER BY number) - 1) / 200 AS segment
+  FROM (
+    SELECT workspace, collection, number, term,
+      (number << 32) | (least(count(*), 4095) << 20) | least(length, 1048575) AS record
+    FROM (SELECT workspace, 'chunks' AS collection, number, terms, length FROM heliograph_chunks_terms
+      UNION ALL SELECT workspace, 'entities', number, terms, length FROM heliograph_entities_terms) AS rows
+    CROSS JOIN unnest(string_to_array(btrim(terms), '  ')) AS term
+    GROUP BY workspace, collection, number, length, term) AS counted) AS placed
+GROUP BY workspace, collection, term, segment;
+DROP TABLE heliograph_term;
+"""
+
+# What vectors of another embedding were made of, which stands beside them once they are in use.
+_NEXT_CONTENTS = "ALTER TABLE heliograph_next_vector ADD COLUMN content text"
+
+_MIGRATIONS = (_CREATE, _PROJECTIONS, _MADE, _POSTINGS, _NEXT_CONTENTS)
 
 LATEST_VERSION = len(_MIGRATIONS)
 
@@ -217,7 +245,7 @@ TABLES = (
     "heliograph_entity_name",
     "heliograph_chunks_terms",
     "heliograph_entities_terms",
-    "heliograph_term",
+    "heliograph_posting",
     "heliograph_text_size",
     "heliograph_curation",
     "heliograph_curation_subject",

@@ -1,53 +1,61 @@
-"""Full text on PostgreSQL: a `tsvector` of our own terms finds rows, BM25 by exact counts ranks them.
+"""Full text on PostgreSQL: postings are read as arrays, ranked by exact BM25 in this process, and the best rows named.
 
-Terms are taken as they are, no dictionary of the server sees them. In a large collection only rows that can be among
-the best are ranked: those that hold one of the rarest terms or, where no term is rare, several of them.
+Terms are taken as they are, no dictionary of the server sees them. A search is two round trips. Of terms that together
+occur very often the rarest are ranked by; the others count for the best of what holds those. Phrases are found by a
+`tsvector` of the same terms.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Mapping, Sequence
-from itertools import accumulate, combinations
+import asyncio
+from collections.abc import Awaitable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.stores.base import Hit, TextStore
-from heliograph.stores.bm25 import K1, B, inverse_frequency
+from heliograph.stores.bm25 import inverse_frequency
 from heliograph.stores.changeset import Collection
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.session import Row
 from heliograph.stores.postgres.text_write import TERMS_TABLES, mark
+from heliograph.stores.text_scoring import Question, Scores, score_rows, score_terms
 
-__all__ = ["PostgresTextStore", "choose_candidates", "find_phrases", "search_terms"]
+__all__ = ["PostgresTextStore", "find_phrases", "search_terms"]
 
 _MAX_TERMS = 256
-# Rows that a question is ranked over, at some 5 microseconds each on the server, where it can be told beforehand.
-_MOST_RANKED = 20_000
-_MOST_READ = 100_000
+# Records that one question reads; all there are, where that gave too few hits.
+_MOST_RECORDS = (500_000, 2_000_000_000)
+# Records that are ranked at once, in about a millisecond; more are, in a thread.
+_MOST_INSTANT = 5_000
+# Rows that are scored by their terms where the records of some terms were not read.
+_LEAST_RESCORED, _RESCORED_PER_HIT = 256, 4
+# Equals at the end of the hits are ordered by id as long as there are no more than this.
+_MOST_EQUALS = 4_000
+# Of searches in the course of which rows were written anew.
+_TRIES = 3
 # Rows read for a phrase that very many hold, where fewer are wanted.
 _MOST_PHRASE_ROWS = 1_000
-# Frequent terms whose combinations are candidates.
-_MOST_COMBINED = 8
-_COUNTS = """SELECT size.rows, size.terms, term.term, term.rows FROM heliograph_text_size AS size
-  LEFT JOIN heliograph_term AS term ON term.workspace = size.workspace AND term.collection = size.collection
-   AND term.rows > 0 AND term.term = ANY (ARRAY(SELECT json_array_elements_text(%s)))
-  WHERE size.workspace = %s AND size.collection = %s"""
-# How often a term occurs is what its removal takes from the length. The limit keeps a question of frequent words from
-# ranking a whole collection.
-_RANK = f"""
-SELECT id, sum(weight * count * {K1 + 1} / (count + {K1} * ({1 - B} + {B} * length / %s::double precision)))
-  AS score
-FROM (
-  -- The empty addition unpacks a row's terms once, not again for every term asked.
-  SELECT id, terms || '' AS terms, length FROM {{table}} WHERE workspace = %s AND lexemes @@ %s::tsquery
-  LIMIT {_MOST_READ}
-) AS row
-CROSS JOIN LATERAL (
-  SELECT weight, (octet_length(terms) - octet_length(replace(terms, needle, '')))::double precision
-                 / octet_length(needle) AS count
-  FROM json_to_recordset(%s) AS asked (needle text, weight double precision)
-) AS held WHERE count > 0 GROUP BY id ORDER BY score DESC, id LIMIT %s"""
+_HEADER_BYTES = 20
+_ELEMENT = np.dtype([("bytes", ">i4"), ("record", ">i8")])
+# Segments without records are left where rows went.
+_FIND = """
+WITH held AS (
+  SELECT term, sum(cardinality(records)) AS rows FROM heliograph_posting
+  WHERE workspace = %s AND collection = %s AND term = ANY (ARRAY(SELECT json_array_elements_text(%s))) GROUP BY term
+), chosen AS (
+  SELECT term, rows::bigint AS rows, sum(rows) OVER rarest <= %s OR row_number() OVER rarest = 1 AS is_read
+  FROM held WHERE rows > 0 WINDOW rarest AS (ORDER BY rows, term)
+)
+SELECT size.rows, size.terms, chosen.term, chosen.rows, array_send(posting.records)
+FROM heliograph_text_size AS size LEFT JOIN chosen ON true
+LEFT JOIN heliograph_posting AS posting ON chosen.is_read AND posting.workspace = size.workspace
+  AND posting.collection = size.collection AND posting.term = chosen.term AND posting.records <> '{}'
+WHERE size.workspace = %s AND size.collection = %s"""
+_NAMES = """SELECT number, id, {terms} FROM {table}
+  WHERE workspace = %s AND number = ANY (ARRAY(SELECT json_array_elements_text(%s)::bigint))"""
 _PHRASES = """
 SELECT phrase.place, held.id FROM ROWS FROM (json_to_recordset(%s) AS (query text, needle text))
   WITH ORDINALITY AS phrase (query, needle, place)
@@ -96,21 +104,61 @@ async def search_terms(
     wanted = list(dict.fromkeys(terms))[:_MAX_TERMS]
     if not wanted or limit < 1 or collection not in TERMS_TABLES:
         return []
-    rows = await fetch(_COUNTS, (to_json(wanted), workspace, collection.value))
-    frequencies = {term: count for *_, term, count in rows if term is not None}
-    if not frequencies:
-        return []
-    total, length = rows[0][:2]
-    asked = to_json(
-        {"needle": mark([term]), "weight": inverse_frequency(count, total)} for term, count in frequencies.items()
-    )
-    ranking, hits = _RANK.format(table=TERMS_TABLES[collection]), list[Row]()
-    for query in choose_candidates(frequencies, total):
-        values = (max(length / total, 1e-9), workspace, query, asked, limit)
-        hits = await fetch(ranking, values, is_planned_anew=True)
-        if len(hits) >= limit:
+    hits, is_whole = list[Hit](), False
+    for most in _MOST_RECORDS:
+        for _ in range(_TRIES):
+            hits, is_whole, has_moved = await _rank(fetch, workspace, collection, wanted, limit, most)
+            if not has_moved:
+                break
+        if len(hits) >= limit or is_whole:
             break
-    return [Hit(id_, score) for id_, score in hits]
+    return hits
+
+
+async def _rank(
+    fetch: Fetch, workspace: str, collection: Collection, terms: Sequence[str], limit: int, most: int
+) -> tuple[list[Hit], bool, bool]:
+    """Return hits from so many records, whether all records were read, and whether a row went meanwhile."""
+    of = workspace, collection.value
+    rows = await fetch(_FIND, (*of, to_json(terms), most, *of), is_planned_anew=True)
+    frequencies: dict[str, int] = {term: count for _, _, term, count, _ in rows if term is not None}
+    if not frequencies:
+        return [], True, False
+    total, length = rows[0][:2]
+    segments: dict[str, list[bytes]] = {term: [] for term in frequencies}
+    for *_, term, _, records in rows:
+        if records is not None:
+            segments[term].append(records)
+    question = Question(
+        tuple(term.encode() for term in frequencies),
+        tuple(inverse_frequency(count, total) for count in frequencies.values()),
+        max(length / total, 1e-9),
+    )
+
+    def score() -> Scores:
+        return score_rows(question, [_records(parts) for parts in segments.values()])
+
+    read = sum(frequencies[term] for term, parts in segments.items() if parts)
+    is_whole = read == sum(frequencies.values())
+    scores = score() if read <= _MOST_INSTANT else await asyncio.to_thread(score)
+    count = limit if is_whole else max(limit * _RESCORED_PER_HIT, _LEAST_RESCORED)
+    best = scores.best(count)
+    numbers = best.numbers[: count + _MOST_EQUALS].tolist()
+    query = _NAMES.format(table=TERMS_TABLES[collection], terms="NULL" if is_whole else "terms")
+    named = {number: (id_, held) for number, id_, held in await fetch(query, (workspace, to_json(numbers)))}
+    hits = [
+        Hit(named[number][0], score if is_whole else score_terms(question, named[number][1].encode().split()))
+        for number, score in zip(numbers, best.scores.tolist(), strict=False)
+        if number in named
+    ]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit], is_whole, len(named) < len(numbers)
+
+
+def _records(segments: Sequence[bytes]) -> NDArray[np.int64]:
+    """Return `(n, 3)` of number, count and length from arrays as the server sends them."""
+    data = b"".join(segment[_HEADER_BYTES:] for segment in segments)
+    records = np.frombuffer(data, _ELEMENT)["record"].astype(np.int64)
+    return np.stack((records >> 32, records >> 20 & 0xFFF, records & 0xFFFFF), axis=1)
 
 
 async def find_phrases(
@@ -128,37 +176,6 @@ async def find_phrases(
     for place, id_ in await fetch(query, values, is_planned_anew=True):
         found[places[place - 1]].append(id_)
     return found
-
-
-def choose_candidates(frequencies: Mapping[str, int], total: int) -> list[str]:
-    """Return queries whose rows are worth ranking, to be tried in order until there are enough.
-
-    Where terms occur in few rows together, that is one query: any of them. Else it is first the rarest terms, as many
-    as occur in few rows, or enough of the others at once; last, any of them.
-
-    Args:
-        frequencies: Rows per term, at least one of each.
-        total: Rows in the collection.
-    """
-    order = sorted(frequencies, key=lambda term: frequencies[term])
-    any_term = " | ".join(map(_quote, order))
-    sums = accumulate(frequencies[term] for term in order)
-    rare = [term for term, rows in zip(order, sums, strict=True) if rows <= _MOST_RANKED]
-    if len(rare) == len(order):
-        return [any_term]
-    together = _combinations([term for term in order if term not in rare][:_MOST_COMBINED], frequencies, total)
-    narrow = " | ".join([*map(_quote, rare), *together])
-    return [narrow, any_term] if narrow else [any_term]
-
-
-def _combinations(terms: Sequence[str], frequencies: Mapping[str, int], total: int) -> list[str]:
-    """Return the queries for as few of the terms at once as few rows hold, if terms occur independently."""
-    for size in range(2, len(terms) + 1):
-        sets = list(combinations(terms, size))
-        rows = sum(total * math.prod(frequencies[term] / total for term in chosen) for chosen in sets)
-        if rows <= _MOST_RANKED or size == len(terms):
-            return [f"({' & '.join(map(_quote, chosen))})" for chosen in sets]
-    return []
 
 
 def _quote(term: str) -> str:

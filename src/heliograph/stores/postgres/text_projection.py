@@ -11,10 +11,11 @@ from heliograph.stores.base import Hit
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.postgres.address import Address
+from heliograph.stores.postgres.faults import TEXT_FAULTS
 from heliograph.stores.postgres.projection import PostgresProjection
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.postgres.text import PostgresTextStore
-from heliograph.stores.postgres.text_write import TERMS_TABLES, text_statements
+from heliograph.stores.postgres.text_write import TERMS_TABLES, text_comparisons, text_statements
 from heliograph.stores.projection import ProjectionChange, TextProjection
 
 __all__ = ["PostgresTextProjection"]
@@ -24,7 +25,8 @@ class PostgresTextProjection(PostgresProjection, TextProjection):
     """The terms of one workspace's chunks and entities."""
 
     role = "text"
-    tables = (*TERMS_TABLES.values(), "heliograph_term", "heliograph_text_size")
+    tables = (*TERMS_TABLES.values(), "heliograph_posting", "heliograph_text_size")
+    faults: ClassVar = TEXT_FAULTS
     scanned: ClassVar = {
         OutboxKind.CHUNKS: TERMS_TABLES[Collection.CHUNKS],
         OutboxKind.ENTITIES: TERMS_TABLES[Collection.ENTITIES],
@@ -53,3 +55,7 @@ class PostgresTextProjection(PostgresProjection, TextProjection):
             texts=change.texts,
         )
         return text_statements(self._database.workspace, taken_in)
+
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        """See `PostgresProjection`."""
+        return text_comparisons(self._database.workspace, expected.texts)

@@ -34,7 +34,7 @@ async def vacuum(database: Database, timeout_seconds: float) -> None:
         StoreUnavailable: Somebody kept using a table for longer than `timeout_seconds`.
     """
     await database.execute(
-        Statement("DELETE FROM heliograph_term WHERE rows <= 0 AND workspace = %s", (database.workspace,))
+        Statement("DELETE FROM heliograph_posting WHERE records = '{}' AND workspace = %s", (database.workspace,))
     )
     async with database.own_connection() as connection:
         with translate_errors(database.address.label):

@@ -17,7 +17,7 @@ from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.postgres.address import Address
 from heliograph.stores.postgres.codec import Vectors, to_json
 from heliograph.stores.postgres.projection import PostgresProjection
-from heliograph.stores.postgres.records_write import chunk_statements
+from heliograph.stores.postgres.records_write import chunk_row, chunk_statements
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.postgres.vector_index import VectorIndexer
 from heliograph.stores.postgres.vector_write import VECTOR_TABLES, check_dimensions
@@ -36,16 +36,27 @@ _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS
   ON vectors.id = new.id"""
 _ENTITIES = f"""
 INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
-SELECT %s, new.id, new.name, new.content, vectors.embedding
-FROM json_to_recordset(%s) AS new (id text, name text, content text) {_NEW}
+SELECT %s, new.id, new.entity_name, new.content, vectors.embedding
+FROM json_to_recordset(%s) AS new (id text, entity_name text, content text) {_NEW}
 ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
   embedding = excluded.embedding"""
 _RELATIONS = f"""
 INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
-SELECT %s, new.id, new.source, new.target, new.content, vectors.embedding
-FROM json_to_recordset(%s) AS new (id text, source text, target text, content text) {_NEW}
+SELECT %s, new.id, new.src_id, new.tgt_id, new.content, vectors.embedding
+FROM json_to_recordset(%s) AS new (id text, src_id text, tgt_id text, content text) {_NEW}
 ON CONFLICT (workspace, id) DO UPDATE SET src_id = excluded.src_id, tgt_id = excluded.tgt_id,
   content = excluded.content, embedding = excluded.embedding"""
+_OTHER = f"""
+SELECT new.id FROM json_to_recordset(%s) AS new (id text, {{types}}) {_NEW}
+LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
+WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
+# What stands beside the vectors, with its types.
+_COLUMNS = {
+    Collection.CHUNKS: "full_doc_id text, chunk_order_index integer, tokens integer, content text, "
+    "start_offset integer, end_offset integer, page integer, headings text, context text",
+    Collection.ENTITIES: "entity_name text, content text",
+    Collection.RELATIONS: "src_id text, tgt_id text, content text",
+}
 
 
 class PostgresVectorProjection(PostgresProjection, VectorProjection):
@@ -103,6 +114,25 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
             if put := [id_ for id_ in there[collection] if id_ in vectors]:
                 yield from self._put(change, collection, VectorBatch(tuple(put), np.stack([vectors[i] for i in put])))
 
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        """See `PostgresProjection`."""
+        rows = {
+            Collection.CHUNKS: [*map(chunk_row, expected.chunks)],
+            Collection.ENTITIES: [*map(_entity, expected.entities)],
+            Collection.RELATIONS: [*map(_relation, expected.relations)],
+        }
+        for collection, vectors in expected.vectors.items():
+            if vectors:
+                names = [column.split()[0] for column in _COLUMNS[collection].split(", ")]
+                query = _OTHER.format(
+                    types=_COLUMNS[collection],
+                    table=VECTOR_TABLES[collection],
+                    kept=", ".join(f"kept.{name}" for name in names),
+                    new=", ".join(f"new.{name}" for name in names),
+                )
+                given = to_json(list(vectors)), Vectors(np.stack([*vectors.values()]), self._database.vector_type)
+                yield Statement(query, (to_json(rows[collection]), *given, self._database.workspace))
+
     def _put(self, change: ProjectionChange, collection: Collection, batch: VectorBatch) -> Iterator[Statement]:
         workspace, vector_type = self._database.workspace, self._database.vector_type
         wanted = set(batch.ids)
@@ -120,9 +150,9 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
 
 
 def _entity(item: Entity) -> Mapping[str, Any]:
-    return {"id": item.id, "name": item.name, "content": f"{item.name}\n{item.description}"}
+    return {"id": item.id, "entity_name": item.name, "content": f"{item.name}\n{item.description}"}
 
 
 def _relation(item: Relation) -> Mapping[str, Any]:
-    content = "\n".join((",".join(item.keywords), item.source, item.target, item.description))
-    return {"id": item.id, "source": item.source, "target": item.target, "content": content}
+    content = "\t".join((",".join(item.keywords), item.source, item.target, item.description))
+    return {"id": item.id, "src_id": item.source, "tgt_id": item.target, "content": content}

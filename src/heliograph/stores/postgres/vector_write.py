@@ -1,4 +1,8 @@
-"""Writing vectors to PostgreSQL, within a commit; names and texts beside them are read from the graph just written."""
+"""Writing vectors to PostgreSQL, within a commit; names beside them are read from the graph just written.
+
+`content` is the text that the vector was made of, so it stands as long as the vector does; where that is not known, as
+in what is moved from another store, it is what the graph says.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +25,21 @@ VECTOR_TABLES = {
 _NEW = "ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS new (id, embedding)"
 _CHUNKS = f"""UPDATE lightrag_chunks AS known SET embedding = new.embedding FROM {_NEW}
   WHERE known.workspace = %s AND known.id = new.id"""
+_TEXTS = """ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_elements_text(%s))
+  AS new (id, embedding, content)"""
 _ENTITIES = f"""
 INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
-SELECT %s, new.id, coalesce(entity.name, ''), concat_ws(E'\\n', entity.name, entity.description), new.embedding
-FROM {_NEW} LEFT JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = new.id
+SELECT %s, new.id, coalesce(entity.name, ''),
+  coalesce(new.content, concat_ws(E'\\n', entity.name, entity.description)), new.embedding
+FROM {_TEXTS} LEFT JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
   embedding = excluded.embedding"""
 _RELATIONS = f"""
 INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
 SELECT %s, new.id, coalesce(relation.source, ''), coalesce(relation.target, ''),
-  concat_ws(E'\\n', replace(relation.keywords, E'\\n', ','), relation.source, relation.target, relation.description),
-  new.embedding
-FROM {_NEW} LEFT JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = new.id
+  coalesce(new.content, concat_ws(E'\\t', replace(relation.keywords, E'\\n', ','), relation.source, relation.target,
+    relation.description)), new.embedding
+FROM {_TEXTS} LEFT JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET src_id = excluded.src_id, tgt_id = excluded.tgt_id,
   content = excluded.content, embedding = excluded.embedding"""
 _FORGET_NEXT = """DELETE FROM heliograph_next_vector
@@ -88,4 +95,5 @@ def _put(
             yield Statement(_CHUNKS, (to_json(ids), Vectors(vectors, vector_type), workspace))
         return
     query = _ENTITIES if collection is Collection.ENTITIES else _RELATIONS
-    yield Statement(query, (workspace, to_json(batch.ids), Vectors(batch.vectors, vector_type), workspace))
+    vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type), to_json(batch.texts)
+    yield Statement(query, (workspace, *vectors, workspace))

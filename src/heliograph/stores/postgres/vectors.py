@@ -1,7 +1,8 @@
 """Vectors on PostgreSQL: pgvector's `vector`, searched exactly while few, by HNSW where an index has been built.
 
-The statement is the same in both cases; the server chooses. It takes more candidates than asked for from the index and
-ranks them by their exact vectors. An index belongs to one workspace, so others' vectors are not in the way.
+The statement is the same in both cases; the server chooses. It takes more candidates than asked for from the index, of
+equals the first by id, and ranks them by their exact vectors. An index belongs to one workspace, so others' vectors are
+not in the way.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _NEAREST = """{embedding}, hit.id, hit.score FROM {space} AS space
 LEFT JOIN LATERAL (
   SELECT id, -(embedding <#> %s::vector) AS score FROM (
     SELECT id, embedding FROM {table} WHERE workspace = {workspace} AND vector_dims(embedding) = {dimension} {allowed}
-    ORDER BY (embedding::{type}) <#> %s::vector::{type} FETCH FIRST (%s) ROWS WITH TIES
+    ORDER BY (embedding::{type}) <#> %s::vector::{type}, id LIMIT %s
   ) AS candidate
 ) AS hit ON hit.score >= %s
 ORDER BY hit.score DESC, hit.id LIMIT %s"""

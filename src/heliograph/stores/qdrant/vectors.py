@@ -14,7 +14,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
 from heliograph.stores.changeset import Collection
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.projection import ProjectionChange, VectorProjection
+from heliograph.stores.projection import ProjectionChange, VectorProjection, is_alike, is_same_vector
 from heliograph.stores.qdrant.address import QdrantAddress
 from heliograph.stores.qdrant.errors import translate_errors
 from heliograph.stores.qdrant.points import COLLECTIONS, KINDS, document_payload, in_workspace, make_points, point_id
@@ -24,8 +24,9 @@ __all__ = ["QdrantVectorProjection"]
 
 _BATCH = 200
 _PAGE = 1000
-_MOST_EQUALS = 10_000
-_WIDENING = 100
+# Equals at the end of the hits are ordered by id as long as there are no more than this.
+_MOST_EQUALS = 4_000
+_WIDENING = 4
 
 
 class QdrantVectorProjection(VectorProjection):
@@ -66,22 +67,25 @@ class QdrantVectorProjection(VectorProjection):
         """See `VectorStore`; in a large collection found by Qdrant's graph, so that single hits may be missed."""
         if limit < 1:
             return []
-        wanted = limit + 1
+        # One more than wanted shows whether those at the end have equals beyond it, which are then taken in, too.
+        count = limit + 1
         while True:
             with self._errors():
                 response = await self._client.query_points(
                     self._collection(collection),
                     query=vector.astype(float).tolist(),
                     query_filter=in_workspace(self._workspace),
-                    limit=wanted,
+                    limit=count,
                     score_threshold=min_score if min_score > -1 else None,
                     with_payload=["id"],
                 )
-            hits = [Hit(str((point.payload or {})["id"]), point.score) for point in response.points]
-            # Of equals at the end, those with the first ids are hits, so all are asked for.
-            if len(hits) < wanted or hits[limit - 1].score > hits[-1].score or wanted > limit + _MOST_EQUALS:
-                return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
-            wanted = limit + (wanted - limit) * _WIDENING
+            points = response.points
+            if len(points) < count or points[-1].score < points[limit - 1].score or count >= limit + _MOST_EQUALS:
+                break
+            count = limit + min(_MOST_EQUALS, _WIDENING * (count - limit) + limit)
+        # Whatever another program puts into the collection without our id is no hit.
+        hits = [Hit(str(point.payload["id"]), point.score) for point in points if point.payload]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """See `VectorStore`."""
@@ -133,6 +137,25 @@ class QdrantVectorProjection(VectorProjection):
             for collection in Collection:
                 await self._client.delete(self._collection(collection), in_workspace(self._workspace))
 
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; further fields of payloads are their owners' business."""
+        differing: set[str] = set()
+        for collection in KINDS.values():
+            wanted = make_points(self._workspace, collection, expected)
+            with self._errors():
+                points = await self._client.retrieve(
+                    self._collection(collection), [point.id for point in wanted], with_payload=True, with_vectors=True
+                )
+            kept = {str(point.id): point for point in points}
+            for point in wanted:
+                held, payload = kept.get(str(point.id)), point.payload or {}
+                vector = None if held is None else np.asarray(held.vector, np.float32)
+                said = (held.payload if held else None) or {}
+                is_payload_alike = is_alike(payload, {name: said.get(name) for name in payload})
+                if not (is_payload_alike and is_same_vector(np.asarray(point.vector, np.float32), vector)):
+                    differing.add(str(payload["id"]))
+        return differing
+
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """See `Projection`; reads the ids of all points of the workspace, as Qdrant orders them its own way."""
         if kind not in KINDS:
@@ -144,7 +167,7 @@ class QdrantVectorProjection(VectorProjection):
                 points, offset = await self._client.scroll(
                     self._collection(KINDS[kind]), in_workspace(self._workspace), _PAGE, None, offset, ["id"]
                 )
-                found += [str((point.payload or {})["id"]) for point in points]
+                found += [str((point.payload or {}).get("id") or f"point {point.id}") for point in points]
                 if offset is None:
                     return sorted(id_ for id_ in found if id_ > after)[:limit]
 

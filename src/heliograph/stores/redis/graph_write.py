@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.models import Entity, Relation
 from heliograph.stores.redis.hashes import entity_hash, relation_hash, relation_type
 from heliograph.stores.redis.keys import Keys
@@ -23,8 +26,10 @@ for i = 2, #ARGV do
   local old = redis.call('HMGET', p .. 'relation:' .. id, 'source', 'target', 'relation')
   if old[1] then
     redis.call('SREM', p .. 'relations:' .. old[1] .. ':' .. old[3], old[2])
-    redis.call('SREM', p .. 'neighbors:' .. old[1], old[2])
-    redis.call('SREM', p .. 'neighbors:' .. old[2], old[1])
+    for _, name in ipairs({'neighbors:', 'entity_neighbors:'}) do
+      redis.call('SREM', p .. name .. old[1], old[2])
+      redis.call('SREM', p .. name .. old[2], old[1])
+    end
     redis.call('HDEL', p .. 'weights:' .. old[1], old[2])
     redis.call('HDEL', p .. 'weights:' .. old[2], old[1])
     redis.call('SADD', p .. 'touched', old[1], old[2])
@@ -37,8 +42,10 @@ _LINK = """
 local p = ARGV[1]
 for i = 2, #ARGV, 4 do
   local source, target, weight = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  redis.call('SADD', p .. 'neighbors:' .. source, target)
-  redis.call('SADD', p .. 'neighbors:' .. target, source)
+  for _, name in ipairs({'neighbors:', 'entity_neighbors:'}) do
+    redis.call('SADD', p .. name .. source, target)
+    redis.call('SADD', p .. name .. target, source)
+  end
   redis.call('HSET', p .. 'weights:' .. source, target, weight)
   redis.call('HSET', p .. 'weights:' .. target, source, weight)
   redis.call('SADD', p .. 'relations:' .. source .. ':' .. ARGV[i + 3], target)
@@ -84,7 +91,11 @@ def link_commands(keys: Keys, relations: Iterable[Relation]) -> Iterator[Command
 
 
 def entity_commands(
-    keys: Keys, removed: Sequence[str], entities: Sequence[Entity], owner_ids: Mapping[str, str]
+    keys: Keys,
+    removed: Sequence[str],
+    entities: Sequence[Entity],
+    owner_ids: Mapping[str, str],
+    vectors: Mapping[str, NDArray[np.float32]],
 ) -> Iterator[Command]:
     """Yield what takes entities away and puts others; `rank_command` has to follow.
 
@@ -93,10 +104,11 @@ def entity_commands(
         removed: Ids.
         entities: Those to put.
         owner_ids: Id of its document per chunk id that they name.
+        vectors: `(dimension,)` float32 per id, of those that are to show theirs.
     """
     yield from _script(_UNRANK, keys, removed, (item.id for item in entities))
     for entity in entities:
-        yield hash_command(keys.entity(entity.id), entity_hash(entity, owner_ids))
+        yield hash_command(keys.entity(entity.id), entity_hash(entity, owner_ids, vectors.get(entity.id)))
     if entities:
         yield "SADD", keys.touched, *(item.id for item in entities)
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.models import Document, Entity, Relation
 
 __all__ = [
@@ -21,6 +24,8 @@ __all__ = [
     "to_relation",
 ]
 
+# A cosine of two such vectors is off by less than a millionth; more would only take room.
+_DECIMALS = 6
 ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")
 RELATION_FIELDS = (
     *("source", "target", "source_name", "target_name", "keywords"),
@@ -33,12 +38,15 @@ def relation_type(relation: Relation) -> str:
     return relation.keywords[0] if relation.keywords else "related"
 
 
-def entity_hash(entity: Entity, owner_ids: Mapping[str, str]) -> dict[str, str]:
+def entity_hash(
+    entity: Entity, owner_ids: Mapping[str, str], vector: NDArray[np.float32] | None = None
+) -> dict[str, str]:
     """Return the fields of an entity.
 
     Args:
         entity: The entity.
         owner_ids: Id of its document per chunk id.
+        vector: `(dimension,)` float32; None leaves out the field.
     """
     owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
     return {
@@ -50,6 +58,7 @@ def entity_hash(entity: Entity, owner_ids: Mapping[str, str]) -> dict[str, str]:
         "chunk_ids": _dump(entity.chunk_ids),
         "token_count": str(entity.token_count),
         "created_at": str(entity.created_at),
+        **({} if vector is None else {"embedding": json.dumps(vector.astype(float).round(_DECIMALS).tolist())}),
     }
 
 

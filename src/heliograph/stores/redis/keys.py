@@ -8,6 +8,7 @@ Of the graph (`store.graph_url`):
     documents, relations          sets of the ids there are
     entity:<id>, relation:<id>    hashes
     neighbors:<entity id>         set of entity ids
+    entity_neighbors:<entity id>  the same, under the other name that programs know it by
     weights:<entity id>           hash: weight of the relation per entity id of the other end
     degrees                       hash: relations per entity id
     relations:<source id>:<type>  set of target ids; the type is the first keyword

@@ -15,7 +15,7 @@ from heliograph.stores.redis.connection import RedisConnection
 __all__ = ["CURSOR", "RedisProjection"]
 
 # The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
-CURSOR = ("cursor", "2")
+CURSOR = ("cursor", "3")
 _APPLIED = "applied"
 # KEYS: cursor, applied. ARGV: version, cursor as it was or '', mark of the last change or ''. A Redis that was started
 # again may have lost what it took in last: the cursor must not pass over that. The command itself may come twice.

@@ -59,7 +59,7 @@ async def test_text_that_is_away_refuses_and_one_that_differs_is_filled_anew(tmp
     await store.apply(changeset)
     text.remove(Collection.CHUNKS, [changeset.chunks[0].id])
     (problem,) = (await check_follower(store.followers[0])).problems
-    assert "lacks 1 chunks" in problem.message
+    assert "chunks there are 1 missing" in problem.message
     assert (await rebuild_role(store, "text")).is_clean
     assert len(await store.text.search(Collection.CHUNKS, ["owl"], 9)) == 1
     text.is_down = True

@@ -49,8 +49,12 @@ async def test_properties_are_those_that_other_programs_read(world: World) -> No
            RETURN e.displayName, labels(e), e.entity_type, e.description, e.source_id ORDER BY e.displayName"""
     )
     assert [(name, set(labels), *rest) for name, labels, *rest in rows] == [
-        ("Ann", {"Entity", world.graph._label, "RESEARCH_GROUP"}, "Research group", "About Ann", "chunk-1<SEP>chunk-2"),
-        ("Bob", {"Entity", world.graph._label, "UNKNOWN"}, "", "About Bob", "chunk-1<SEP>chunk-2"),
+        ("Ann", {"Entity", world.graph._label, "RESEARCH_GROUP"}, "RESEARCH_GROUP", "About Ann", "chunk-1<SEP>chunk-2"),
+        ("Bob", {"Entity", world.graph._label, "UNKNOWN"}, "UNKNOWN", "About Bob", "chunk-1<SEP>chunk-2"),
+    ]
+    assert [item.type for item in await world.graph.get_entities([item.id for item in people])] == [
+        "Research group",
+        "",
     ]
     found = await world.ask(
         f"""MATCH (:`{world.graph._label}`)-[r]->(:`{world.graph._label}`)

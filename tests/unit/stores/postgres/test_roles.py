@@ -15,8 +15,9 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Collection
+from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres import schema, vector_index
+from heliograph.stores.postgres.text_write import mark
 from heliograph.stores.projection import VectorProjection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
@@ -82,14 +83,33 @@ async def test_roles_are_no_workspace_and_no_home_is_made_among_them(settings: S
     assert await find_workspaces(at_home) == ["default", "other"]
 
 
-async def test_database_of_an_earlier_version_is_brought_up_to_date(database: str) -> None:
-    await (await open_store(StoreSettings(url=database), INFO)).close()
+async def test_database_of_an_earlier_version_is_brought_up_to_date(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema, "LATEST_VERSION", 3)
+        await (await open_store(StoreSettings(url=database), INFO)).close()
+    texts = {f"chunk-{n}": ("owl",) * (n % 3) + (f"n{n % 7}", "river") for n in range(450)}
     with psycopg.connect(database) as connection:
-        connection.execute("DROP TABLE heliograph_projection")
-        connection.execute("DELETE FROM heliograph_migration WHERE number > 1")
-    await (await open_store(StoreSettings(url=database), INFO)).close()
+        for id_, terms in texts.items():
+            connection.execute(
+                "INSERT INTO heliograph_chunks_terms VALUES ('default', %s, array_to_tsvector(%s::text[]), %s, %s)",
+                (id_, list(terms), mark(terms), len(terms)),
+            )
+        size = len(texts), sum(map(len, texts.values()))
+        connection.execute("INSERT INTO heliograph_text_size VALUES ('default', 'chunks', %s, %s)", size)
+    store = await open_store(StoreSettings(url=database), INFO)
     assert _rows(database, "SELECT max(number) FROM heliograph_migration") == [(schema.LATEST_VERSION,)]
-    assert _rows(database, "SELECT count(*) FROM heliograph_projection") == [(0,)]
+    assert await store.inspection.find_faults() == []
+    new = await open_store(StoreSettings(url=database, workspace="new"), INFO)
+    entries = tuple(TextEntry(id_, terms) for id_, terms in texts.items())
+    await new.apply(Changeset(texts={Collection.CHUNKS: entries}))
+    for asked in (["owl"], ["n3", "owl", "river"], ["nothing"]):
+        hits = await store.text.search(Collection.CHUNKS, asked, 500)
+        assert hits == await new.text.search(Collection.CHUNKS, asked, 500)
+        assert bool(hits) == ("nothing" not in asked)
+    await store.close()
+    await new.close()
 
 
 async def test_tables_of_vectors_hold_what_others_look_for(vectors: VectorProjection, database: str) -> None:
@@ -98,7 +118,7 @@ async def test_tables_of_vectors_hold_what_others_look_for(vectors: VectorProjec
     entities = _rows(database, "SELECT entity_name, content FROM lightrag_entities ORDER BY entity_name")
     assert entities == [("X", "X\nX in a.md"), ("Y", "Y\nY in a.md")]
     relations = _rows(database, "SELECT src_id, tgt_id, content FROM lightrag_relationships")
-    assert relations == [("X", "Y", "links\nX\nY\nX and Y in a.md")]
+    assert relations == [("X", "Y", "links\tX\tY\tX and Y in a.md")]
     chunks = _rows(database, "SELECT full_doc_id, content FROM lightrag_chunks")
     assert chunks == [(change.documents[0].id, "This is a.md: X, Y.")]
 

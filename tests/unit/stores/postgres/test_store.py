@@ -242,7 +242,7 @@ async def test_frequent_terms_do_not_hide_rare_ones(open_store: OpenStore, monke
     await store.apply(Changeset(texts={Collection.ENTITIES: (TextEntry("ent-rare", ("rare", "words", "common")),)}))
     asked = ["common", "rare", "words", "n3"]
     exact = await store.text.search(Collection.ENTITIES, asked, 5)
-    monkeypatch.setattr(text, "_MOST_RANKED", 40)
+    monkeypatch.setattr(text, "_MOST_RECORDS", (40, 2_000_000_000))
     assert await store.text.search(Collection.ENTITIES, asked, 5) == exact
     assert exact[0].id == "ent-rare"
     # Nothing is rare: what holds both comes first, and there is enough of it.
@@ -262,7 +262,7 @@ async def test_wrong_counts_are_found_and_repaired(open_store: OpenStore) -> Non
     name = store._database.workspace
     for query in (
         "UPDATE heliograph_degree SET degree = 7 WHERE workspace = %s",
-        "UPDATE heliograph_term SET rows = 9 WHERE workspace = %s AND collection = 'chunks' AND term = 'x'",
+        "UPDATE heliograph_posting SET records[1] = 9 WHERE workspace = %s AND collection = 'chunks' AND term = 'x'",
         "UPDATE heliograph_text_size SET terms = 0 WHERE workspace = %s AND collection = 'chunks'",
     ):
         await store._database.execute(_statement(query, name))

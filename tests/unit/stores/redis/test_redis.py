@@ -24,6 +24,7 @@ from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.redis.cache import RedisCacheProjection
 from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.graph import RedisGraphProjection
+from heliograph.stores.redis.projection import CURSOR
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from tests.servers.redis import RedisServer
@@ -83,7 +84,7 @@ async def test_nothing_is_left_of_what_was_removed(world: World) -> None:
         )
     )
     left = [key async for key in world.redis.client.scan_iter("*" + world.settings.workspace + "*")]
-    assert sorted(left) == [world.redis.key("applied"), world.redis.key("cursor", "2")]
+    assert sorted(left) == [world.redis.key("applied"), world.redis.key(*CURSOR)]
 
 
 async def test_killed_server_goes_on_where_it_was(world: World, redis_server: RedisServer) -> None:
