@@ -330,7 +330,9 @@ class ServerSettings(_Room):
         description="Signs the tokens of who logs in; empty makes one and keeps it in the data folder.",
     )
     token_hours: float = Field(48.0, gt=0, description="How long a token is good.")
-    login_attempts: int = Field(5, ge=1, description="Failed logins of one address within the window; ten times as many of one name.")
+    login_attempts: int = Field(
+        5, ge=1, description="Failed logins of one address within the window; ten times as many of one name."
+    )
     login_window_seconds: float = Field(300.0, gt=0, description="The window.")
     queries_per_minute: int = Field(0, ge=0, description="Questions per minute of one client; 0 is no limit.")
     trusted_proxies: tuple[str, ...] = Field(
@@ -376,7 +378,7 @@ class McpSettings(_Room):
     )
     max_sessions: int = Field(1_000, ge=1, description="Sessions that a process keeps; more are refused.")
     max_client_sessions: int = Field(
-        100, ge=1, description="Sessions of one key or account, or of one address where nobody is asked for credentials."
+        100, ge=1, description="Sessions of one key or account; of one address where nobody is asked who he is."
     )
     session_idle_seconds: float = Field(1_800.0, gt=0, description="A session that is not used for so long is ended.")
     allowed_hosts: tuple[str, ...] = Field(

@@ -33,7 +33,6 @@ from heliograph.settings import ServerSettings, Settings
 __all__ = ["check_exposure", "is_loopback", "run_server"]
 
 _BACKLOG = 2048
-_HEADER_BYTES = 32_768
 _KEEP_ALIVE_SECONDS = 30
 # One that is killed while it is asked is missed after this long; one that hangs as well.
 _WORKER_ANSWER_SECONDS = 10
@@ -187,9 +186,7 @@ def _config(settings: Settings, report: StartReport, metrics_folder: Path | None
         host=server.host,
         port=server.port,
         workers=server.workers,
-        # h11 is the one that limits headers.
         http=ProblemProtocol,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
         ws="none",
         lifespan="on",
         log_config=None,
