@@ -39,14 +39,12 @@ class McpEndpoint:
         host: The parts of the process that tools work with.
         settings: Of the process.
         identify: Says who sent a request, and to which workspace.
-        is_open: Whether nobody is asked for credentials.
     """
 
-    def __init__(self, host: Host, settings: Settings, identify: Callable[[Request], Caller], *, is_open: bool) -> None:
+    def __init__(self, host: Host, settings: Settings, identify: Callable[[Request], Caller]) -> None:
         self._identify = identify
         self._host = host
         self._settings = settings
-        self._security = _security(settings, is_open=is_open)
         self._manager: _Sessions | None = None
 
     @asynccontextmanager
@@ -57,7 +55,8 @@ class McpEndpoint:
             mcp.max_client_sessions,
             make_server(self._host, mcp, self._caller),
             stateless=mcp.stateless or server.workers > 1,
-            security_settings=self._security,
+            # Which names and pages are answered is settled for all routes, before this one (`server.local_pages`).
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             session_idle_timeout=mcp.session_idle_seconds,
             max_request_body_size=server.max_text_bytes,
             max_sessions=mcp.max_sessions,
@@ -126,18 +125,3 @@ def _owner(principal: Principal) -> AuthenticatedUser:
     places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
     token = AccessToken(token="", client_id=principal.client, scopes=[], subject=f"{principal.role} {places}")
     return AuthenticatedUser(token)
-
-
-def _security(settings: Settings, *, is_open: bool) -> TransportSecuritySettings:
-    """Return which names and origins are served.
-
-    Where nobody is asked for credentials, the service keeps web pages of elsewhere away from all its routes
-    (`server.local_pages`). Where credentials are asked for, a page has none to send.
-    """
-    hosts = settings.mcp.allowed_hosts
-    if not hosts or (is_open and not settings.server.insecure):
-        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    origins = [f"{scheme}://{host}" for scheme in ("http", "https") for host in hosts]
-    return TransportSecuritySettings(
-        allowed_hosts=list(hosts), allowed_origins=[*origins, *settings.server.allowed_origins]
-    )

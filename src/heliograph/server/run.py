@@ -30,7 +30,7 @@ from heliograph.server.workers import Reports, Workers
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
-__all__ = ["check_exposure", "is_loopback", "run_server"]
+__all__ = ["check_exposure", "describe_names", "is_loopback", "run_server"]
 
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
@@ -136,6 +136,16 @@ def check_exposure(settings: Settings) -> None:
             "everything; set server.api_key, server.keys or server.accounts ('heliograph make-key' makes a key), "
             "listen on 127.0.0.1, or say --insecure"
         )
+
+
+def describe_names(settings: Settings) -> str:
+    """Return which host names are answered, for who starts the service; empty where that is as the default is."""
+    former = "; mcp.allowed_hosts is now called server.allowed_hosts" if settings.mcp.allowed_hosts else ""
+    if hosts := settings.allowed_hosts:
+        return f"answering by {', '.join(hosts)} and by the names and addresses of this machine{former}"
+    if is_loopback(settings.server.host):
+        return ""
+    return "answering by any host name; name those of the service by --allowed-host or in server.allowed_hosts"
 
 
 def is_loopback(host: str) -> bool:

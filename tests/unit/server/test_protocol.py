@@ -147,7 +147,7 @@ async def test_one_address_has_so_many_connections(port: int) -> None:
     assert (await sent(port)).startswith(b"HTTP/1.1 429")
     assert (await sent(port, LAST, local=("127.0.0.2", 0))).startswith(b"HTTP/1.1 200")
     held[0][1].close()
-    while not (await sent(port, LAST)).startswith(b"HTTP/1.1 200"):
+    while not (await sent(port, LAST)).startswith(b"HTTP/1.1 200"):  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     for _, writer in held:
         writer.close()

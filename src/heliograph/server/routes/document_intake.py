@@ -89,7 +89,7 @@ async def upload(
     """
     await service.jobs.check_room(workspace, kb)
     folder = service.jobs.input_folder(workspace)
-    received = await receive_upload(request, folder, service.settings.server.max_upload_bytes)
+    received = await receive_upload(request, folder, service.settings.server)
     id_ = document_id(clean_text(received.name))
     try:
         if await kb.document(id_) is not None:
