@@ -146,6 +146,7 @@ async def test_one_key_leaves_sessions_to_others(serve: Serve) -> None:
 async def test_one_address_leaves_sessions_of_an_open_service_to_others(serve: Serve) -> None:
     address = serve(mcp={"max_client_sessions": 1})
     statuses: list[int] = []
+    foreign: list[int] = []
     sessions: list[dict[str, str]] = []
     for host in ("127.0.0.1", "127.0.0.1", "127.0.0.2"):
         transport = httpx2.AsyncHTTPTransport(local_address=host)

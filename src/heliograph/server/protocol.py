@@ -89,9 +89,8 @@ class ProblemProtocol(H11Protocol):
         self._owed_since: float | None = self.loop.time()
         self._received = 0
         self._watch()
-        host = self.client and self.client[0]
-        others = sum(other.client is not None and other.client[0] == host for other in self.connections - {self})
-        if host and others >= self.most_of_one_address:
+        known = (getattr(other, "client", None) for other in self.connections)
+        if self.client and sum(bool(c) and c[0] == self.client[0] for c in known) > self.most_of_one_address:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many connections", _TOO_MANY)
 
     def data_received(self, data: bytes) -> None:
