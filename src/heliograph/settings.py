@@ -335,7 +335,9 @@ class ServerSettings(_Room):
         description="Signs the tokens of who logs in; empty makes one and keeps it in the data folder.",
     )
     token_hours: float = Field(48.0, gt=0, description="How long a token is good.")
-    login_attempts: int = Field(5, ge=1, description="Failed logins of one address or name within the window.")
+    login_attempts: int = Field(
+        5, ge=1, description="Failed logins of one address within the window; ten times as many of one name."
+    )
     login_window_seconds: float = Field(300.0, gt=0, description="The window.")
     queries_per_minute: int = Field(0, ge=0, description="Questions per minute of one client; 0 is no limit.")
     trusted_proxies: tuple[str, ...] = Field(
@@ -345,11 +347,23 @@ class ServerSettings(_Room):
         "info", description="Least grave of what is logged."
     )
     log_format: Literal["text", "json"] = Field("text", description="Lines of text, or one JSON object a line.")
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="Host names by which the service is addressed, such as `kb.example.org` or, with any port, "
+        "`kb.example.org:*`, beside those of this machine; none is any name where credentials are asked for, and else "
+        "no other.",
+    )
     allowed_origins: tuple[str, ...] = Field((), description="Origins that browsers may ask from (CORS); none at all.")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="Longest body of a request.")
     max_text_bytes: int = Field(52_428_800, ge=1024, description="Longest body of a request that brings texts.")
     max_upload_bytes: int = Field(104_857_600, ge=1024, description="Longest uploaded file.")
     max_json_depth: int = Field(32, ge=4, le=200, description="Levels of nesting in a JSON body.")
+    max_json_values: int = Field(200_000, ge=1000, description="Values in a JSON body.")
+    max_client_uploads: int = Field(
+        16,
+        ge=1,
+        description="Uploads, and other bodies longer than `max_body_bytes`, that one client may be sending at once.",
+    )
     max_concurrent_queries: int = Field(32, ge=1, description="Questions answered at once by one process.")
     max_waiting_queries: int = Field(256, ge=0, description="Questions that wait for their turn; more are refused.")
     max_waiting_jobs: int = Field(
@@ -380,11 +394,12 @@ class McpSettings(_Room):
         description="Keep no sessions, so that any process can answer any request; several workers never keep any.",
     )
     max_sessions: int = Field(1_000, ge=1, description="Sessions that a process keeps; more are refused.")
+    max_client_sessions: int = Field(
+        100, ge=1, description="Sessions of one key or account; of one address where nobody is asked who he is."
+    )
     session_idle_seconds: float = Field(1_800.0, gt=0, description="A session that is not used for so long is ended.")
     allowed_hosts: tuple[str, ...] = Field(
-        (),
-        description="Names by which the service may be addressed, such as `kb.example.org` or `kb.example.org:*`; none "
-        "is any name where credentials are asked for, and else those of this machine.",
+        (), description="Deprecated: the former name of `server.allowed_hosts`, to which it adds."
     )
 
 
@@ -427,6 +442,11 @@ class Settings(BaseSettings):
     server: ServerSettings = ServerSettings()  # pyright: ignore[reportCallIssue]
     monitoring: MonitoringSettings = MonitoringSettings()  # pyright: ignore[reportCallIssue]
     mcp: McpSettings = McpSettings()  # pyright: ignore[reportCallIssue]
+
+    @property
+    def allowed_hosts(self) -> tuple[str, ...]:
+        """`server.allowed_hosts`, with what its former name adds."""
+        return (*self.server.allowed_hosts, *self.mcp.allowed_hosts)
 
     @classmethod
     def settings_customise_sources(

@@ -62,6 +62,18 @@ def test_templates_refer_to_values(path: Path) -> None:
             found = found[part]
 
 
+def test_chart_waits_for_a_slow_start_and_asks_for_an_image() -> None:
+    text = (_CHART / "templates/deployment.yaml").read_text("utf-8")
+    for value in ("repository", "tag"):
+        assert re.search(r'required "[^"]+" \.Values\.image\.' + value, text)
+        assert yaml.safe_load((_CHART / "values.yaml").read_text("utf-8"))["image"][value] == ""
+    plain = re.sub(r"\{\{.*?\}\}", "x", re.sub(r"(?m)^\s*\{\{-.*$|^\s*image:.*$", "", text))
+    container = yaml.safe_load(plain.replace("checksum/settings: x", ""))["spec"]["template"]["spec"]["containers"][0]
+    assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+    probe = container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 300
+
+
 def test_unit_and_image_start_the_service() -> None:
     assert "heliograph serve" in (ROOT / "deploy/systemd/heliograph.service").read_text("utf-8")
     dockerfile = (ROOT / "Dockerfile").read_text("utf-8")

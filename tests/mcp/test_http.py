@@ -124,6 +124,42 @@ async def test_sessions_are_limited_and_end_when_idle(serve: Serve) -> None:
         assert (await http.post(f"{address}/mcp", json=LIST, headers=session)).status_code == 404
 
 
+async def test_one_key_leaves_sessions_to_others(serve: Serve) -> None:
+    address = serve(mcp={"max_sessions": 5, "max_client_sessions": 2}, **GUARDED)
+    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+
+        async def opened(key: str) -> httpx2.Response:
+            return await http.post(f"{address}/mcp", json=HELLO, headers={"X-API-Key": key})
+
+        responses = [await opened(READER) for _ in range(4)]
+        assert [response.status_code for response in responses] == [200, 200, 429, 429]
+        assert "mcp.max_client_sessions" in responses[2].json()["detail"]
+        assert int(responses[2].headers["Retry-After"]) > 0
+        assert [(await opened(key)).status_code for key in (ADMIN, OTHER)] == [200, 200]
+        ended = {"Mcp-Session-Id": responses[0].headers["Mcp-Session-Id"], "X-API-Key": READER}
+        assert (await http.delete(f"{address}/mcp", headers=ended)).status_code == 200
+        # What opens no session takes no place.
+        assert (await http.post(f"{address}/mcp", json=LIST, headers={"X-API-Key": READER})).status_code == 400
+        assert [(await opened(READER)).status_code for _ in range(2)] == [200, 429]
+
+
+async def test_one_address_leaves_sessions_of_an_open_service_to_others(serve: Serve) -> None:
+    address = serve(mcp={"max_client_sessions": 1})
+    statuses: list[int] = []
+    foreign: list[int] = []
+    sessions: list[dict[str, str]] = []
+    for host in ("127.0.0.1", "127.0.0.1", "127.0.0.2"):
+        transport = httpx2.AsyncHTTPTransport(local_address=host)
+        async with httpx2.AsyncClient(headers=ACCEPT, transport=transport) as http:
+            found = await http.post(f"{address}/mcp", json=HELLO)
+            statuses.append(found.status_code)
+            if found.status_code == 200:
+                sessions.append({"Mcp-Session-Id": found.headers["Mcp-Session-Id"]})
+                foreign = [(await http.post(f"{address}/mcp", json=LIST, headers=s)).status_code for s in sessions]
+    assert statuses == [200, 429, 200]
+    assert foreign == [404, 200]
+
+
 @pytest.mark.slow
 async def test_hundred_sessions_ask_at_once(serve: Serve) -> None:
     address = serve(FakeChatModel(ANSWER), max_concurrent_queries=4)
@@ -158,7 +194,7 @@ async def test_pages_of_other_names_do_not_get_at_an_open_service(serve: Serve) 
 
 
 async def test_names_given_to_an_open_service_come_beside_those_of_its_machine(serve: Serve) -> None:
-    address = serve(mcp={"allowed_hosts": ["kb.example.org:*"]})
+    address = serve(allowed_hosts=["kb.example.org:*"])
     async with httpx2.AsyncClient(headers=ACCEPT) as http:
         for host, status in (("kb.example.org:8080", 200), ("127.0.0.1:9621", 200), ("evil.example", 403)):
             found = await http.post(f"{address}/mcp", json=HELLO, headers={"Host": host})
@@ -166,9 +202,9 @@ async def test_names_given_to_an_open_service_come_beside_those_of_its_machine(s
 
 
 async def test_only_named_hosts_are_served_where_some_are_named(serve: Serve) -> None:
-    address = serve(mcp={"allowed_hosts": ["kb.example.org"]}, **GUARDED)
+    address = serve(allowed_hosts=["kb.example.org"], **GUARDED)
     async with httpx2.AsyncClient(headers=ACCEPT | {"X-API-Key": ADMIN}) as http:
-        for host, status in (("kb.example.org", 200), ("evil.example", 421)):
+        for host, status in (("kb.example.org", 200), ("evil.example", 403)):
             found = await http.post(f"{address}/mcp", json=HELLO, headers={"Host": host})
             assert found.status_code == status
 

@@ -35,6 +35,10 @@ def serve(
     root_path: Annotated[
         str | None, typer.Option(metavar="PREFIX", help="Prefix that a proxy puts before paths.", show_default=False)
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Host name to answer by (NAME:* with any port); can be repeated."),
+    ] = None,
     log_format: Annotated[
         str | None, typer.Option(metavar="text|json", help="How the log is written.", show_default=False)
     ] = None,
@@ -46,6 +50,7 @@ def serve(
         "port": port,
         "workers": workers,
         "root_path": root_path,
+        "allowed_hosts": allowed_host or None,
         "log_format": log_format,
         "insecure": insecure or None,
         "log_level": "debug" if session.output.is_verbose else "warning" if session.output.is_quiet else None,
@@ -60,6 +65,8 @@ def serve(
 
     def announce(address: str) -> None:
         session.output.note(f"listening on {address} (Ctrl-C stops)")
+        if notice := run.describe_names(settings):
+            session.output.note(notice)
 
     if session.interrupts.is_stopping:
         # What was raised in the midst of an import can be lost there.

@@ -85,11 +85,11 @@ class Call:
             OverloadedError: The caller asks too often, or too many wait.
             PermissionDenied: As in `engine`.
         """
-        principal, workspace = self.caller.principal, self.caller.workspace
+        principal = self.caller.principal
         async with self.engine(Role.READ) as engine:
             if self.host.access is not None:
                 await self.host.access.count_query(principal)
-            async with self.host.admission.turn(f"{principal.name} {workspace}"):
+            async with self.host.admission.turn(principal.client):
                 yield engine
 
     async def check_room(self, engine: AsyncHeliograph) -> None:

@@ -95,7 +95,7 @@ async def _asker(request: Request, engine: ReadEngine) -> Asker:
     # The engine's own dependencies have left these; to ask for them again would double what FastAPI walks through.
     service = cast("Service", request.app.state.service)
     await service.access.count_query(request.state.principal)
-    return Asker(engine, service.admission, f"{request.state.principal.name} {request.state.workspace}", request)
+    return Asker(engine, service.admission, request.state.principal.client, request)
 
 
 CurrentAsker = Annotated[Asker, Depends(_asker)]

@@ -7,6 +7,8 @@ is renewed in the header `X-New-Token`.
 
 from __future__ import annotations
 
+import ipaddress
+
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,7 +17,7 @@ from heliograph.errors import AccessError, HeliographError
 from heliograph.server.errors import error_response
 from heliograph.service.access.access import Access, Credentials, Identity
 
-__all__ = ["PUBLIC_PATHS", "PUBLIC_PREFIXES", "Guard", "credentials_of", "is_public", "route_path"]
+__all__ = ["PUBLIC_PATHS", "PUBLIC_PREFIXES", "Guard", "address_of", "credentials_of", "is_public", "route_path"]
 
 # Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
 _PAGES = ("/page", "/webui", "/workspace")
@@ -34,6 +36,18 @@ def credentials_of(request: Request) -> Credentials:
     header = request.headers.get("Authorization", "")
     bearer = header[len(_BEARER) :].strip() if header[: len(_BEARER)].lower() == _BEARER else ""
     return Credentials(request.headers.get("X-API-Key", "").strip(), bearer)
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from; of IPv6 the network, since all addresses in it are one host's to choose."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4 or address.ipv4_mapped:
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 class Guard:
@@ -60,7 +74,7 @@ class Guard:
     async def _guard(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         try:
-            identity = self._access.identify(credentials_of(request))
+            identity = self._access.identify(credentials_of(request), address_of(request))
         except HeliographError as error:
             if not (isinstance(error, AccessError) and is_public(route_path(scope))):
                 await error_response(request, error)(scope, receive, send)

@@ -1,8 +1,12 @@
 """How long a body may be, by route, and what JSON is not even parsed.
 
-A body that is no form is read whole, up to its limit, and looked through before anything parses it: UTF-8 without NUL,
-nested no deeper than `max_json_depth`, no NaN or infinity (which no JSON has), no half of a surrogate pair (with which
-no text can be written). A form is passed on as it comes and cut off at its limit, so an upload needs no memory.
+Every body is read whole, up to its limit, and looked through before anything parses it, whatever it calls itself: in
+UTF-8 without NUL, nested no deeper than `max_json_depth`, of no more than `max_json_values`, no NaN or infinity (which
+no JSON has), no half of a surrogate pair (with which no text can be written). Only what routes that take forms get is
+passed on as it comes and cut off at its limit, so an upload needs no memory; they look through what is JSON in it.
+
+A long body is looked through in a thread, piece by piece, and parsing it costs little beside that: it has few values,
+so most of it is copied. Others are answered meanwhile. One client may send so many of them at once.
 """
 
 from __future__ import annotations
@@ -10,6 +14,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +25,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
+from heliograph.errors import HeliographError, InvalidRequestError, OverloadedError, RequestTooLargeError
 from heliograph.server.errors import error_response
-from heliograph.server.guard import route_path
+from heliograph.server.guard import address_of, route_path
 from heliograph.settings import ServerSettings
 
 __all__ = ["BodyLimits", "Limits", "check_json"]
@@ -28,13 +35,15 @@ __all__ = ["BodyLimits", "Limits", "check_json"]
 _TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
 _TEXT_PREFIXES = ("/mcp/",)
 _UPLOAD_PATHS = ("/documents/upload",)
-_FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+_FORM_PATHS = (*_UPLOAD_PATHS, "/login")
 # What the parts of a form are wrapped in.
 _FORM_FRAME_BYTES = 65_536
 _LONG_BYTES = 262_144
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+# A piece of a string, since one that is matched whole keeps all threads waiting.
+_IN_STRING = re.compile(rb'(?:[^"\\]|\\.){0,65536}+', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _OPENING = b"[{"
+_RETRY_AFTER_SECONDS = 5.0
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -54,12 +63,12 @@ class BodyLimits:
         return self.settings.max_body_bytes
 
 
-def check_json(body: bytes, max_depth: int) -> None:
+def check_json(body: bytes, max_depth: int, max_values: int) -> None:
     """Look a body through that is to be parsed as JSON; whether it is valid is for the parser to say.
 
     Raises:
         InvalidRequestError: It is not UTF-8, has NUL, NaN or an infinity, or half of a surrogate pair.
-        RequestTooLargeError: It is nested deeper than `max_depth`.
+        RequestTooLargeError: It is nested deeper than `max_depth`, or holds more than `max_values`.
     """
     if b"\0" in body:
         raise InvalidRequestError("the body is not JSON in UTF-8: it holds NUL; send UTF-8")
@@ -67,14 +76,37 @@ def check_json(body: bytes, max_depth: int) -> None:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidRequestError(f"the body is not UTF-8 at byte {error.start}; send UTF-8") from None
-    frame = _STRING.sub(b"", body)
+    frame = _frame(body, max_values)
     if b"NaN" in frame or b"Infinity" in frame:
         raise InvalidRequestError(
             "the body holds NaN or Infinity, which JSON has not; leave the field out, or send null"
         )
+    if sum(frame.count(mark) for mark in (b",", b"[", b"{")) > max_values:
+        raise _too_many(max_values)
     _check_depth(frame, max_depth)
     if _SURROGATE.search(body):
         _check_surrogates(body)
+
+
+def _frame(body: bytes, max_values: int) -> bytes:
+    """Return a body without its strings."""
+    parts: list[bytes] = []
+    end = 0
+    while (start := body.find(b'"', end)) >= 0:
+        parts.append(body[end:start])
+        # Each value is one string at most, or has one as its key.
+        if len(parts) > 2 * max_values + 2:
+            raise _too_many(max_values)
+        end = start + 1
+        while (piece := _IN_STRING.match(body, end)) and piece[0]:
+            end = piece.end()
+        # Past the closing quotation mark; a lone backslash ends the body.
+        end += 1
+    return b"".join((*parts, body[end:]))
+
+
+def _too_many(max_values: int) -> RequestTooLargeError:
+    return RequestTooLargeError(f"the body holds more than {max_values:,} values; send several smaller ones")
 
 
 def _check_depth(frame: bytes, max_depth: int) -> None:
@@ -109,7 +141,8 @@ class Limits:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         self._limits = BodyLimits(settings)
-        self._max_depth = settings.max_json_depth
+        self._settings = settings
+        self._sending: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its body, or refuse it with 400 or 413."""
@@ -117,13 +150,15 @@ class Limits:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        most = self._limits.most_bytes(scope["method"], route_path(scope))
+        path = route_path(scope).rstrip("/")
+        most = self._limits.most_bytes(scope["method"], path)
         try:
             _check_declared(headers, most)
-            if headers.get("content-type", "").lower().startswith(_FORMS):
-                await _Form(self._app, most).serve(scope, receive, send)
+            if path in _FORM_PATHS:
+                with self._place(scope) if path in _UPLOAD_PATHS else nullcontext():
+                    await _Form(self._app, most).serve(scope, receive, send)
                 return
-            body = await self._read(receive, most)
+            body = await self._read(scope, receive, most)
         except HeliographError as error:
             await error_response(Request(scope), error)(scope, receive, send)
         except ClientDisconnect:
@@ -131,24 +166,49 @@ class Limits:
         else:
             await self._app(scope, _replaying(body, receive), send)
 
-    async def _read(self, receive: Receive, most: int) -> bytes:
+    async def _read(self, scope: Scope, receive: Receive, most: int) -> bytes:
+        limits = self._settings.max_json_depth, self._settings.max_json_values
         parts: list[bytes] = []
         length = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            parts.append(message.get("body", b""))
-            length += len(parts[-1])
-            _check_length(length, most)
-            if not message.get("more_body", False):
-                break
-        body = b"".join(parts)
-        if len(body) > _LONG_BYTES:
-            await asyncio.to_thread(check_json, body, self._max_depth)
-        else:
-            check_json(body, self._max_depth)
+        with ExitStack() as stack:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                parts.append(message.get("body", b""))
+                is_long = length > self._settings.max_body_bytes
+                length += len(parts[-1])
+                _check_length(length, most)
+                if not is_long and length > self._settings.max_body_bytes:
+                    stack.enter_context(self._place(scope))
+                if not message.get("more_body", False):
+                    break
+            body = b"".join(parts)
+            if length > _LONG_BYTES:
+                await asyncio.to_thread(check_json, body, *limits)
+            else:
+                check_json(body, *limits)
         return body
+
+    @contextmanager
+    def _place(self, scope: Scope) -> Generator[None]:
+        """Count a long body of a client while it comes."""
+        request = Request(scope)
+        principal = getattr(request.state, "principal", None)
+        client, most = address_of(request) if principal is None else principal.client, self._settings.max_client_uploads
+        if self._sending[client] >= most:
+            raise OverloadedError(
+                f"{most} uploads or long bodies of yours are coming in already; try again when one is done, or raise "
+                "server.max_client_uploads",
+                _RETRY_AFTER_SECONDS,
+            )
+        self._sending[client] += 1
+        try:
+            yield
+        finally:
+            self._sending[client] -= 1
+            # Addresses that are gone leave nothing behind.
+            self._sending += Counter()
 
 
 class _Form:

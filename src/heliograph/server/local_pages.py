@@ -1,9 +1,9 @@
-"""Keeps web pages of elsewhere away from a service that asks nobody for credentials.
+"""Keeps web pages of elsewhere away from a service that asks nobody for credentials, or names its hosts.
 
 A browser on this machine runs anybody's pages and reaches what listens here. A page could read everything by a name of
 its own that leads to this machine (DNS rebinding), and send without asking what browsers let pass, such as an upload.
 So a request must be addressed to this machine by a name of it or by a number, and the page it comes from, if it comes
-from one, must be of this machine as well.
+from one, must be of this machine as well. `server.allowed_hosts` names further hosts, for all routes and tools alike.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heliograph.errors import PermissionDenied
 from heliograph.server.errors import error_response
+from heliograph.service.access.access import has_credentials
 from heliograph.settings import Settings
 
 __all__ = ["LocalPages", "check_page"]
@@ -25,11 +26,10 @@ _ANY_PORT = ":*"
 _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 # Zones that no stranger can have a name in; containers call their machine host.docker.internal.
 _LOCAL_ZONES = (".localhost", ".internal")
-_REMEDY = "set a key (server.api_key), name it in {setting}, or serve with --insecure"
 
 
 class LocalPages:
-    """Middleware for a service that is open.
+    """Middleware for a service that is open, or named.
 
     Args:
         app: What is kept.
@@ -57,22 +57,21 @@ def check_page(headers: Headers, settings: Settings) -> None:
     Raises:
         PermissionDenied: It is addressed to another name, or comes from another page.
     """
-    hosts = settings.mcp.allowed_hosts
+    hosts = settings.allowed_hosts
     address, origin = headers.get("host", ""), headers.get("origin")
     name = _name(address)
     if address and not (_is_local(name) or _is_number(name) or _is_named(address, hosts)):
-        raise PermissionDenied(
-            f"nobody is asked for credentials here, so the name {address!r:.100} is not answered, only those of this "
-            f"machine; {_REMEDY.format(setting='mcp.allowed_hosts')}"
-        )
+        raise _refusal(f"the service does not answer by the name {address!r:.100}", "server.allowed_hosts", settings)
     if origin is None or {origin, "*"} & set(settings.server.allowed_origins):
         return
     place = origin.partition("://")[2]
     if not place or not (_is_local(_name(place)) or place == address or _is_named(place, hosts)):
-        raise PermissionDenied(
-            f"nobody is asked for credentials here, so pages of {origin!r:.100} are not answered, only those of this "
-            f"machine; {_REMEDY.format(setting='server.allowed_origins')}"
-        )
+        raise _refusal(f"the service does not answer pages of {origin!r:.100}", "server.allowed_origins", settings)
+
+
+def _refusal(what: str, setting: str, settings: Settings) -> PermissionDenied:
+    remedy = "" if has_credentials(settings) else ", set a key (server.api_key), or serve with --insecure"
+    return PermissionDenied(f"{what}, only those of this machine and of the settings; name it in {setting}{remedy}")
 
 
 def _name(address: str) -> str:

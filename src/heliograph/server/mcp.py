@@ -40,7 +40,7 @@ class McpRoute:
     def __init__(self, service: Service, drain: Drain) -> None:
         host = Host(service.workspaces, service.admission, service.jobs, service.access)
         self._service = service
-        self._endpoint = McpEndpoint(host, service.settings, self._identify, is_open=service.access.is_open)
+        self._endpoint = McpEndpoint(host, service.settings, self._identify)
         self._streams: set[asyncio.Task[None]] = set()
         drain.call_on_begin(self._end_streams)
 

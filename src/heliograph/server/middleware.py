@@ -23,7 +23,8 @@ def add_middleware(app: FastAPI, service: Service, drain: Drain) -> None:
     """Put everything around an application that its requests pass through.
 
     From the outside in: ids and the log, counts and traces, headers for browsers, CORS if origins are allowed,
-    credentials (where none are asked for, which pages may ask), the end of the service, limits of bodies. So nobody
+    credentials (where none are asked for, or hosts are named, which names and pages), the end of the service, limits of
+    bodies. So nobody
     unknown has a body read, and every refusal is counted and has its id and its headers.
     """
     settings = service.settings.server
@@ -31,7 +32,7 @@ def add_middleware(app: FastAPI, service: Service, drain: Drain) -> None:
     app.add_middleware(Limits, settings=settings)
     app.add_middleware(Draining, drain=drain)
     app.add_middleware(Guard, access=service.access)
-    if service.access.is_open and not settings.insecure:
+    if (service.access.is_open and not settings.insecure) or service.settings.allowed_hosts:
         app.add_middleware(LocalPages, settings=service.settings)
     if settings.allowed_origins:
         app.add_middleware(

@@ -31,10 +31,9 @@ from heliograph.server.workers import Reports, Workers
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
-__all__ = ["check_exposure", "is_loopback", "run_server"]
+__all__ = ["check_exposure", "describe_names", "is_loopback", "run_server"]
 
 _BACKLOG = 2048
-_HEADER_BYTES = 32_768
 _KEEP_ALIVE_SECONDS = 30
 # One that is killed while it is asked is missed after this long; one that hangs as well.
 _WORKER_ANSWER_SECONDS = 10
@@ -142,6 +141,16 @@ def check_exposure(settings: Settings) -> None:
         )
 
 
+def describe_names(settings: Settings) -> str:
+    """Return which host names are answered, for who starts the service; empty where that is as the default is."""
+    former = "; mcp.allowed_hosts is now called server.allowed_hosts" if settings.mcp.allowed_hosts else ""
+    if hosts := settings.allowed_hosts:
+        return f"answering by {', '.join(hosts)} and by the names and addresses of this machine{former}"
+    if is_loopback(settings.server.host):
+        return ""
+    return "answering by any host name; name those of the service by --allowed-host or in server.allowed_hosts"
+
+
 def is_loopback(host: str) -> bool:
     """Whether an address is reached from this machine alone."""
     try:
@@ -190,9 +199,7 @@ def _config(settings: Settings, report: StartReport, metrics_folder: Path | None
         host=server.host,
         port=server.port,
         workers=server.workers,
-        # h11 is the one that limits headers.
         http=ProblemProtocol,
-        h11_max_incomplete_event_size=_HEADER_BYTES,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -20,7 +20,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from heliograph.errors import InvalidRequestError, RequestTooLargeError
 from heliograph.ingest.metadata import clean_metadata
+from heliograph.server.limits import check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
+from heliograph.settings import ServerSettings
 
 __all__ = ["Upload", "receive_upload"]
 
@@ -44,26 +46,26 @@ class Upload:
     metadata: Mapping[str, Any] | None
 
 
-async def receive_upload(request: Request, folder: InputFolder, max_bytes: int) -> Upload:
+async def receive_upload(request: Request, folder: InputFolder, settings: ServerSettings) -> Upload:
     """Receive a multipart form with a file.
 
     Raises:
         ConflictError: Something other than a file has this name in the input folder.
         InvalidRequestError: The form is broken, or the name or metadata is not acceptable.
-        RequestTooLargeError: The file is longer than `max_bytes`.
+        RequestTooLargeError: The file is longer than `max_upload_bytes`, or its metadata too large or deep.
         RequestValidationError: There is no file in it.
         StoreUnavailable: It cannot be written.
     """
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != b"multipart/form-data" or not options.get(b"boundary"):
         raise _missing_file()
-    length = request.headers.get("content-length", "")
+    max_bytes, length = settings.max_upload_bytes, request.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length) > max_bytes + _MOST_OTHER_BYTES:
         raise RequestTooLargeError(f"the upload has more than {max_bytes:,} bytes; raise server.max_upload_bytes")
     form = _Form(folder)
     try:
         part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
-        return Upload(form.name, part, _metadata(form.metadata))
+        return Upload(form.name, part, _metadata(bytes(form.metadata), settings))
     except BaseException:
         if form.part is not None:
             form.part.unlink(missing_ok=True)
@@ -164,12 +166,13 @@ class _Form:
         self.is_whole = True
 
 
-def _metadata(data: bytes | bytearray) -> Mapping[str, Any] | None:
+def _metadata(data: bytes, settings: ServerSettings) -> Mapping[str, Any] | None:
     if not data:
         return None
+    check_json(data, settings.max_json_depth, settings.max_json_values)
     try:
-        value = json.loads(bytes(data))
-    except (ValueError, RecursionError) as error:
+        value = json.loads(data)
+    except ValueError as error:
         raise InvalidRequestError(f"metadata is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise InvalidRequestError("metadata must be a JSON object")

@@ -3,6 +3,8 @@
 Turns go round: of those who wait, each client gets one before any gets a second, so a client that sends hundreds holds
 nobody up for longer than one question. Within a client it is first come, first served. A turn is handed straight from
 one who is done to the next, so nobody who comes later slips in between; who gives up while waiting leaves the queue.
+Places to wait are shared out as well: where all are taken, who waits last of the client with the most of them makes
+room for a client with fewer.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ class Admission:
             client: Who asks; turns go round among clients.
 
         Raises:
-            OverloadedError: As many wait as may.
+            OverloadedError: As many wait as may, and none has more places than this client.
         """
         await self._enter(client)
         start = time.monotonic()
@@ -71,20 +73,31 @@ class Admission:
             self.running += 1
             return
         if self.waiting >= self._max_waiting:
-            raise OverloadedError(
-                f"{self.running} questions are being answered and {self.waiting} wait; try again later",
-                self._retry_after(),
-            )
+            self._make_room(client)
         turn = asyncio.get_running_loop().create_future()
         self._queues.setdefault(client, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._pass_on()
-            else:
+            if not turn.done() or turn.cancelled():
                 self._leave(client, turn)
+            elif turn.exception() is None:
+                self._pass_on()
             raise
+
+    def _make_room(self, client: str) -> None:
+        """Refuse the last of those who wait for the client with the most places, or who comes, if that is no fewer."""
+        refused = OverloadedError(
+            f"{self.running} questions are being answered and {self.waiting} wait; try again later",
+            self._retry_after(),
+        )
+        greediest = max(self._queues, key=lambda name: len(self._queues[name]), default=client)
+        queue = self._queues.get(greediest, deque())
+        if len(queue) <= len(self._queues.get(client, ())) + 1:
+            raise refused
+        turn = queue.pop()
+        if not turn.done():
+            turn.set_exception(refused)
 
     def _pass_on(self) -> None:
         """Hand a turn to the client whose turn is next; a free turn means that nobody waits."""

@@ -43,11 +43,18 @@ class Principal:
         name: Of the key or account, for logs and as the author of curations.
         role: What it allows.
         workspaces: Where; None means everywhere.
+        address: Where the request comes from, if nobody is asked who he is; empty elsewhere.
     """
 
     name: str
     role: Role
     workspaces: frozenset[str] | None = None
+    address: str = ""
+
+    @property
+    def client(self) -> str:
+        """Whose share is used of what clients share: the key's or account's, or the address's where all are one."""
+        return f"{self.name} {self.address}".rstrip()
 
     @property
     def is_operator(self) -> bool:

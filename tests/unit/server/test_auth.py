@@ -2,9 +2,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+from pwdlib.hashers.argon2 import Argon2Hasher
+from pwdlib.hashers.bcrypt import BcryptHasher
 
 from .guarded import ADMIN, guarded_settings, hashed, served
 
@@ -60,13 +63,31 @@ async def test_removed_account_loses_access(tmp_path: Path) -> None:
         assert (await client.get("/ready", headers=bearer(token))).status_code == 401
 
 
-async def test_failed_logins_are_limited_by_name_and_address(client: httpx.AsyncClient) -> None:
+async def test_failed_logins_are_limited_by_address(client: httpx.AsyncClient) -> None:
     for _ in range(5):
         assert (await log_in(client, password="wrong")).status_code == 401
     limited = await log_in(client)
     assert limited.status_code == 429
     assert 250 < int(limited.headers["Retry-After"]) <= 300
     assert (await log_in(client, name="else")).status_code == 429
+
+
+async def test_name_is_locked_by_many_addresses_and_by_none_alone(tmp_path: Path) -> None:
+    async with served(guarded_settings(tmp_path, login_attempts=2)) as (app, _):
+
+        async def fails_from(address: str) -> list[int]:
+            transport = httpx.ASGITransport(app, client=(address, 1))
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                return [(await log_in(client, password="wrong")).status_code for _ in range(3)]
+
+        # All addresses of a network of IPv6 are one host's to choose, and one may come in the form of the other.
+        assert await fails_from("2001:db8::1") == [401, 401, 429]
+        assert await fails_from("2001:db8::2:3") == [429, 429, 429]
+        assert await fails_from("::ffff:192.0.2.1") == [401, 401, 429]
+        assert await fails_from("192.0.2.1") == [429, 429, 429]
+        for number in range(2, 10):
+            assert await fails_from(f"192.0.2.{number}") == [401, 401, 429]
+        assert await fails_from("192.0.2.99") == [429, 429, 429]
 
 
 async def test_limit_holds_across_processes(tmp_path: Path) -> None:
@@ -88,6 +109,38 @@ async def test_failure_says_the_same_for_known_and_unknown_names(client: httpx.A
     known, unknown = await log_in(client, password="wrong"), await log_in(client, name="nobody", password="wrong")
     assert known.status_code == unknown.status_code == 401
     assert known.json()["detail"] == unknown.json()["detail"]
+
+
+@pytest.mark.parametrize("password", ["wrong", "oil 0", "x" * 100])
+async def test_every_name_costs_the_same_comparisons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
+) -> None:
+    hashers = [Argon2Hasher(time_cost=t, memory_cost=8, parallelism=1) for t in (1, 2)]
+    hashers += [BcryptHasher(rounds) for rounds in (4, 5)]
+    hashes = [hasher.hash(f"oil {number}") for number, hasher in enumerate([*hashers, hashers[0]])]
+    accounts = [{"name": f"person{number}", "password_hash": made} for number, made in enumerate(hashes)]
+    compared: list[str] = []
+
+    def watch(hasher: type[Argon2Hasher] | type[BcryptHasher]) -> None:
+        verify: Any = hasher.verify
+
+        def watched(self: Any, given: Any, password_hash: Any) -> bool:
+            compared.append(str(password_hash)[: 7 if hasher is BcryptHasher else 27])
+            return bool(verify(self, given, password_hash))
+
+        monkeypatch.setattr(hasher, "verify", watched)
+
+    watch(Argon2Hasher)
+    watch(BcryptHasher)
+    costs: dict[str, list[str]] = {}
+    async with served(guarded_settings(tmp_path, accounts=accounts, login_attempts=100)) as (_, client):
+        for name in [*(account["name"] for account in accounts), "nobody", "Person0"]:
+            compared.clear()
+            found = await log_in(client, name, password)
+            assert found.status_code == (200 if (name, password) == ("person0", "oil 0") else 401)
+            costs[name] = list(compared)
+    assert len(costs["nobody"]) == 4
+    assert all(cost == costs["nobody"] for cost in costs.values()), costs
 
 
 @pytest.mark.parametrize("password", ["", "x" * 1025, "x" * 100, "\x00", "密码"])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+import re
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import InvalidRequestError, RequestTooLargeError
+from heliograph.server import limits
 from heliograph.server.limits import BodyLimits, check_json
 from heliograph.settings import ServerSettings, Settings
 
-from .guarded import served
+from .guarded import ADMIN, WRITER, guarded_settings, served
 
 JSON = {"Content-Type": "application/json"}
 
@@ -57,11 +61,91 @@ async def test_login_form_is_limited(client: httpx.AsyncClient) -> None:
 
 
 def test_limits_are_those_of_the_route() -> None:
-    limits = BodyLimits(ServerSettings.model_validate({}))
-    assert limits.most_bytes("POST", "/query") == 1_048_576
-    assert limits.most_bytes("POST", "/documents/text") == 52_428_800
-    assert limits.most_bytes("PUT", "/documents/doc-1") == 52_428_800
-    assert limits.most_bytes("POST", "/documents/upload") > 104_857_600
+    most_bytes = BodyLimits(ServerSettings.model_validate({})).most_bytes
+    assert most_bytes("POST", "/query") == 1_048_576
+    assert most_bytes("POST", "/documents/text") == 52_428_800
+    assert most_bytes("PUT", "/documents/doc-1") == 52_428_800
+    assert most_bytes("POST", "/documents/upload") > 104_857_600
+
+
+FORM_ROUTES = ("/documents/upload", "/login")
+KINDS = ["application/json", "application/x-www-form-urlencoded", ""]
+
+
+async def test_bodies_are_looked_through_whatever_they_call_themselves(tmp_path: Path) -> None:
+    bodies = {b'{"a":' * 40 + b"1" + b"}" * 40: 413, b'{"a": "\\ud800"}': 400, b"[" + b"1," * 1_000 + b"1]": 413}
+    server = {"max_json_values": 1_000}
+    async with served(Settings.load(store={"data_dir": tmp_path}, server=server)) as (app, client):
+        routes = [
+            (method.upper(), path.replace("{", "").replace("}", ""))
+            for path, operations in app.openapi()["paths"].items()
+            for method, operation in operations.items()
+            if "requestBody" in operation and path not in FORM_ROUTES
+        ]
+        assert len(routes) > 20
+        for method, path in [*routes, ("POST", "/mcp")]:
+            for kind in KINDS:
+                for body, status in bodies.items():
+                    found = await client.request(method, path, content=body, headers={"Content-Type": kind})
+                    assert found.status_code == status, (method, path, kind, body[:20], found.text)
+
+
+@pytest.mark.parametrize("metadata", ["[" * 100 + "]" * 100, '{"a": ' * 50 + "1" + "}" * 50, '{"a": "\\ud800"}', "NaN"])
+async def test_metadata_of_an_upload_is_looked_through(client: httpx.AsyncClient, metadata: str) -> None:
+    found = await client.post("/documents/upload", files={"file": ("a.txt", b"text")}, data={"metadata": metadata})
+    assert found.status_code in (400, 413)
+    assert (await client.get("/documents")).json()["total"] == 0
+
+
+async def test_others_are_answered_while_a_long_body_is_looked_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, answered = threading.Event(), threading.Event()
+
+    def waiting(body: bytes, max_depth: int, max_values: int) -> None:
+        if len(body) > 1_000_000:
+            begun.set()
+            assert answered.wait(60)
+        check_json(body, max_depth, max_values)
+
+    monkeypatch.setattr(limits, "check_json", waiting)
+    async with served(Settings.load(store={"data_dir": tmp_path})) as (_, client):
+        text = {"text": "The lamp burns oil. " * 100_000}
+        sending = asyncio.create_task(client.post("/documents/text", json=text))
+        while not begun.is_set():  # noqa: ASYNC110 (a thread sets it)
+            await asyncio.sleep(0.01)
+        assert (await client.get("/health")).status_code == 200
+        answered.set()
+        assert (await sending).status_code == 200
+
+
+async def test_one_client_sends_so_many_long_bodies_at_once(tmp_path: Path) -> None:
+    gate, held_up = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def long() -> AsyncGenerator[bytes]:
+        yield b'{"text": "' + b"a" * 5_000
+        held_up.release()
+        await gate.wait()
+        yield b'"}'
+
+    settings = guarded_settings(tmp_path, max_client_uploads=2, max_body_bytes=4_096)
+    async with served(settings) as (_, client):
+
+        def send(key: dict[str, str]) -> asyncio.Task[httpx.Response]:
+            return asyncio.create_task(client.post("/documents/text", content=long(), headers=key | JSON))
+
+        held = [send(WRITER), send(WRITER)]
+        for _ in held:
+            await held_up.acquire()
+        found = await client.post("/documents/upload", headers=WRITER)
+        assert found.status_code == 429
+        assert "server.max_client_uploads" in found.json()["detail"]
+        short = await client.post("/documents/text", json={"text": "short"}, headers=WRITER)
+        assert short.status_code == 200
+        others = send(ADMIN)
+        gate.set()
+        assert [response.status_code for response in await asyncio.gather(others, *held)] == [200, 200, 200]
+        assert (await client.post("/documents/upload", headers=WRITER)).status_code == 422
 
 
 BAD = {
@@ -109,6 +193,13 @@ json_values = st.recursive(
 )
 
 
+@given(st.binary(max_size=40) | st.text('"\\\\a,[]{}', max_size=40).map(str.encode), st.integers(1, 4))
+def test_frame_is_what_stands_outside_of_strings(body: bytes, piece: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "_IN_STRING", re.compile(rb'(?:[^"\\]|\\.){0,%d}+' % piece, re.DOTALL))
+        assert limits._frame(body, 1_000) == re.sub(rb'"(?:[^"\\]|\\.)*+(?:"|\\$)?', b"", body, flags=re.DOTALL)
+
+
 def depth(value: object) -> int:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     return 0 if inner is None else 1 + max(map(depth, inner), default=0)
@@ -120,17 +211,17 @@ def test_depth_is_that_of_the_value(value: object) -> None:
 
     body = json.dumps(value).encode()
     if depth(value) <= 3:
-        check_json(body, 3)
+        check_json(body, 3, 10_000)
     else:
         with pytest.raises(RequestTooLargeError):
-            check_json(body, 3)
+            check_json(body, 3, 10_000)
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_accepted_or_refused(body: bytes) -> None:
     is_accepted = False
     with suppress(InvalidRequestError, RequestTooLargeError):
-        check_json(body, 4)
+        check_json(body, 4, 1_000)
         is_accepted = True
     if is_accepted:
         assert body.decode("utf-8").encode("utf-8") == body

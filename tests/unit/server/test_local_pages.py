@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.datastructures import Headers
 
 from heliograph.errors import PermissionDenied
 from heliograph.server.local_pages import check_page
+from heliograph.server.run import describe_names
 from heliograph.settings import Settings
 
 from .guarded import ADMIN, guarded_settings, served
 
 HOME = "127.0.0.1:9621"
 NAMED = Settings.load(
-    mcp={"allowed_hosts": ["kb.example.org", "wiki.example.org:*"]}, server={"allowed_origins": ["app://notes"]}
+    # The second by the former name of the setting.
+    mcp={"allowed_hosts": ["wiki.example.org:*"]},
+    server={"allowed_hosts": ["kb.example.org"], "allowed_origins": ["app://notes"]},
 )
 
 
@@ -102,3 +106,34 @@ async def test_other_names_are_answered_where_keys_or_settings_say_so(tmp_path: 
     async with served(settings) as (_, client):
         headers = ADMIN | {"Host": "kb.example.org", "Origin": "https://kb.example.org"}
         assert (await client.get("/documents", headers=headers)).status_code == 200
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+async def test_named_hosts_are_those_of_all_routes_and_tools(tmp_path: Path, is_guarded: bool) -> None:
+    server = {"allowed_hosts": ["kb.example.org"]}
+    settings = guarded_settings(tmp_path, **server)
+    if not is_guarded:
+        settings = Settings.load(store={"data_dir": tmp_path}, server=server)
+    async with served(settings) as (_, client):
+        for host, expected in (("kb.example.org", True), ("127.0.0.1:9621", True), ("evil.example", False)):
+            headers = ADMIN | {"Host": host}
+            for path in ("/documents", "/health", "/page/", "/mcp"):
+                found = await client.get(path, headers=headers)
+                assert (found.status_code != 403) is expected, (path, host)
+                if not expected:
+                    assert "name it in server.allowed_hosts" in found.json()["detail"]
+                    assert ("server.api_key" in found.json()["detail"]) is not is_guarded
+
+
+@pytest.mark.parametrize(
+    ("server", "mcp", "told"),
+    [
+        ({}, {}, ""),
+        ({"host": "0.0.0.0"}, {}, "server.allowed_hosts"),
+        ({"host": "0.0.0.0", "allowed_hosts": ["kb.example.org"]}, {}, "answering by kb.example.org and"),
+        ({}, {"allowed_hosts": ["kb.example.org"]}, "is now called server.allowed_hosts"),
+    ],
+)
+def test_who_starts_the_service_is_told_its_names(server: dict[str, Any], mcp: dict[str, Any], told: str) -> None:
+    notice = describe_names(Settings.load(server=server, mcp=mcp))
+    assert told in notice if told else not notice

@@ -120,6 +120,29 @@ async def test_admission_gives_back_the_turn_of_a_question_that_fails() -> None:
     assert admission.running == 0
 
 
+async def test_admission_gives_places_of_the_greedy_to_those_with_fewer() -> None:
+    callers = _Callers(Admission(1, 4))
+    await callers.come("a0", "a1", "a2", "a3", "a4", "b1", "c1", "b2")
+    refused = {name for name, task in callers.tasks.items() if task.done() and task.exception()}
+    assert refused == {"a4", "a3", "b2"}
+    for name in ("a0", "a1", "b1", "c1", "a2"):
+        await callers.go(name)
+    assert (callers.admission.running, callers.admission.waiting) == (0, 0)
+
+
+async def test_admission_loses_no_turn_with_who_is_refused_and_gives_up_at_once() -> None:
+    callers = _Callers(Admission(1, 2))
+    await callers.come("a0", "a1", "a2")
+    coming = asyncio.create_task(callers.come("b1"))
+    await asyncio.sleep(0)
+    callers.tasks["a2"].cancel()
+    await coming
+    await _settle()
+    assert callers.admission.running == 1
+    await _finish(callers)
+    assert (callers.admission.running, callers.admission.waiting) == (0, 0)
+
+
 @given(st.lists(st.sampled_from(["come a", "come b", "go", "give up"]), max_size=40), st.integers(1, 3))
 def test_admission_never_loses_a_turn(steps: Sequence[str], limit: int) -> None:
     asyncio.run(_play(steps, limit))

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Request
 from heliograph._version import __version__
 from heliograph.errors import AuthenticationError, InvalidRequestError
 from heliograph.server.dependencies import CurrentPrincipal, CurrentService
-from heliograph.server.guard import credentials_of
+from heliograph.server.guard import address_of, credentials_of
 from heliograph.server.openapi import responses
 from heliograph.server.schemas.access import AuthStatus, LoginReply, LogoutReply, VerifyReply
 from heliograph.service.access.tokens import looks_like_token
@@ -54,8 +54,7 @@ async def log_in(
 ) -> LoginReply:
     """Return a token for a name and its password; a guest's token where there are no accounts."""
     if service.access.has_accounts:
-        address = request.client.host if request.client else ""
-        token = await service.access.log_in(username, password, address)
+        token = await service.access.log_in(username, password, address_of(request))
         message = "Login successful"
     else:
         token = service.access.guest_token()

@@ -91,7 +91,7 @@ async def upload(
     """
     await service.jobs.check_room(workspace, kb)
     folder = service.jobs.input_folder(workspace)
-    received = await receive_upload(request, folder, service.settings.server.max_upload_bytes)
+    received = await receive_upload(request, folder, service.settings.server)
     try:
         is_new = await asyncio.to_thread(folder.finish, received.part, received.name)
     finally:

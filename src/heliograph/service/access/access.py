@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied, StoreUnavailable
@@ -26,6 +26,8 @@ __all__ = ["Access", "Credentials", "Identity", "has_credentials"]
 _FOLDER = ".service"
 _FILE = "access.db"
 _MINUTE_SECONDS = 60.0
+# So many addresses may fail to log in under one name: with fewer, one of them could lock out whose name it is.
+_ADDRESSES_OF_A_NAME = 10
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,15 +108,15 @@ class Access:
             opened, self._opened = self._opened, None
             await asyncio.to_thread(opened[1].close)
 
-    def identify(self, credentials: Credentials) -> Identity:
-        """Return who asks.
+    def identify(self, credentials: Credentials, address: str = "") -> Identity:
+        """Return who asks, from which address.
 
         Raises:
             AuthenticationError: There are no credentials and people can log in; or the token is not good.
             PermissionDenied: There is no key, or it is wrong, and nobody can log in.
         """
         if self.is_open:
-            return Identity(ANYONE)
+            return Identity(replace(ANYONE, address=address))
         for key in (credentials.key, credentials.bearer):
             if key and (principal := self._keys.find(key)):
                 return Identity(principal)
@@ -136,10 +138,11 @@ class Access:
 
         Raises:
             AuthenticationError: Name or password is wrong.
-            OverloadedError: This name or address has failed too often.
+            OverloadedError: This address has failed too often, or many have under this name.
         """
-        subjects = (f"login name {name.casefold()}", f"login address {address}")
-        wait = await self._ledger.attempt(subjects, self._settings.login_attempts, self._settings.login_window_seconds)
+        most = self._settings.login_attempts
+        subjects = {f"login name {name.casefold()}": most * _ADDRESSES_OF_A_NAME, f"login address {address}": most}
+        wait = await self._ledger.attempt(subjects, self._settings.login_window_seconds)
         if wait > 0:
             raise OverloadedError("too many failed logins; try again later", wait)
         principal = await self._accounts.check(name, password)
@@ -165,11 +168,11 @@ class Access:
         """Count a question; nothing is counted without a limit.
 
         Raises:
-            OverloadedError: This principal has asked too often in the last minute.
+            OverloadedError: This client has asked too often in the last minute.
         """
         most = self._settings.queries_per_minute
         if most:
-            wait = await self._ledger.attempt((f"query {principal.name}",), most, _MINUTE_SECONDS)
+            wait = await self._ledger.attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
             if wait > 0:
                 raise OverloadedError(f"more than {most} questions in a minute; try again later", wait)
 

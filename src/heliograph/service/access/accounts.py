@@ -19,7 +19,6 @@ class Accounts:
 
     def __init__(self, accounts: tuple[AccountSettings, ...]) -> None:
         self._accounts: dict[str, tuple[Principal, str]] = {}
-        self._checker = PasswordChecker()
         for account in accounts:
             if account.name in self._accounts:
                 raise SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
@@ -31,6 +30,7 @@ class Accounts:
                 )
             principal = Principal(account.name, Role(account.role), frozenset(account.workspaces) or None)
             self._accounts[account.name] = (principal, password_hash)
+        self._checker = PasswordChecker(password_hash for _, password_hash in self._accounts.values())
 
     def __len__(self) -> int:
         return len(self._accounts)
@@ -46,6 +46,6 @@ class Accounts:
         return found and found[1]
 
     async def check(self, name: str, password: str) -> Principal | None:
-        """Return the account whose password this is, or None; an unknown name takes as long as a known one."""
+        """Return the account whose password this is, or None; all names take as long."""
         is_right = await self._checker.matches(password, self.password_hash(name))
         return self.find(name) if is_right else None

@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -63,8 +63,12 @@ class Ledger:
             self._reader = apsw.Connection(str(path))
             self._reader.set_busy_timeout(_BUSY_MILLISECONDS)
 
-    async def attempt(self, subjects: Sequence[str], most: int, window_seconds: float) -> float:
-        """Count one attempt by each of some subjects, unless one of them has made `most` within the window.
+    async def attempt(self, most: Mapping[str, int], window_seconds: float) -> float:
+        """Count one attempt by each of some subjects, unless one has made as many as it may within the window.
+
+        Args:
+            most: How many each subject may make.
+            window_seconds: The window, which ends now.
 
         Returns:
             0, or in how many seconds the attempt would be counted; then nothing was counted.
@@ -72,9 +76,10 @@ class Ledger:
         Raises:
             StoreUnavailable: The file fails.
         """
-        return await self._run(lambda: self._attempt(list(map(_digest, subjects)), most, window_seconds))
+        counted = {_digest(subject): limit for subject, limit in most.items()}
+        return await self._run(lambda: self._attempt(counted, window_seconds))
 
-    async def forget(self, subjects: Sequence[str]) -> None:
+    async def forget(self, subjects: Collection[str]) -> None:
         """Forget the attempts that were made by all of these subjects together.
 
         Raises:
@@ -113,15 +118,15 @@ class Ledger:
 
         return await asyncio.to_thread(locked)
 
-    def _attempt(self, subjects: Sequence[bytes], most: int, window_seconds: float) -> float:
+    def _attempt(self, most: Mapping[bytes, int], window_seconds: float) -> float:
         now = self._clock()
         with transaction(self._connection):
             self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
-            waits = [self._wait(subject, most, window_seconds, now) for subject in subjects]
+            waits = [self._wait(subject, limit, window_seconds, now) for subject, limit in most.items()]
             if max(waits) > 0:
                 return max(waits)
             batch = secrets.randbits(62)
-            rows = [(subject, batch, now, now + window_seconds) for subject in subjects]
+            rows = [(subject, batch, now, now + window_seconds) for subject in most]
             self._connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
         return 0.0
 

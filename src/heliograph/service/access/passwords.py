@@ -1,13 +1,14 @@
 """Hashes of passwords: argon2id for new ones, bcrypt read as well.
 
-Hashing takes about 50 ms of a processor, so it runs in threads, few at a time. A name that nobody has costs the same as
-one that somebody has: its password is compared with a hash that no password fits.
+Hashing takes about 50 ms of a processor, so it runs in threads, few at a time. Every name costs the same, whether
+somebody has it and however his password is hashed: a password is compared with one hash of each cost that any account
+has, and only what the account's own says counts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
+from collections.abc import Iterable
 from functools import cache
 
 from pwdlib import PasswordHash
@@ -21,6 +22,7 @@ __all__ = ["MAX_PASSWORD_BYTES", "PasswordChecker", "hash_password", "is_known_h
 MAX_PASSWORD_BYTES = 1024
 _AT_ONCE = 2
 _LIGHTRAG_SCHEME = "{bcrypt}"
+_BCRYPT = "$2"
 
 
 def hash_password(password: str) -> str:
@@ -45,20 +47,32 @@ def is_known_hash(password_hash: str) -> bool:
 
 
 class PasswordChecker:
-    """Compares passwords with hashes, for use within one event loop."""
+    """Compares passwords with hashes, for use within one event loop.
 
-    def __init__(self) -> None:
+    Args:
+        hashes: Those of all accounts.
+    """
+
+    def __init__(self, hashes: Iterable[str]) -> None:
+        self._one_of_each_cost = {_cost(password_hash): password_hash for password_hash in hashes}
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
-        """Whether a password fits a hash; with None it never does, and takes as long to say so."""
-        if password_hash is None:
-            known, password_hash = False, _unknown_hash()
-        else:
-            known = True
+        """Whether a password fits a hash; with None, for a name that nobody has, it never does."""
+        own = {} if password_hash is None else {_cost(password_hash): password_hash}
         async with self._turns:
-            fits = await asyncio.to_thread(_verify, password, password_hash)
-        return fits and known
+            fits = await asyncio.to_thread(_fitting, password, self._one_of_each_cost | own)
+        return password_hash is not None and password_hash in fits
+
+
+def _cost(password_hash: str) -> str:
+    """Return the beginning of a hash that says how long comparing takes: everything before the salt."""
+    return password_hash.rpartition("$")[0] if password_hash.startswith(_BCRYPT) else password_hash.rsplit("$", 2)[0]
+
+
+def _fitting(password: str, hashes: dict[str, str]) -> set[str]:
+    """Return the hashes that a password fits; each is compared, in an order that does not tell which one matters."""
+    return {hashes[cost] for cost in sorted(hashes) if _verify(password, hashes[cost])}
 
 
 def _verify(password: str, password_hash: str) -> bool:
@@ -75,8 +89,3 @@ def _verify(password: str, password_hash: str) -> bool:
 @cache
 def _hashers() -> PasswordHash:
     return PasswordHash((Argon2Hasher(), BcryptHasher()))
-
-
-@cache
-def _unknown_hash() -> str:
-    return _hashers().hash(secrets.token_urlsafe())
