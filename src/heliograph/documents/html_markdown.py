@@ -15,7 +15,7 @@ from heliograph.documents.html_tables import layout_cells, read_table
 from heliograph.documents.source_code import fence
 from heliograph.documents.tables import markdown_table
 
-__all__ = ["to_markdown"]
+__all__ = ["is_hidden", "to_markdown"]
 
 # A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
@@ -104,7 +104,7 @@ def _holds_block(node: Node, depth: int) -> bool:
 
 def _block(node: Node, depth: int) -> Iterator[str]:
     tag = node.tag
-    if tag == "hr" or _is_hidden(node):
+    if tag == "hr" or is_hidden(node):
         return
     if depth > _MAX_DEPTH:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
@@ -135,7 +135,7 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     tag = node.tag
     if node.is_text_node:
         inline.pieces.append((node.text_content or "").replace("\v", " "))
-    elif tag in _DROPPED or not node.is_element_node or _is_hidden(node):
+    elif tag in _DROPPED or not node.is_element_node or is_hidden(node):
         return
     elif tag == "br":
         inline.pieces.append("\v")
@@ -164,7 +164,8 @@ def _words(node: Node, depth: int) -> str:
     return " ".join(inline.take().split())
 
 
-def _is_hidden(node: Node) -> bool:
+def is_hidden(node: Node) -> bool:
+    """Return whether an element says that it is not shown."""
     attributes = node.attributes
     if not attributes:
         return False
@@ -213,7 +214,7 @@ def _code_language(node: Node) -> str:
 def _items(node: Node, depth: int) -> Iterator[str]:
     number = _first_number(node)
     for child in _children(node):
-        if not child.is_element_node or child.tag in _DROPPED or _is_hidden(child):
+        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child):
             continue
         blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
         if not blocks:
@@ -261,7 +262,7 @@ def _definition_parts(node: Node) -> Iterator[Node]:
     for child in _children(node):
         if child.tag == "div":
             yield from _definition_parts(child)
-        elif child.is_element_node and child.tag not in _DROPPED and not _is_hidden(child):
+        elif child.is_element_node and child.tag not in _DROPPED and not is_hidden(child):
             yield child
 
 

@@ -1,0 +1,374 @@
+"""Which blocks of a web page are its content: prose stays, the site's furniture (menus, banners, footers) goes.
+
+A block that holds sentences is never left out for what its author named it. What goes is told by what a block is and
+where it stands:
+
+- elements that are furniture by their meaning (`nav`, `header`, `footer`, `aside`, their roles), unless they hold prose
+  where content is expected of them;
+- blocks without a sentence that are mostly links: bars of links that lead to the next page, lists of links into the
+  page itself, and what stands outside of the block that holds the prose;
+- blocks without a sentence that are named as furniture.
+
+A *sentence* is a run of words outside of links; what counts is the tree of one page alone, so the same bytes always
+give the same text, whatever else a site or a workspace holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from heliograph.documents.html_markdown import is_hidden
+
+__all__ = ["remove_furniture"]
+
+Node = Any
+
+_UNREAD = frozenset({"script", "style", "noscript", "template", "select", "option", "textarea", "datalist", "head"})
+_INLINE = frozenset(
+    "a abbr acronym b bdi bdo big br button cite code data del dfn em font i img input ins kbd label mark q s samp "
+    "small span strike strong sub sup time tt u var wbr svg math object".split()
+)
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_ROLES = {
+    "navigation": "nav",
+    "menu": "nav",
+    "menubar": "nav",
+    "toolbar": "nav",
+    "tablist": "nav",
+    "search": "nav",
+    "directory": "nav",
+    "doc-toc": "nav",
+    "banner": "header",
+    "contentinfo": "footer",
+    "complementary": "aside",
+    "dialog": "dialog",
+    "alertdialog": "dialog",
+    "main": "main",
+}
+_SECTIONS = frozenset({"nav", "header", "footer", "aside", "dialog"})
+_NAMES = re.compile(
+    r"(?:^|[-_ ])(?:nav|navbar|navigation|menu|sidebar|side-bar|sidenav|breadcrumbs?|crumbs|footer|masthead|cookies?|"
+    r"consent|gdpr|banner|advert|advertisement|ads|adsbygoogle|promo|sponsor(?:ed)?|social|share|sharing|related|"
+    r"recommended|newsletter|subscribe|subscription|signup|popup|modal|overlay|paginat(?:ion|or)|pager|skip|skip-link|"
+    r"toolbar|searchbox|search-form|toc|table-of-contents|prev-next|respond|widget|buttons)(?:$|[-_ ])",
+    re.IGNORECASE,
+)
+_STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
+_STEP_KEYS = frozenset({"n", "p", "u", "h"})
+_STEP_WORDS = frozenset(
+    "next prev previous up home top start back forward contents index toc first last return "
+    "上一页 下一页 上一頁 下一頁 上一级 上一級 上一节 下一节 上一章 下一章 上页 下页 起始页 首页 首頁 主页 目录 目錄 索引 返回 顶部 返回顶部 回到顶部 "
+    "« » ‹ › < > << >> ← → ↑ ⟵ ⟶".split()
+)
+_COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：])")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = re.compile(r"[^\W\d_]{2,}|[AaI]\b")
+_SPACES = re.compile(r"\s+")
+_LEAST_WORDS, _LEAST_WORDS_WITHOUT_END = 5, 9
+_LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 14
+# The block that holds the content is the innermost with this share of the prose.
+_SHARE_OF_PROSE = 0.9
+_MOSTLY_LINKS = 0.6
+_LEAST_LINKS = 3
+_MANY_LINKS = 0.3
+# A footer or a navigation that holds more of the prose than this is none.
+_SHARE_OF_SECTION = 0.3
+_ARTICLES = frozenset({"article", "section", "blockquote", "figure"})
+# What lies in a list, a table or a definition is judged with the whole of it.
+_PARTS = frozenset({"li", "dd", "dt", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "summary", "legend"})
+_LEAVES = frozenset({"p", "pre", "ul", "ol", "dl", "table", "blockquote", "figure", "details", *_PARTS})
+_MAX_DEPTH = 150
+_LEAST_LEFT = 0.1
+_LEAST_CHARACTERS = 200
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    """An element that is no inline one, with what it and those below it hold, counted in characters without spaces."""
+
+    node: Node
+    tag: str
+    parent: _Block | None
+    children: list[_Block] = field(default_factory=list["_Block"])
+    own: list[str] = field(default_factory=list[str])
+    linked: list[str] = field(default_factory=list[str])
+    characters: int = 0
+    link_characters: int = 0
+    links: int = 0
+    links_within: int = 0
+    steps: int = 0
+    prose: int = 0
+    data: int = 0
+    headings: int = 0
+    titles: int = 0
+    controls: int = 0
+    core: int = 0
+    is_hidden: bool = False
+
+    def is_named_furniture(self) -> bool:
+        attributes = self.node.attributes
+        return bool(_NAMES.search(f"{attributes.get('class') or ''} {attributes.get('id') or ''}"))
+
+    def link_share(self) -> float:
+        return self.link_characters / max(1, self.characters)
+
+
+def remove_furniture(body: Node, title: str = "") -> int:
+    """Take everything but the content out of a page.
+
+    Args:
+        body: The page's body; changed in place.
+        title: What the page calls itself; a block that says the same stays.
+
+    Returns:
+        How many characters that a reader sees were taken out, spaces not counted.
+    """
+    for node in body.css("script, style, noscript, template"):
+        node.decompose()
+    root = _read_blocks(body)
+    doomed = _Judge(root, _SPACES.sub("", title)).furniture()
+    left = root.characters - sum(block.characters for block in doomed)
+    if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters):
+        # A page that is nothing but furniture is taken whole.
+        doomed = [block for block in doomed if block.is_hidden]
+    # From the innermost, as removing a node ends those within it.
+    for block in reversed(doomed):
+        block.node.decompose()
+    return sum(block.characters for block in doomed)
+
+
+def _read_blocks(body: Node) -> _Block:
+    root = _Block(body, "body", None)
+    # Per element the block that it is or stands in, and whether it is within a link.
+    places: dict[int, tuple[_Block, bool]] = {body.mem_id: (root, False)}
+    blocks = [root]
+    for node in body.traverse(include_text=True):
+        if node.mem_id == body.mem_id:
+            continue
+        block, is_linked = places[node.parent.mem_id] if node.parent.mem_id in places else (None, False)
+        if block is None:
+            continue
+        if node.is_text_node:
+            (block.linked if is_linked else block.own).append(node.text_content or "")
+            continue
+        tag = node.tag
+        if not node.is_element_node or tag in _UNREAD or tag == "-comment":
+            block.controls += tag in ("select", "textarea")
+            continue
+        if tag == "a":
+            is_linked = _count_link(node, block)
+        elif tag == "img":
+            (block.linked if is_linked else block.own).append(node.attributes.get("alt") or "")
+        elif tag in ("button", "input"):
+            block.controls += 1
+        hidden = is_hidden(node)
+        if tag not in _INLINE or hidden:
+            role = (node.attributes.get("role") or "").strip().lower()
+            inner = _Block(node, _ROLES.get(role, tag), block, is_hidden=hidden)
+            block.children.append(inner)
+            blocks.append(inner)
+            block = inner
+        places[node.mem_id] = (block, is_linked)
+    for block in reversed(blocks):
+        _sum_up(block)
+    return root
+
+
+def _count_link(node: Node, block: _Block) -> bool:
+    attributes = node.attributes
+    href = attributes.get("href")
+    if href is None:
+        return False
+    block.links += 1
+    block.links_within += href.startswith("#")
+    rel = (attributes.get("rel") or "").lower().split()
+    is_step = not _STEPS.isdisjoint(rel) or (attributes.get("accesskey") or "").lower() in _STEP_KEYS
+    block.steps += is_step or " ".join(node.text().split()).strip("[]()").casefold() in _STEP_WORDS
+    return True
+
+
+def _sum_up(block: _Block) -> None:
+    """Complete a block whose children are complete."""
+    own, linked = "".join(block.own), "".join(block.linked)
+    own_length, linked_length = len(_SPACES.sub("", own)), len(_SPACES.sub("", linked))
+    block.characters += own_length + linked_length
+    block.link_characters += linked_length
+    if block.tag == "pre":
+        block.prose += own_length
+    elif own_length and _has_sentence(own):
+        block.prose += own_length + linked_length
+    elif block.tag in ("td", "dd", "figcaption", "code"):
+        block.data += own_length
+    block.core += block.prose - sum(child.prose for child in block.children if not child.is_hidden)
+    block.headings += block.tag in _HEADINGS
+    block.titles += block.tag == "h1"
+    parent = block.parent
+    if parent is not None and not block.is_hidden:
+        parent.core += block.core if block.tag not in _SECTIONS else 0
+        for name in (
+            "characters", "link_characters", "links", "links_within", "steps", "prose", "data", "headings", "titles",
+            "controls",
+        ):  # fmt: skip
+            setattr(parent, name, getattr(parent, name) + getattr(block, name))
+    elif parent is not None:
+        parent.characters += block.characters
+
+
+def _has_sentence(text: str) -> bool:
+    """Whether a text holds a run of words as sentences have them, with an end or so long that it needs none."""
+    if len(text) < _LEAST_WIDE:
+        return False
+    pieces = _SENTENCE_END.split(text)
+    for index, piece in enumerate(pieces):
+        has_end = index < len(pieces) - 1 or piece.rstrip()[-1:] in tuple(".!?:;。！？；：")
+        if len(_WIDE.findall(piece)) >= (_LEAST_WIDE if has_end else _LEAST_WIDE_WITHOUT_END):
+            return True
+        if len(_WORD.findall(piece)) >= (_LEAST_WORDS if has_end else _LEAST_WORDS_WITHOUT_END):
+            return True
+    return False
+
+
+class _Judge:
+    """Says which blocks of a page are furniture."""
+
+    def __init__(self, root: _Block, title: str) -> None:
+        self._root = root
+        self._title = title
+        self._content = _find_content(root)
+        self._path = set(_upwards(self._content))
+        self._has_title = False
+        self._is_begun = False
+        self._doomed: list[_Block] = []
+
+    def furniture(self) -> list[_Block]:
+        """Return the blocks to take out, outermost only, in document order."""
+        self._walk(self._root, is_before=True)
+        return self._doomed
+
+    def _walk(self, block: _Block, *, is_before: bool) -> None:
+        """Judge what lies below a block that stays."""
+        # An own stack would say the same: the depth is that of blocks, which `_MAX_DEPTH` bounds.
+        if block is self._content:
+            self._walk_inside(block, 0)
+            return
+        on_path = next((child for child in block.children if child in self._path), None)
+        for child in block.children:
+            if child is on_path:
+                self._walk(child, is_before=is_before)
+                is_before = False
+            else:
+                self._judge_outside(child, 0, is_before=is_before)
+
+    def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
+        """Judge a block that stands before or after the one that holds the content."""
+        if self._is_furniture_outside(block, is_before=is_before):
+            self._doomed.append(block)
+            return
+        self._has_title |= block.tag == "h1"
+        if depth < _MAX_DEPTH:
+            for child in block.children:
+                self._judge_outside(child, depth + 1, is_before=is_before)
+
+    def _is_furniture_outside(self, block: _Block, *, is_before: bool) -> bool:
+        if block.is_hidden or block.tag == "dialog":
+            return True
+        has_plain_prose = block.prose > 0 and block.link_share() < _MANY_LINKS
+        if block.tag in ("nav", "footer"):
+            return block.prose < _SHARE_OF_SECTION * self._root.prose or not has_plain_prose
+        if block.tag == "aside":
+            return not has_plain_prose or block.controls > 0 or block.is_named_furniture()
+        if block.titles:
+            return False
+        if block.tag == "header":
+            return True
+        if block.prose:
+            if block.is_named_furniture() and (block.controls or not has_plain_prose):
+                return True
+            return not block.children and bool(_COPYRIGHT.match("".join((*block.own, *block.linked))))
+        if block.data and block.link_share() < _MANY_LINKS:
+            return False
+        if block.links or block.controls or block.is_named_furniture() or not is_before:
+            return True
+        # A subtitle, or a title that is no heading.
+        text = _SPACES.sub("", "".join(block.own))
+        return not (self._has_title or block.headings or (text and text in self._title))
+
+    def _walk_inside(self, block: _Block, depth: int) -> None:
+        """Judge what lies within the content."""
+        last: _Block | None = None
+        for index, child in enumerate(block.children):
+            if self._is_furniture_inside(child):
+                following = block.children[index + 1] if index + 1 < len(block.children) else None
+                if last is not None and last.tag in _HEADINGS and last.tag != "h1" and _ends_section(following):
+                    # The heading of what goes.
+                    self._doomed.append(last)
+                self._doomed.append(child)
+                last = None
+                continue
+            last = child
+            self._is_begun |= child.tag in _HEADINGS or (child.prose > 0 and not child.children)
+            if depth < _MAX_DEPTH:
+                self._walk_inside(child, depth + 1)
+
+    def _is_furniture_inside(self, block: _Block) -> bool:
+        if block.is_hidden or block.tag == "dialog":
+            return True
+        if block.tag == "nav":
+            return not block.prose or block.link_share() >= _MOSTLY_LINKS
+        if block.tag == "aside":
+            return not block.prose and not block.data
+        if block.tag == "footer" and not any(above.tag in _ARTICLES for above in _upwards(block)):
+            return block.prose < _SHARE_OF_SECTION * self._root.prose or block.link_share() >= _MANY_LINKS
+        if block.prose or block.titles or block.tag in _HEADINGS or block.tag in _PARTS:
+            return False
+        if not (block.links or block.controls):
+            return False
+        if block.tag in ("header", "footer") and not block.headings:
+            return True
+        if block.is_named_furniture() and not block.data:
+            return True
+        if block.steps and 2 * block.steps >= block.links:
+            return True
+        share = block.link_share()
+        if block.links_within >= _LEAST_LINKS and block.links_within >= 0.9 * block.links and share >= _MOSTLY_LINKS:
+            return not block.data
+        return not self._is_begun and not block.headings and not block.data and share >= _MOSTLY_LINKS
+
+
+def _find_content(root: _Block) -> _Block:
+    """Return the block that a page says is its main one, if the prose is there, else the innermost that holds it."""
+    mains = [block for block in _downwards(root) if block.tag in ("main", "article")]
+    for tag in ("main", "article"):
+        found = [block for block in mains if block.tag == tag]
+        if len(found) == 1 and found[0].characters and 2 * found[0].core >= root.core:
+            return found[0]
+    block = root
+    while root.core:
+        inner = next((child for child in block.children if child.core >= _SHARE_OF_PROSE * root.core), None)
+        if inner is None or inner.tag in _LEAVES or inner.tag in _SECTIONS:
+            break
+        block = inner
+    return block
+
+
+def _upwards(block: _Block) -> Iterator[_Block]:
+    above: _Block | None = block
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def _downwards(block: _Block) -> Iterator[_Block]:
+    waiting = [block]
+    while waiting:
+        below = waiting.pop()
+        yield below
+        waiting += below.children
+
+
+def _ends_section(following: _Block | None) -> bool:
+    return following is None or following.tag in _HEADINGS
