@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ _MOST_BYTES = 500_000
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _MARKUP = re.compile(r"^```.*$|\]\([^)\s]*(?: \"[^\"]*\")?\)", re.MULTILINE)
 _UNSEEN = "script, style, noscript, template, select, option, button, input, textarea, svg, title, rt, rp"
+_WITHIN_WORDS = frozenset("a abbr acronym b big cite code dfn em font i kbd mark q s samp small span strong sub sup tt u var wbr".split())
 
 Extract = Callable[[str], str]
 
@@ -149,6 +152,9 @@ def measure(site: Site, pages: Sequence[Path], extractors: dict[str, Extract]) -
         html = path.read_text("utf-8", "replace")
         tokens = list(_labelled(html, site))
         prose = [token for token, label in tokens if label == "content"]
+        if not prose:
+            # What only leads elsewhere was made from another template.
+            continue
         no_furniture = [token for token, label in tokens if label != "furniture"]
         everything = [token for token, _ in tokens]
         for name, extract in extractors.items():
@@ -216,16 +222,21 @@ def _labelled(html: str, site: Site) -> Iterator[tuple[str, str]]:
     for label, selector in (("content", site.content), ("neither", site.neither), ("furniture", site.furniture)):
         labels.update(dict.fromkeys((node.mem_id for node in page.css(selector)), label))
     known: dict[int, str] = {}
+    pieces: list[tuple[str, str]] = []
     for node in page.body.traverse(include_text=True):
         parent = node.parent
         label = known.get(parent.mem_id, "furniture") if parent is not None else "furniture"
-        if node.is_element_node:
+        if node.is_text_node:
+            pieces.append((node.text_content or "", label))
+        elif node.is_element_node:
             known[node.mem_id] = labels.get(node.mem_id, label)
-            if node.tag == "img":
-                # A description is read by some and not by others.
-                yield from ((token, "neither") for token in tokenize(node.attributes.get("alt") or ""))
-        elif node.is_text_node:
-            yield from ((token, label) for token in tokenize(node.text_content or ""))
+            if node.tag not in _WITHIN_WORDS:
+                # A description of a picture is read by some and not by others.
+                pieces.append((f" {node.attributes.get('alt') or ''} ", "neither"))
+    text = "".join(piece for piece, _ in pieces).casefold()
+    ends = list(accumulate(len(piece.casefold()) for piece, _ in pieces))
+    for match in _TOKEN.finditer(text):
+        yield match[0], pieces[bisect_right(ends, match.start())][1]
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

@@ -75,7 +75,7 @@ _SHARE_OF_PROSE = 0.9
 _MOSTLY_LINKS = 0.6
 _LEAST_LINKS = 3
 _MANY_LINKS = 0.3
-# A footer or a navigation that holds more of the prose than this is none.
+# A navigation that holds more of the prose than this is none.
 _SHARE_OF_SECTION = 0.3
 _ARTICLES = frozenset({"article", "section", "blockquote", "figure"})
 # What lies in a list, a table or a definition is judged with the whole of it.
@@ -130,9 +130,10 @@ def remove_furniture(body: Node, title: str = "") -> int:
     for node in body.css("script, style, noscript, template"):
         node.decompose()
     root = _read_blocks(body)
-    doomed = _Judge(root, _SPACES.sub("", title)).furniture()
+    judge = _Judge(root, _SPACES.sub("", title).casefold())
+    doomed = judge.furniture()
     left = root.characters - sum(block.characters for block in doomed)
-    if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters):
+    if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters) and not judge.has_heading_or_main():
         # A page that is nothing but furniture is taken whole.
         doomed = [block for block in doomed if block.is_hidden]
     # From the innermost, as removing a node ends those within it.
@@ -187,6 +188,8 @@ def _count_link(node: Node, block: _Block) -> bool:
     block.links_within += href.startswith("#")
     rel = (attributes.get("rel") or "").lower().split()
     is_step = not _STEPS.isdisjoint(rel) or (attributes.get("accesskey") or "").lower() in _STEP_KEYS
+    # A page in another language is no next page, and as little content.
+    is_step = is_step or "hreflang" in attributes
     block.steps += is_step or " ".join(node.text().split()).strip("[]()").casefold() in _STEP_WORDS
     return True
 
@@ -208,7 +211,7 @@ def _sum_up(block: _Block) -> None:
     block.titles += block.tag == "h1"
     parent = block.parent
     if parent is not None and not block.is_hidden:
-        parent.core += block.core if block.tag not in _SECTIONS else 0
+        parent.core += block.core if block.tag not in _SECTIONS and not block.is_named_furniture() else 0
         for name in (
             "characters", "link_characters", "links", "links_within", "steps", "prose", "data", "headings", "titles",
             "controls",
@@ -238,7 +241,7 @@ class _Judge:
     def __init__(self, root: _Block, title: str) -> None:
         self._root = root
         self._title = title
-        self._content = _find_content(root)
+        self._content = _find_content(root, title)
         self._path = set(_upwards(self._content))
         self._has_title = False
         self._is_begun = False
@@ -249,11 +252,15 @@ class _Judge:
         self._walk(self._root, is_before=True)
         return self._doomed
 
+    def has_heading_or_main(self) -> bool:
+        """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
+        return self._content.tag == "main" or self._has_title
+
     def _walk(self, block: _Block, *, is_before: bool) -> None:
         """Judge what lies below a block that stays."""
         # An own stack would say the same: the depth is that of blocks, which `_MAX_DEPTH` bounds.
         if block is self._content:
-            self._walk_inside(block, 0)
+            self._walk_inside(block, 0, is_last=True)
             return
         on_path = next((child for child in block.children if child in self._path), None)
         for child in block.children:
@@ -277,7 +284,9 @@ class _Judge:
         if block.is_hidden or block.tag == "dialog":
             return True
         has_plain_prose = block.prose > 0 and block.link_share() < _MANY_LINKS
-        if block.tag in ("nav", "footer"):
+        if block.tag == "footer":
+            return True
+        if block.tag == "nav":
             return block.prose < _SHARE_OF_SECTION * self._root.prose or not has_plain_prose
         if block.tag == "aside":
             return not has_plain_prose or block.controls > 0 or block.is_named_furniture()
@@ -294,15 +303,21 @@ class _Judge:
         if block.links or block.controls or block.is_named_furniture() or not is_before:
             return True
         # A subtitle, or a title that is no heading.
-        text = _SPACES.sub("", "".join(block.own))
-        return not (self._has_title or block.headings or (text and text in self._title))
+        return not (self._has_title or block.headings or _says(block, self._title))
 
-    def _walk_inside(self, block: _Block, depth: int) -> None:
-        """Judge what lies within the content."""
+    def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
+        """Judge what lies within the content.
+
+        Args:
+            block: Its children are judged.
+            depth: How deep in the content it lies.
+            is_last: Whether nothing of the content follows it.
+        """
         last: _Block | None = None
         for index, child in enumerate(block.children):
-            if self._is_furniture_inside(child):
-                following = block.children[index + 1] if index + 1 < len(block.children) else None
+            following = block.children[index + 1] if index + 1 < len(block.children) else None
+            ends_content = is_last and following is None
+            if self._is_furniture_inside(child) or (ends_content and _is_foot(child, last)):
                 if last is not None and last.tag in _HEADINGS and last.tag != "h1" and _ends_section(following):
                     # The heading of what goes.
                     self._doomed.append(last)
@@ -310,9 +325,10 @@ class _Judge:
                 last = None
                 continue
             last = child
+            self._has_title |= child.tag == "h1"
             self._is_begun |= child.tag in _HEADINGS or (child.prose > 0 and not child.children)
             if depth < _MAX_DEPTH:
-                self._walk_inside(child, depth + 1)
+                self._walk_inside(child, depth + 1, is_last=ends_content)
 
     def _is_furniture_inside(self, block: _Block) -> bool:
         if block.is_hidden or block.tag == "dialog":
@@ -322,7 +338,7 @@ class _Judge:
         if block.tag == "aside":
             return not block.prose and not block.data
         if block.tag == "footer" and not any(above.tag in _ARTICLES for above in _upwards(block)):
-            return block.prose < _SHARE_OF_SECTION * self._root.prose or block.link_share() >= _MANY_LINKS
+            return True
         if block.prose or block.titles or block.tag in _HEADINGS or block.tag in _PARTS:
             return False
         if not (block.links or block.controls):
@@ -339,20 +355,38 @@ class _Judge:
         return not self._is_begun and not block.headings and not block.data and share >= _MOSTLY_LINKS
 
 
-def _find_content(root: _Block) -> _Block:
-    """Return the block that a page says is its main one, if the prose is there, else the innermost that holds it."""
-    mains = [block for block in _downwards(root) if block.tag in ("main", "article")]
+def _is_foot(block: _Block, previous: _Block | None) -> bool:
+    """Whether the last block of the content is a page's foot: a copyright, or named so and without a sentence."""
+    if previous is not None and previous.tag in _HEADINGS:
+        return False
+    text = "".join((*block.own, *block.linked))
+    return bool(_COPYRIGHT.match(text)) or (not block.prose and not block.data and block.is_named_furniture())
+
+
+def _find_content(root: _Block, title: str) -> _Block:
+    """Return the block that a page says is its main one, if the prose is there, else the innermost that holds it.
+
+    That holds the page's title too, where a heading says the same as the page's head.
+    """
+    blocks = list(_downwards(root))
     for tag in ("main", "article"):
-        found = [block for block in mains if block.tag == tag]
+        found = [block for block in blocks if block.tag == tag]
         if len(found) == 1 and found[0].characters and 2 * found[0].core >= root.core:
             return found[0]
+    headings = [block for block in blocks if block.tag in ("h1", "h2") and _says(block, title)]
+    around = set(_upwards(headings[-1])) if headings else set()
     block = root
     while root.core:
         inner = next((child for child in block.children if child.core >= _SHARE_OF_PROSE * root.core), None)
-        if inner is None or inner.tag in _LEAVES or inner.tag in _SECTIONS:
+        if inner is None or inner.tag in _LEAVES or inner.tag in _SECTIONS or (around and inner not in around):
             break
         block = inner
     return block
+
+
+def _says(heading: _Block, title: str) -> bool:
+    text = _SPACES.sub("", "".join((*heading.own, *heading.linked))).strip("¶#").casefold()
+    return bool(text) and bool(title) and (text in title or title in text)
 
 
 def _upwards(block: _Block) -> Iterator[_Block]:
@@ -367,7 +401,7 @@ def _downwards(block: _Block) -> Iterator[_Block]:
     while waiting:
         below = waiting.pop()
         yield below
-        waiting += below.children
+        waiting += reversed(below.children)
 
 
 def _ends_section(following: _Block | None) -> bool:
