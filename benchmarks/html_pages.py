@@ -45,10 +45,12 @@ TITLE = "Prose and furniture of real web sites"
 _PAGES = 60
 # Whole books in one page would outweigh all others, and take minutes.
 _MOST_BYTES = 500_000
-_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_MARKUP = re.compile(r"^```.*$|\]\([^)\s]*(?: \"[^\"]*\")?\)", re.MULTILINE)
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_MARKUP = re.compile(r"^```.*$|[`*\\]|\]\([^)\s]*(?: \"[^\"]*\")?\)", re.MULTILINE)
 _UNSEEN = "script, style, noscript, template, select, option, button, input, textarea, svg, title, rt, rp"
-_WITHIN_WORDS = frozenset("a abbr acronym b big cite code dfn em font i kbd mark q s samp small span strong sub sup tt u var wbr".split())
+_WITHIN_WORDS = frozenset(
+    "a abbr acronym b big cite code dfn em font i kbd mark q s samp small span strong sub sup tt u var wbr".split()
+)
 
 Extract = Callable[[str], str]
 
@@ -72,7 +74,7 @@ class Site:
     neither: str = "[data-none]"
 
 
-_DOCBOOK = ("body", "div.navheader, div.navfooter, div.footer, a.id_link", "div.toc")
+_DOCBOOK = ("body", "div.navheader, div.navfooter, div.footer, a.id_link", "div.toc, .list-of-tables")
 _SPHINX = (
     "div[role=main]",
     "a.headerlink, a.viewcode-link, .viewcode-link",
@@ -84,6 +86,7 @@ _TEXINFO = (
     ".contents, .shortcontents, .section-toc, .mini-toc, table.menu, .Contents_element",
 )
 _ASCIIDOC = ("body", "#footer", "#toc")
+_ASCIIDOC_CHUNKS = ("body", "div.navheader, div.navfooter, #footer, nav", "div.toc")
 _MDBOOK = ("main", "nav", "[data-none]")
 SITES = (
     Site(
@@ -121,6 +124,24 @@ SITES = (
     Site("Javadoc", "doc/openjdk-17-jre-headless/api/java.base/java/**/*.html", "main", "a.anchor-link",
          ".table-tabs, nav.toc, .block-list"),
     Site("LibreOffice (zh)", "libreoffice/help/zh-CN/text/**/*.html", "#DisplayArea", "[data-none]", "[data-none]"),
+    Site("QDoc", "qt5/doc/qtcore/*.html", "div.content", "[data-none]", "div.toc, div.sidebar"),
+    Site("Groovydoc", "doc/groovy/gapi/groovy/**/*.html", "body",
+         ".topNav, .subNav, .bottomNav, .navList, .legalCopy"),
+    Site("Node.js", "doc/nodejs/api/*.html", "#apicontent", "a.mark, .srclink, #gtoc, header, .picker", "#toc"),
+    Site("AsciiDoc, KiCad (zh)", "doc/kicad/help/zh/*.html", *_ASCIIDOC),
+    Site("DocBook, Wireshark", "doc/wireshark/wsug_html_chunked/*.html", *_ASCIIDOC_CHUNKS),
+    Site("MkDocs, REST framework", "doc/python3-djangorestframework/html/**/*.html", "#main-content",
+         "a.headerlink, .headerlink", "div.toc"),
+    Site("DebianDoc", "doc/debian/FAQ/*.html", "body", "div.navheader, div.navfooter", "div.toc"),
+    Site("Postfix", "doc/postfix/html/*.html", "body"),
+    Site("Texinfo, zsh", "doc/zsh-common/html/*.html", *_TEXINFO),
+    Site("LinuxDoc, Bird", "doc/bird-doc/*.html", "body", "body > a"),
+    Site("Texinfo, R", "R/doc/manual/*.html", *_TEXINFO),
+    Site("Ikiwiki", "doc/ikiwiki/html/**/*.html", "#content", "[data-none]", ".toc"),
+    Site("Sphinx, fish", "doc/fish/**/*.html", *_SPHINX),
+    Site("man2html, ncurses", "doc/ncurses-doc/html/**/*.html", "body", "address, div.nav", "[data-none]"),
+    Site("Doxygen, Xapian", "doc/xapian-doc/apidoc/html/*.html", "div.headertitle, div.contents",
+         "#top, .summary, #nav-path, address.footer", ".toc, .memSafe, span.permalink"),
     Site("Erlang", "doc/erlang-doc/lib/stdlib-*/doc/html/*.html", "#content", ".footer, a.title-anchor", ".topbar"),
 )  # fmt: skip
 

@@ -56,6 +56,7 @@ _NAMES = re.compile(
     r"toolbar|searchbox|search-form|toc|table-of-contents|prev-next|respond|widget|buttons)(?:$|[-_ ])",
     re.IGNORECASE,
 )
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
 _STEP_KEYS = frozenset({"n", "p", "u", "h"})
 _STEP_WORDS = frozenset(
@@ -68,12 +69,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[^\W\d_]{2,}|[AaI]\b")
 _SPACES = re.compile(r"\s+")
-_LEAST_WORDS, _LEAST_WORDS_WITHOUT_END = 5, 9
-_LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 14
+_LEAST_WORDS, _LEAST_WORDS_WITHOUT_END = 5, 12
+_LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 24
 # The block that holds the content is the innermost with this share of the prose.
 _SHARE_OF_PROSE = 0.9
 _MOSTLY_LINKS = 0.6
 _LEAST_LINKS = 3
+_LONGEST_BAR = 400
 _MANY_LINKS = 0.3
 # A navigation that holds more of the prose than this is none.
 _SHARE_OF_SECTION = 0.3
@@ -101,6 +103,7 @@ class _Block:
     links: int = 0
     links_within: int = 0
     steps: int = 0
+    marked_steps: int = 0
     prose: int = 0
     data: int = 0
     headings: int = 0
@@ -111,7 +114,8 @@ class _Block:
 
     def is_named_furniture(self) -> bool:
         attributes = self.node.attributes
-        return bool(_NAMES.search(f"{attributes.get('class') or ''} {attributes.get('id') or ''}"))
+        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+        return bool(_NAMES.search(_HUMP.sub("-", names)))
 
     def link_share(self) -> float:
         return self.link_characters / max(1, self.characters)
@@ -132,14 +136,17 @@ def remove_furniture(body: Node, title: str = "") -> int:
     root = _read_blocks(body)
     judge = _Judge(root, _SPACES.sub("", title).casefold())
     doomed = judge.furniture()
-    left = root.characters - sum(block.characters for block in doomed)
+    omitted = sum(block.characters for block in doomed)
+    left = root.characters - omitted
     if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters) and not judge.has_heading_or_main():
         # A page that is nothing but furniture is taken whole.
         doomed = [block for block in doomed if block.is_hidden]
+        omitted = sum(block.characters for block in doomed)
+    omitted += sum(_remove_bare_bars(block) for block in judge.kept())
     # From the innermost, as removing a node ends those within it.
     for block in reversed(doomed):
         block.node.decompose()
-    return sum(block.characters for block in doomed)
+    return omitted
 
 
 def _read_blocks(body: Node) -> _Block:
@@ -186,11 +193,8 @@ def _count_link(node: Node, block: _Block) -> bool:
         return False
     block.links += 1
     block.links_within += href.startswith("#")
-    rel = (attributes.get("rel") or "").lower().split()
-    is_step = not _STEPS.isdisjoint(rel) or (attributes.get("accesskey") or "").lower() in _STEP_KEYS
-    # A page in another language is no next page, and as little content.
-    is_step = is_step or "hreflang" in attributes
-    block.steps += is_step or " ".join(node.text().split()).strip("[]()").casefold() in _STEP_WORDS
+    block.marked_steps += _is_marked_step(node)
+    block.steps += _is_step(node)
     return True
 
 
@@ -213,7 +217,7 @@ def _sum_up(block: _Block) -> None:
     if parent is not None and not block.is_hidden:
         parent.core += block.core if block.tag not in _SECTIONS and not block.is_named_furniture() else 0
         for name in (
-            "characters", "link_characters", "links", "links_within", "steps", "prose", "data", "headings", "titles",
+            "characters", "link_characters", "links", "links_within", "steps", "marked_steps", "prose", "data", "headings", "titles",
             "controls",
         ):  # fmt: skip
             setattr(parent, name, getattr(parent, name) + getattr(block, name))
@@ -245,12 +249,24 @@ class _Judge:
         self._path = set(_upwards(self._content))
         self._has_title = False
         self._is_begun = False
+        # Whether what is judged stands right before the content.
+        self._is_next = False
         self._doomed: list[_Block] = []
 
     def furniture(self) -> list[_Block]:
         """Return the blocks to take out, outermost only, in document order."""
         self._walk(self._root, is_before=True)
         return self._doomed
+
+    def kept(self) -> Iterator[_Block]:
+        """Yield the blocks that stay."""
+        gone = set(self._doomed)
+        waiting = [self._root]
+        while waiting:
+            block = waiting.pop()
+            if block not in gone:
+                yield block
+                waiting += block.children
 
     def has_heading_or_main(self) -> bool:
         """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
@@ -263,11 +279,12 @@ class _Judge:
             self._walk_inside(block, 0, is_last=True)
             return
         on_path = next((child for child in block.children if child in self._path), None)
-        for child in block.children:
+        for index, child in enumerate(block.children):
             if child is on_path:
                 self._walk(child, is_before=is_before)
                 is_before = False
             else:
+                self._is_next = is_before and block.children[index + 1] is on_path and not self._content.titles
                 self._judge_outside(child, 0, is_before=is_before)
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
@@ -281,7 +298,7 @@ class _Judge:
                 self._judge_outside(child, depth + 1, is_before=is_before)
 
     def _is_furniture_outside(self, block: _Block, *, is_before: bool) -> bool:
-        if block.is_hidden or block.tag == "dialog":
+        if block.is_hidden or block.tag == "dialog" or _is_bar_of_steps(block):
             return True
         has_plain_prose = block.prose > 0 and block.link_share() < _MANY_LINKS
         if block.tag == "footer":
@@ -331,7 +348,7 @@ class _Judge:
                 self._walk_inside(child, depth + 1, is_last=ends_content)
 
     def _is_furniture_inside(self, block: _Block) -> bool:
-        if block.is_hidden or block.tag == "dialog":
+        if block.is_hidden or block.tag == "dialog" or _is_bar_of_steps(block):
             return True
         if block.tag == "nav":
             return not block.prose or block.link_share() >= _MOSTLY_LINKS
@@ -352,7 +369,63 @@ class _Judge:
         share = block.link_share()
         if block.links_within >= _LEAST_LINKS and block.links_within >= 0.9 * block.links and share >= _MOSTLY_LINKS:
             return not block.data
-        return not self._is_begun and not block.headings and not block.data and share >= _MOSTLY_LINKS
+        if self._is_begun or block.headings or block.data:
+            return False
+        return share >= _MOSTLY_LINKS and (block.links > 1 or not "".join(block.own).strip())
+
+
+def _is_bar_of_steps(block: _Block) -> bool:
+    """Whether a block leads to the pages around this one by links that say so; their titles may read like sentences."""
+    return (
+        block.marked_steps >= 2
+        and 2 * block.marked_steps >= block.links
+        and block.characters <= _LONGEST_BAR
+        and not block.headings
+        and block.tag not in _PARTS
+    )
+
+
+def _remove_bare_bars(block: _Block) -> int:
+    """Take out links to the pages around this one that stand between blocks, in none of their own.
+
+    Returns:
+        How many characters they had, spaces not counted.
+    """
+    if not (block.children and block.linked and block.steps):
+        return 0
+    omitted = 0
+    blocks = {child.node.mem_id for child in block.children}
+    runs: list[list[Node]] = [[]]
+    child = block.node.first_child
+    while child is not None:
+        if child.mem_id in blocks:
+            runs.append([])
+        else:
+            runs[-1].append(child)
+        child = child.next
+    for run in runs:
+        links = [node for node in run if node.tag == "a" and "href" in node.attributes]
+        rest = "".join(node.text_content or "" if node.is_text_node else node.text() for node in run if node.tag != "a")
+        if links and not re.search(r"\w", rest) and 2 * sum(map(_is_step, links)) >= len(links):
+            omitted += sum(len(_SPACES.sub("", node.text())) for node in links)
+            for node in run:
+                node.remove()
+    return omitted
+
+
+def _is_step(link: Node) -> bool:
+    return _is_marked_step(link) or " ".join(link.text().split()).strip("[]()").casefold() in _STEP_WORDS
+
+
+def _is_marked_step(link: Node) -> bool:
+    """Whether a link says that it leads to the next page or the like, or to this page in another language."""
+    attributes = link.attributes
+    rel = (attributes.get("rel") or "").lower().split()
+    return (
+        "hreflang" in attributes
+        or not _STEPS.isdisjoint(rel)
+        or (attributes.get("accesskey") or "").lower() in _STEP_KEYS
+    )
 
 
 def _is_foot(block: _Block, previous: _Block | None) -> bool:
@@ -374,6 +447,10 @@ def _find_content(root: _Block, title: str) -> _Block:
         if len(found) == 1 and found[0].characters and 2 * found[0].core >= root.core:
             return found[0]
     headings = [block for block in blocks if block.tag in ("h1", "h2") and _says(block, title)]
+    if not headings:
+        level = min((block.tag for block in blocks if block.tag in _HEADINGS), default="")
+        headings = [block for block in blocks if block.tag == level]
+        headings = headings if len(headings) == 1 else []
     around = set(_upwards(headings[-1])) if headings else set()
     block = root
     while root.core:

@@ -52,6 +52,9 @@ _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|highlight-sourc
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "notranslate", "playground"})
 _SPACE = re.compile(r"[ \t\n\r\f\u00a0]+")
 _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+_MARKS = frozenset({"¶", "#", "§", "🔗", "↑", "↩", "↩︎", "\uf0c1", "⚓", "⚓︎", "[−]", "[-]", ""})
+_TOOLS = frozenset({"source", "src", "edit", "view source", "edit source", "permalink", "编辑", "编辑源代码", "源代码", "編輯"})
+_PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
@@ -177,11 +180,14 @@ def is_hidden(node: Node) -> bool:
 
 
 def _is_anchor(node: Node) -> bool:
-    """Whether a link is a mark beside a heading (¶, #, §) or a way back from a note."""
-    if node.tag != "a":
+    """Whether a link is a mark: beside a heading (¶, #, §), a way back from a note, to the source or to be edited."""
+    if node.tag != "a" or "href" not in node.attributes:
         return False
-    href = node.attributes.get("href") or ""
-    return href.startswith("#") and node.text().strip() in {"¶", "#", "§", "🔗", "↑", "↩", "↩︎", "\uf0c1", ""}
+    text = node.text().strip()
+    if text in _MARKS:
+        return node.attributes["href"].startswith("#") or bool(text)
+    # In a sentence "edit" is a word.
+    return text.strip("[]").casefold() in _TOOLS and (node.parent.tag not in _PROSE or text.startswith("["))
 
 
 def _formula(node: Node) -> str:
