@@ -139,7 +139,7 @@ SITES = (
     Site("Texinfo, R", "R/doc/manual/*.html", *_TEXINFO),
     Site("Ikiwiki", "doc/ikiwiki/html/**/*.html", "#content", "[data-none]", ".toc"),
     Site("Sphinx, fish", "doc/fish/**/*.html", *_SPHINX),
-    Site("man2html, ncurses", "doc/ncurses-doc/html/**/*.html", "body", "address, div.nav", "[data-none]"),
+    Site("man2html, ncurses", "doc/ncurses-doc/html/**/*.html", "body", "address, div.nav", "div.TOC, .TOC"),
     Site("Doxygen, Xapian", "doc/xapian-doc/apidoc/html/*.html", "div.headertitle, div.contents",
          "#top, .summary, #nav-path, address.footer", ".toc, .memSafe, span.permalink"),
     Site("Erlang", "doc/erlang-doc/lib/stdlib-*/doc/html/*.html", "#content", ".footer, a.title-anchor", ".topbar"),

@@ -16,7 +16,7 @@ give the same text, whatever else a site or a workspace holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,7 +68,6 @@ _COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：])")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[^\W\d_]{2,}|[AaI]\b")
-_SPACES = re.compile(r"\s+")
 _LEAST_WORDS, _LEAST_WORDS_WITHOUT_END = 5, 12
 _LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 24
 # The block that holds the content is the innermost with this share of the prose.
@@ -82,6 +81,7 @@ _SHARE_OF_SECTION = 0.3
 _ARTICLES = frozenset({"article", "section", "blockquote", "figure"})
 # What lies in a list, a table or a definition is judged with the whole of it.
 _PARTS = frozenset({"li", "dd", "dt", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "summary", "legend"})
+_DATA = frozenset({"td", "dd", "figcaption"})
 _LEAVES = frozenset({"p", "pre", "ul", "ol", "dl", "table", "blockquote", "figure", "details", *_PARTS})
 _MAX_DEPTH = 150
 _LEAST_LEFT = 0.1
@@ -95,6 +95,7 @@ class _Block:
     node: Node
     tag: str
     parent: _Block | None
+    names: str = ""
     children: list[_Block] = field(default_factory=list["_Block"])
     own: list[str] = field(default_factory=list[str])
     linked: list[str] = field(default_factory=list[str])
@@ -113,9 +114,7 @@ class _Block:
     is_hidden: bool = False
 
     def is_named_furniture(self) -> bool:
-        attributes = self.node.attributes
-        names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-        return bool(_NAMES.search(_HUMP.sub("-", names)))
+        return len(self.names) > 1 and bool(_NAMES.search(_HUMP.sub("-", self.names)))
 
     def link_share(self) -> float:
         return self.link_characters / max(1, self.characters)
@@ -134,7 +133,7 @@ def remove_furniture(body: Node, title: str = "") -> int:
     for node in body.css("script, style, noscript, template"):
         node.decompose()
     root = _read_blocks(body)
-    judge = _Judge(root, _SPACES.sub("", title).casefold())
+    judge = _Judge(root, "".join(title.split()).casefold())
     doomed = judge.furniture()
     omitted = sum(block.characters for block in doomed)
     left = root.characters - omitted
@@ -151,78 +150,79 @@ def remove_furniture(body: Node, title: str = "") -> int:
 
 def _read_blocks(body: Node) -> _Block:
     root = _Block(body, "body", None)
-    # Per element the block that it is or stands in, and whether it is within a link.
-    places: dict[int, tuple[_Block, bool]] = {body.mem_id: (root, False)}
     blocks = [root]
-    for node in body.traverse(include_text=True):
-        if node.mem_id == body.mem_id:
-            continue
-        block, is_linked = places[node.parent.mem_id] if node.parent.mem_id in places else (None, False)
-        if block is None:
-            continue
+    # Nodes to look at, each with the block that it stands in and whether that is within a link.
+    waiting: list[tuple[Node, _Block, bool]] = [(body.first_child, root, False)] if body.first_child else []
+    while waiting:
+        node, block, is_linked = waiting.pop()
+        if (following := node.next) is not None:
+            waiting.append((following, block, is_linked))
         if node.is_text_node:
             (block.linked if is_linked else block.own).append(node.text_content or "")
             continue
         tag = node.tag
-        if not node.is_element_node or tag in _UNREAD or tag == "-comment":
+        if not node.is_element_node or tag in _UNREAD:
             block.controls += tag in ("select", "textarea")
             continue
-        if tag == "a":
-            is_linked = _count_link(node, block)
-        elif tag == "img":
-            (block.linked if is_linked else block.own).append(node.attributes.get("alt") or "")
-        elif tag in ("button", "input"):
-            block.controls += 1
-        hidden = is_hidden(node)
+        attributes = node.attributes
+        hidden = bool(attributes) and is_hidden(attributes)
         if tag not in _INLINE or hidden:
-            role = (node.attributes.get("role") or "").strip().lower()
-            inner = _Block(node, _ROLES.get(role, tag), block, is_hidden=hidden)
+            role = (attributes.get("role") or "").strip().lower()
+            names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
+            inner = _Block(node, _ROLES.get(role, tag) if role else tag, block, names, is_hidden=hidden)
             block.children.append(inner)
             blocks.append(inner)
             block = inner
-        places[node.mem_id] = (block, is_linked)
+        elif tag == "a":
+            if "href" in attributes:
+                is_linked = True
+                block.links += 1
+                block.links_within += (attributes["href"] or "").startswith("#")
+                is_marked = _is_marked_step(attributes)
+                block.marked_steps += is_marked
+                block.steps += is_marked or _is_step_word(node.text())
+        elif tag == "img":
+            (block.linked if is_linked else block.own).append(attributes.get("alt") or "")
+        elif tag in ("button", "input"):
+            block.controls += 1
+        if (child := node.first_child) is not None:
+            waiting.append((child, block, is_linked))
     for block in reversed(blocks):
         _sum_up(block)
     return root
 
 
-def _count_link(node: Node, block: _Block) -> bool:
-    attributes = node.attributes
-    href = attributes.get("href")
-    if href is None:
-        return False
-    block.links += 1
-    block.links_within += href.startswith("#")
-    block.marked_steps += _is_marked_step(node)
-    block.steps += _is_step(node)
-    return True
-
-
 def _sum_up(block: _Block) -> None:
-    """Complete a block whose children are complete."""
+    """Complete a block whose children are complete, and add it to the one that it stands in."""
     own, linked = "".join(block.own), "".join(block.linked)
-    own_length, linked_length = len(_SPACES.sub("", own)), len(_SPACES.sub("", linked))
+    own_length, linked_length = len("".join(own.split())), len("".join(linked.split()))
     block.characters += own_length + linked_length
     block.link_characters += linked_length
-    if block.tag == "pre":
-        block.prose += own_length
-    elif own_length and _has_sentence(own):
+    if block.tag == "pre" or (own_length and _has_sentence(own)):
         block.prose += own_length + linked_length
-    elif block.tag in ("td", "dd", "figcaption", "code"):
+        block.core += own_length + linked_length
+    elif block.tag in _DATA:
         block.data += own_length
-    block.core += block.prose - sum(child.prose for child in block.children if not child.is_hidden)
     block.headings += block.tag in _HEADINGS
     block.titles += block.tag == "h1"
     parent = block.parent
-    if parent is not None and not block.is_hidden:
-        parent.core += block.core if block.tag not in _SECTIONS and not block.is_named_furniture() else 0
-        for name in (
-            "characters", "link_characters", "links", "links_within", "steps", "marked_steps", "prose", "data", "headings", "titles",
-            "controls",
-        ):  # fmt: skip
-            setattr(parent, name, getattr(parent, name) + getattr(block, name))
-    elif parent is not None:
-        parent.characters += block.characters
+    if parent is None:
+        return
+    parent.characters += block.characters
+    if block.is_hidden:
+        return
+    parent.link_characters += block.link_characters
+    parent.links += block.links
+    parent.links_within += block.links_within
+    parent.steps += block.steps
+    parent.marked_steps += block.marked_steps
+    parent.controls += block.controls
+    parent.headings += block.headings
+    parent.titles += block.titles
+    parent.data += block.data
+    parent.prose += block.prose
+    if block.core and block.tag not in _SECTIONS and not block.is_named_furniture():
+        parent.core += block.core
 
 
 def _has_sentence(text: str) -> bool:
@@ -310,7 +310,7 @@ class _Judge:
         if block.titles:
             return False
         if block.tag == "header":
-            return True
+            return not (has_plain_prose and block.headings)
         if block.prose:
             if block.is_named_furniture() and (block.controls or not has_plain_prose):
                 return True
@@ -406,26 +406,25 @@ def _remove_bare_bars(block: _Block) -> int:
     for run in runs:
         links = [node for node in run if node.tag == "a" and "href" in node.attributes]
         rest = "".join(node.text_content or "" if node.is_text_node else node.text() for node in run if node.tag != "a")
-        if links and not re.search(r"\w", rest) and 2 * sum(map(_is_step, links)) >= len(links):
-            omitted += sum(len(_SPACES.sub("", node.text())) for node in links)
+        # A link that leads nowhere from here, such as "Next" on the last page, is a bare word.
+        if links and all(_is_step_word(word) for word in re.findall(r"\w+", rest)) and 2 * sum(_is_marked_step(link.attributes) or _is_step_word(link.text()) for link in links) >= len(links):
+            omitted += sum(len("".join(node.text().split())) for node in links)
             for node in run:
                 node.remove()
     return omitted
 
 
-def _is_step(link: Node) -> bool:
-    return _is_marked_step(link) or " ".join(link.text().split()).strip("[]()").casefold() in _STEP_WORDS
-
-
-def _is_marked_step(link: Node) -> bool:
+def _is_marked_step(attributes: Mapping[str, str | None]) -> bool:
     """Whether a link says that it leads to the next page or the like, or to this page in another language."""
-    attributes = link.attributes
-    rel = (attributes.get("rel") or "").lower().split()
     return (
         "hreflang" in attributes
-        or not _STEPS.isdisjoint(rel)
-        or (attributes.get("accesskey") or "").lower() in _STEP_KEYS
+        or ("accesskey" in attributes and (attributes["accesskey"] or "").lower() in _STEP_KEYS)
+        or ("rel" in attributes and not _STEPS.isdisjoint((attributes["rel"] or "").lower().split()))
     )
+
+
+def _is_step_word(text: str) -> bool:
+    return " ".join(text.split()).strip("[]()").casefold() in _STEP_WORDS
 
 
 def _is_foot(block: _Block, previous: _Block | None) -> bool:
@@ -462,7 +461,7 @@ def _find_content(root: _Block, title: str) -> _Block:
 
 
 def _says(heading: _Block, title: str) -> bool:
-    text = _SPACES.sub("", "".join((*heading.own, *heading.linked))).strip("¶#").casefold()
+    text = "".join("".join((*heading.own, *heading.linked)).split()).strip("¶#").casefold()
     return bool(text) and bool(title) and (text in title or title in text)
 
 

@@ -7,7 +7,7 @@ their description. What is not shown (scripts, templates, hidden elements, forms
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,7 +107,7 @@ def _holds_block(node: Node, depth: int) -> bool:
 
 def _block(node: Node, depth: int) -> Iterator[str]:
     tag = node.tag
-    if tag == "hr" or is_hidden(node):
+    if tag == "hr" or is_hidden(node.attributes):
         return
     if depth > _MAX_DEPTH:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
@@ -138,7 +138,7 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     tag = node.tag
     if node.is_text_node:
         inline.pieces.append((node.text_content or "").replace("\v", " "))
-    elif tag in _DROPPED or not node.is_element_node or is_hidden(node):
+    elif tag in _DROPPED or not node.is_element_node or is_hidden(node.attributes):
         return
     elif tag == "br":
         inline.pieces.append("\v")
@@ -167,15 +167,12 @@ def _words(node: Node, depth: int) -> str:
     return " ".join(inline.take().split())
 
 
-def is_hidden(node: Node) -> bool:
-    """Return whether an element says that it is not shown."""
-    attributes = node.attributes
-    if not attributes:
-        return False
+def is_hidden(attributes: Mapping[str, str | None]) -> bool:
+    """Return whether an element says by its attributes that it is not shown."""
     return (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
-        or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+        or ("style" in attributes and bool(_HIDDEN_STYLE.search(attributes["style"] or "")))
     )
 
 
@@ -220,7 +217,7 @@ def _code_language(node: Node) -> str:
 def _items(node: Node, depth: int) -> Iterator[str]:
     number = _first_number(node)
     for child in _children(node):
-        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child):
+        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child.attributes):
             continue
         blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
         if not blocks:
@@ -268,7 +265,7 @@ def _definition_parts(node: Node) -> Iterator[Node]:
     for child in _children(node):
         if child.tag == "div":
             yield from _definition_parts(child)
-        elif child.is_element_node and child.tag not in _DROPPED and not is_hidden(child):
+        elif child.is_element_node and child.tag not in _DROPPED and not is_hidden(child.attributes):
             yield child
 
 

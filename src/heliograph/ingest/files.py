@@ -113,7 +113,7 @@ async def _take_in(
             documents = await _with_known_metadata(records, group)
             watch = _whole(progress, len(results), count, usage) if progress else None
             report = await take(documents, batch, watch)
-            results += report.results
+            results += map(_with_omitted, report.results, documents)
             usage += report.usage
     finally:
         # A thread cannot be cancelled: what it reads is let go when it is done.
@@ -183,6 +183,12 @@ async def _with_known_metadata(records: RecordsStore, documents: Sequence[NewDoc
         replace(document, metadata={**known[id_], **(document.metadata or {})}) if known.get(id_) else document
         for id_, document in zip(ids, documents, strict=True)
     ]
+
+
+def _with_omitted(result: DocumentResult, document: NewDocument) -> DocumentResult:
+    """Return a result that says how much of a page was left out, as its loader stated."""
+    omitted = (document.metadata or {}).get("omitted_characters")
+    return replace(result, omitted_characters=omitted) if isinstance(omitted, int) else result
 
 
 def _whole(progress: ProgressCallback, done: int, total: int, usage: Usage) -> ProgressCallback:
