@@ -49,13 +49,18 @@ _ROLES = {
     "main": "main",
 }
 _SECTIONS = frozenset({"nav", "header", "footer", "aside", "dialog"})
-_NAMES = re.compile(
-    r"(?:^|[-_ ])(?:nav|navbar|navigation|menu|sidebar|side-bar|sidenav|breadcrumbs?|crumbs|footer|masthead|cookies?|"
-    r"consent|gdpr|banner|advert|advertisement|ads|adsbygoogle|promo|sponsor(?:ed)?|social|share|sharing|related|"
-    r"recommended|newsletter|subscribe|subscription|signup|popup|modal|overlay|paginat(?:ion|or)|pager|skip|skip-link|"
-    r"toolbar|searchbox|search-form|toc|table-of-contents|prev-next|respond|widget|buttons)(?:$|[-_ ])",
-    re.IGNORECASE,
+# What blocks without a sentence are called that lead elsewhere, wherever they stand ...
+_LEADING_NAMES = (
+    r"nav|navbar|navigation|menu|sidenav|breadcrumbs?|crumbs|paginat(?:ion|or)|pager|skip|skip-link|toolbar|toc|"
+    r"table-of-contents|prev-next|social|share|sharing|searchbox|search-form|cookies?|consent|gdpr|adsbygoogle"
 )
+# ... and what others are called at the edges of the content.
+_OUTER_NAMES = (
+    r"sidebar|side-bar|footer|masthead|banner|advert|advertisement|ads|promo|sponsor(?:ed)?|related|recommended|"
+    r"newsletter|subscribe|subscription|signup|popup|modal|overlay|respond|widget|buttons"
+)
+_LEADS = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES})(?:$|[-_ ])", re.IGNORECASE)
+_NAMES = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES}|{_OUTER_NAMES})(?:$|[-_ ])", re.IGNORECASE)
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
 _STEP_KEYS = frozenset({"n", "p", "u", "h"})
@@ -95,7 +100,8 @@ class _Block:
     node: Node
     tag: str
     parent: _Block | None
-    names: str = ""
+    classes: str = ""
+    id: str = ""
     children: list[_Block] = field(default_factory=list["_Block"])
     own: list[str] = field(default_factory=list[str])
     linked: list[str] = field(default_factory=list[str])
@@ -103,6 +109,7 @@ class _Block:
     link_characters: int = 0
     links: int = 0
     links_within: int = 0
+    listed: int = 0
     steps: int = 0
     marked_steps: int = 0
     prose: int = 0
@@ -113,8 +120,24 @@ class _Block:
     core: int = 0
     is_hidden: bool = False
 
-    def is_named_furniture(self) -> bool:
-        return len(self.names) > 1 and bool(_NAMES.search(_HUMP.sub("-", self.names)))
+    def is_named(self, names: re.Pattern[str]) -> bool:
+        """Return whether its author calls it one of these; an id that only repeats its heading is no name."""
+        if names.search(_HUMP.sub("-", self.classes)):
+            return True
+        return bool(self.id and names.search(_HUMP.sub("-", self.id)) and self.id.lower() not in self.heading_slugs())
+
+    def heading_slugs(self) -> set[str]:
+        """Return what generators of pages make of the headings in here for ids."""
+        return {
+            re.sub(r"\W+", "-", block.text()).strip("-").lower() for block in _downwards(self) if block.is_heading()
+        }
+
+    def is_heading(self) -> bool:
+        return self.tag in _HEADINGS
+
+    def text(self) -> str:
+        """Return the words right in it."""
+        return " ".join("".join((*self.own, *self.linked)).split())
 
     def link_share(self) -> float:
         return self.link_characters / max(1, self.characters)
@@ -168,8 +191,8 @@ def _read_blocks(body: Node) -> _Block:
         hidden = bool(attributes) and is_hidden(attributes)
         if tag not in _INLINE or hidden:
             role = (attributes.get("role") or "").strip().lower()
-            names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}"
-            inner = _Block(node, _ROLES.get(role, tag) if role else tag, block, names, is_hidden=hidden)
+            classes, id_ = attributes.get("class") or "", attributes.get("id") or ""
+            inner = _Block(node, _ROLES.get(role, tag) if role else tag, block, classes, id_, is_hidden=hidden)
             block.children.append(inner)
             blocks.append(inner)
             block = inner
@@ -203,6 +226,8 @@ def _sum_up(block: _Block) -> None:
         block.core += own_length + linked_length
     elif block.tag in _DATA:
         block.data += own_length
+    if block.tag in _PARTS:
+        block.listed = block.links
     block.headings += block.tag in _HEADINGS
     block.titles += block.tag == "h1"
     parent = block.parent
@@ -214,6 +239,7 @@ def _sum_up(block: _Block) -> None:
     parent.link_characters += block.link_characters
     parent.links += block.links
     parent.links_within += block.links_within
+    parent.listed += block.listed
     parent.steps += block.steps
     parent.marked_steps += block.marked_steps
     parent.controls += block.controls
@@ -221,7 +247,7 @@ def _sum_up(block: _Block) -> None:
     parent.titles += block.titles
     parent.data += block.data
     parent.prose += block.prose
-    if block.core and block.tag not in _SECTIONS and not block.is_named_furniture():
+    if block.core and block.tag not in _SECTIONS and not block.is_named(_NAMES):
         parent.core += block.core
 
 
@@ -249,13 +275,18 @@ class _Judge:
         self._path = set(_upwards(self._content))
         self._has_title = False
         self._is_begun = False
-        # Whether what is judged stands right before the content.
+        self._begins_with_heading = _begins_with_heading(self._content)
+        # Whether what is judged stands right before the content, which has no heading of its own.
         self._is_next = False
         self._doomed: list[_Block] = []
 
     def furniture(self) -> list[_Block]:
         """Return the blocks to take out, outermost only, in document order."""
         self._walk(self._root, is_before=True)
+        doomed = set(self._doomed)
+        self._doomed = [
+            block for block in self._doomed if block.parent is None or doomed.isdisjoint(_upwards(block.parent))
+        ]
         return self._doomed
 
     def kept(self) -> Iterator[_Block]:
@@ -284,7 +315,7 @@ class _Judge:
                 self._walk(child, is_before=is_before)
                 is_before = False
             else:
-                self._is_next = is_before and block.children[index + 1] is on_path and not self._content.titles
+                self._is_next = is_before and block.children[index + 1] is on_path and not self._begins_with_heading
                 self._judge_outside(child, 0, is_before=is_before)
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
@@ -306,21 +337,23 @@ class _Judge:
         if block.tag == "nav":
             return block.prose < _SHARE_OF_SECTION * self._root.prose or not has_plain_prose
         if block.tag == "aside":
-            return not has_plain_prose or block.controls > 0 or block.is_named_furniture()
+            return not has_plain_prose or block.controls > 0 or block.is_named(_NAMES)
         if block.titles:
             return False
         if block.tag == "header":
             return not (has_plain_prose and block.headings)
         if block.prose:
-            if block.is_named_furniture() and (block.controls or not has_plain_prose):
+            if block.is_named(_NAMES) and (block.controls or not has_plain_prose):
                 return True
-            return not block.children and bool(_COPYRIGHT.match("".join((*block.own, *block.linked))))
+            return not block.children and bool(_COPYRIGHT.match(block.text()))
         if block.data and block.link_share() < _MANY_LINKS:
             return False
-        if block.links or block.controls or block.is_named_furniture() or not is_before:
+        if self._is_next and block.children and not block.is_named(_NAMES):
+            return False
+        if block.links or block.controls or block.is_named(_NAMES) or not is_before:
             return True
         # A subtitle, or a title that is no heading.
-        return not (self._has_title or block.headings or _says(block, self._title))
+        return not (self._is_next or self._has_title or block.headings or _says(block, self._title))
 
     def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
         """Judge what lies within the content.
@@ -328,12 +361,13 @@ class _Judge:
         Args:
             block: Its children are judged.
             depth: How deep in the content it lies.
-            is_last: Whether nothing of the content follows it.
+            is_last: Whether no prose follows it.
         """
         last: _Block | None = None
+        end = max((index for index, child in enumerate(block.children) if child.prose or child.data), default=-1)
         for index, child in enumerate(block.children):
             following = block.children[index + 1] if index + 1 < len(block.children) else None
-            ends_content = is_last and following is None
+            ends_content = is_last and index >= end
             if self._is_furniture_inside(child) or (ends_content and _is_foot(child, last)):
                 if last is not None and last.tag in _HEADINGS and last.tag != "h1" and _ends_section(following):
                     # The heading of what goes.
@@ -362,12 +396,13 @@ class _Judge:
             return False
         if block.tag in ("header", "footer") and not block.headings:
             return True
-        if block.is_named_furniture() and not block.data:
+        if block.is_named(_LEADS) and not block.data:
             return True
         if block.steps and 2 * block.steps >= block.links:
             return True
         share = block.link_share()
-        if block.links_within >= _LEAST_LINKS and block.links_within >= 0.9 * block.links and share >= _MOSTLY_LINKS:
+        if min(block.links_within, block.listed) >= max(_LEAST_LINKS, 0.9 * block.links) and share >= _MOSTLY_LINKS:
+            # A list of the headings of this page.
             return not block.data
         if self._is_begun or block.headings or block.data:
             return False
@@ -407,7 +442,11 @@ def _remove_bare_bars(block: _Block) -> int:
         links = [node for node in run if node.tag == "a" and "href" in node.attributes]
         rest = "".join(node.text_content or "" if node.is_text_node else node.text() for node in run if node.tag != "a")
         # A link that leads nowhere from here, such as "Next" on the last page, is a bare word.
-        if links and all(_is_step_word(word) for word in re.findall(r"\w+", rest)) and 2 * sum(_is_marked_step(link.attributes) or _is_step_word(link.text()) for link in links) >= len(links):
+        if (
+            links
+            and all(_is_step_word(word) for word in re.findall(r"\w+", rest))
+            and 2 * sum(_is_marked_step(link.attributes) or _is_step_word(link.text()) for link in links) >= len(links)
+        ):
             omitted += sum(len("".join(node.text().split())) for node in links)
             for node in run:
                 node.remove()
@@ -431,8 +470,13 @@ def _is_foot(block: _Block, previous: _Block | None) -> bool:
     """Whether the last block of the content is a page's foot: a copyright, or named so and without a sentence."""
     if previous is not None and previous.tag in _HEADINGS:
         return False
-    text = "".join((*block.own, *block.linked))
-    return bool(_COPYRIGHT.match(text)) or (not block.prose and not block.data and block.is_named_furniture())
+    if block.tag in _HEADINGS or block.tag in _PARTS:
+        return False
+    return bool(_COPYRIGHT.match(block.text())) or (
+        not (block.prose or block.data)
+        and block.is_named(_NAMES)
+        and bool(block.links or block.controls or "foot" in block.classes + block.id)
+    )
 
 
 def _find_content(root: _Block, title: str) -> _Block:
@@ -460,8 +504,18 @@ def _find_content(root: _Block, title: str) -> _Block:
     return block
 
 
+def _begins_with_heading(block: _Block) -> bool:
+    """Whether the first words in a block are a heading."""
+    while not block.is_heading():
+        first = next((child for child in block.children if child.characters), None)
+        if first is None or block.text():
+            return False
+        block = first
+    return True
+
+
 def _says(heading: _Block, title: str) -> bool:
-    text = "".join("".join((*heading.own, *heading.linked)).split()).strip("¶#").casefold()
+    text = heading.text().replace(" ", "").strip("¶#").casefold()
     return bool(text) and bool(title) and (text in title or title in text)
 
 

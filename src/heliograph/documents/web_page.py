@@ -19,6 +19,7 @@ _DECLARED = re.compile(
 )
 _DECLARED_WITHIN = 4_096
 
+
 class HtmlLoader(Loader):
     """Web pages."""
 
