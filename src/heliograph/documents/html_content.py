@@ -27,10 +27,11 @@ __all__ = ["remove_furniture"]
 Node = Any
 
 _UNREAD = frozenset({"script", "style", "noscript", "template", "select", "option", "textarea", "datalist", "head"})
-_INLINE = frozenset(
-    "a abbr acronym b bdi bdo big br button cite code data del dfn em font i img input ins kbd label mark q s samp "
-    "small span strike strong sub sup time tt u var wbr svg math object".split()
-)
+_INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "button", "cite", "code", "data", "del", "dfn", "em",
+    "font", "i", "img", "input", "ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strike",
+    "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "svg", "math", "object",
+})  # fmt: skip
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _ROLES = {
     "navigation": "nav",
@@ -64,11 +65,12 @@ _NAMES = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES}|{_OUTER_NAMES})(?:$|[-_ ])
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
 _STEP_KEYS = frozenset({"n", "p", "u", "h"})
-_STEP_WORDS = frozenset(
-    "next prev previous up home top start back forward contents index toc first last return "
-    "上一页 下一页 上一頁 下一頁 上一级 上一級 上一节 下一节 上一章 下一章 上页 下页 起始页 首页 首頁 主页 目录 目錄 索引 返回 顶部 返回顶部 回到顶部 "
-    "« » ‹ › < > << >> ← → ↑ ⟵ ⟶".split()
-)
+_STEP_WORDS = frozenset({
+    "next", "prev", "previous", "up", "home", "top", "start", "back", "forward", "contents", "index", "toc",
+    "first", "last", "return", "上一页", "下一页", "上一頁", "下一頁", "上一级", "上一級", "上一节", "下一节",
+    "上一章", "下一章", "上页", "下页", "起始页", "首页", "首頁", "主页", "目录", "目錄", "索引", "返回", "顶部",
+    "返回顶部", "回到顶部", "«", "»", "‹", "›", "<", ">", "<<", ">>", "←", "→", "↑", "⟵", "⟶",
+})  # fmt: skip
 _COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：])")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -165,8 +167,7 @@ def remove_furniture(body: Node, title: str = "") -> int:
         doomed = [block for block in doomed if block.is_hidden]
         omitted = sum(block.characters for block in doomed)
     omitted += sum(_remove_bare_bars(block) for block in judge.kept())
-    # From the innermost, as removing a node ends those within it.
-    for block in reversed(doomed):
+    for block in doomed:
         block.node.decompose()
     return omitted
 
@@ -281,8 +282,8 @@ class _Judge:
         self._doomed: list[_Block] = []
 
     def furniture(self) -> list[_Block]:
-        """Return the blocks to take out, outermost only, in document order."""
-        self._walk(self._root, is_before=True)
+        """Return the blocks to take out, none within another."""
+        self._walk()
         doomed = set(self._doomed)
         self._doomed = [
             block for block in self._doomed if block.parent is None or doomed.isdisjoint(_upwards(block.parent))
@@ -303,20 +304,20 @@ class _Judge:
         """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
         return self._content.tag == "main" or self._has_title
 
-    def _walk(self, block: _Block, *, is_before: bool) -> None:
-        """Judge what lies below a block that stays."""
-        # An own stack would say the same: the depth is that of blocks, which `_MAX_DEPTH` bounds.
-        if block is self._content:
-            self._walk_inside(block, 0, is_last=True)
-            return
-        on_path = next((child for child in block.children if child in self._path), None)
-        for index, child in enumerate(block.children):
-            if child is on_path:
-                self._walk(child, is_before=is_before)
-                is_before = False
-            else:
-                self._is_next = is_before and block.children[index + 1] is on_path and not self._begins_with_heading
-                self._judge_outside(child, 0, is_before=is_before)
+    def _walk(self) -> None:
+        """Judge what stands beside the way down to the content, and then what lies within it."""
+        after: list[_Block] = []
+        block = self._root
+        while block is not self._content:
+            place = next(index for index, child in enumerate(block.children) if child in self._path)
+            for index, child in enumerate(block.children[:place]):
+                self._is_next = index == place - 1 and not self._begins_with_heading
+                self._judge_outside(child, 0, is_before=True)
+            after += block.children[place + 1 :]
+            block = block.children[place]
+        self._walk_inside(block, 0, is_last=True)
+        for child in after:
+            self._judge_outside(child, 0, is_before=False)
 
     def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
         """Judge a block that stands before or after the one that holds the content."""

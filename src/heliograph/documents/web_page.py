@@ -1,4 +1,4 @@
-"""HTML pages: their content as Markdown (`html_content` says what that is), their title and what they state about it."""
+"""HTML pages: their content (`html_content` says what that is) as Markdown, their title and what they state."""
 
 from __future__ import annotations
 

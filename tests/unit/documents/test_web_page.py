@@ -219,6 +219,7 @@ def test_nesting_without_end_is_read_all_the_same() -> None:
     assert "core" in html_to_markdown("<div>" * deep + "core" + "</div>" * deep)
     assert "core" in html_to_markdown("<b>" * 2_000 + "core")
     assert "core" in html_to_markdown("<ul><li>" * 1_000 + "core")
+    assert SENTENCE in load("a.html", "<div>" * deep + f"<p>{SENTENCE}</p>").text
 
 
 def test_spans_beyond_reason_cost_nothing() -> None:
