@@ -41,6 +41,7 @@ DEFAULT = (
 )
 ALL = (
     *DEFAULT,
+    "html_pages",
     "stores",
     "ray_workers",
     "retrieval",

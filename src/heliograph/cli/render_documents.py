@@ -137,12 +137,21 @@ def render_results(results: Sequence[DocumentResult]) -> RenderableType:
 def _result_cell(item: DocumentResult) -> RenderableType:
     name = name_cell(item.source or item.id or "(without a name)")
     reason = str(item.error) if item.error else item.detail
-    return Group(name, FlowText(reason, "red" if item.error else "yellow")) if reason else name
+    lines = [FlowText(reason, "red" if item.error else "yellow")] if reason else []
+    if item.omitted_characters and not item.error:
+        lines.append(FlowText(_omitted(item.omitted_characters), "dim"))
+    return Group(name, *lines) if lines else name
+
+
+def _omitted(characters: int) -> str:
+    return f"{characters:,} character{'' if characters == 1 else 's'} of menus and the like left out"
 
 
 def summarize_results(results: Sequence[DocumentResult], progress: Progress | None) -> str:
     """Return one line of counts, with what was added and how long it took if that is known."""
     line = f"{len(results):,} document{'' if len(results) == 1 else 's'}: {_counts(results) or 'nothing to do'}"
+    if omitted := sum(item.omitted_characters for item in results):
+        line += f"; {_omitted(omitted)}"
     if progress is not None:
         line += f"; {growth(progress)}; {seconds(progress.elapsed_seconds)}"
         line += f"; chat model {tokens(progress.usage)}" if progress.usage != Usage() else ""

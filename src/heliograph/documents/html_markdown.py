@@ -7,7 +7,7 @@ their description. What is not shown (scripts, templates, hidden elements, forms
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from heliograph.documents.html_tables import layout_cells, read_table
 from heliograph.documents.source_code import fence
 from heliograph.documents.tables import markdown_table
 
-__all__ = ["to_markdown"]
+__all__ = ["is_hidden", "to_markdown"]
 
 # A selectolax node; the package has no types for a lexbor node's attributes.
 Node = Any
@@ -52,6 +52,11 @@ _CODE_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight|highlight-sourc
 _NO_LANGUAGE = frozenset({"default", "none", "text", "plaintext", "notranslate", "playground"})
 _SPACE = re.compile(r"[ \t\n\r\f\u00a0]+")
 _MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+_MARKS = frozenset({"¶", "#", "§", "🔗", "↑", "↩", "↩︎", "\uf0c1", "⚓", "⚓︎", "[−]", "[-]", ""})
+_TOOLS = frozenset(
+    {"source", "src", "edit", "view source", "edit source", "permalink", "编辑", "编辑源代码", "源代码", "編輯"}
+)
+_PROSE = frozenset({"p", "li", "td", "dd", "b", "i", "em", "strong"})
 # Deeper nesting is only made to break readers; what lies below becomes plain text.
 _MAX_DEPTH = 150
 
@@ -104,13 +109,14 @@ def _holds_block(node: Node, depth: int) -> bool:
 
 def _block(node: Node, depth: int) -> Iterator[str]:
     tag = node.tag
-    if tag == "hr" or _is_hidden(node):
+    if tag == "hr" or is_hidden(node.attributes):
         return
     if depth > _MAX_DEPTH:
         if text := _SPACE.sub(" ", node.text(separator=" ")).strip():
             yield text
     elif tag in _HEADINGS:
-        if words := _words(node, depth):
+        # In a heading a button is what opens the answer below it, and its words are the heading.
+        if words := _words(node, depth, is_heading=True):
             yield f"{'#' * _HEADINGS[tag]} {words}"
     else:
         yield from _READERS.get(tag, _blocks)(node, depth)
@@ -135,7 +141,7 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     tag = node.tag
     if node.is_text_node:
         inline.pieces.append((node.text_content or "").replace("\v", " "))
-    elif tag in _DROPPED or not node.is_element_node or _is_hidden(node):
+    elif tag in _DROPPED or not node.is_element_node or is_hidden(node.attributes):
         return
     elif tag == "br":
         inline.pieces.append("\v")
@@ -153,34 +159,39 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
             _collect(child, inline, depth + 1)
 
 
-def _words(node: Node, depth: int) -> str:
+def _words(node: Node, depth: int, *, is_heading: bool = False) -> str:
     """Return all words within a node as one line."""
     inline = _Inline()
     for child in _children(node):
-        if child.tag in _BLOCKS:
+        if child.tag == "button" and is_heading and not is_hidden(child.attributes):
+            inline.pieces.append(" " + _words(child, depth + 1) + " ")
+        elif child.tag in _BLOCKS:
             inline.pieces.append(" " + " ".join(_blocks(child, depth + 1)) + " ")
         else:
             _collect(child, inline, depth + 1)
-    return " ".join(inline.take().split())
+    words = " ".join(inline.take().split())
+    # Brackets around a mark that is gone.
+    return words.replace("[]", "").strip() if is_heading else words
 
 
-def _is_hidden(node: Node) -> bool:
-    attributes = node.attributes
-    if not attributes:
-        return False
+def is_hidden(attributes: Mapping[str, str | None]) -> bool:
+    """Return whether an element says by its attributes that it is not shown."""
     return (
         "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
-        or bool(_HIDDEN_STYLE.search(attributes.get("style") or ""))
+        or ("style" in attributes and bool(_HIDDEN_STYLE.search(attributes["style"] or "")))
     )
 
 
 def _is_anchor(node: Node) -> bool:
-    """Whether a link is a mark beside a heading (¶, #, §) or a way back from a note."""
-    if node.tag != "a":
+    """Whether a link is a mark: beside a heading (¶, #, §), a way back from a note, to the source or to be edited."""
+    if node.tag != "a" or "href" not in node.attributes:
         return False
-    href = node.attributes.get("href") or ""
-    return href.startswith("#") and node.text().strip() in {"¶", "#", "§", "🔗", "↑", "↩", "↩︎", "\uf0c1", ""}
+    text = node.text().strip()
+    if text in _MARKS:
+        return node.attributes["href"].startswith("#") or bool(text)
+    # In a sentence "edit" is a word.
+    return text.strip("[]").casefold() in _TOOLS and (node.parent.tag not in _PROSE or text.startswith("["))
 
 
 def _formula(node: Node) -> str:
@@ -213,7 +224,9 @@ def _code_language(node: Node) -> str:
 def _items(node: Node, depth: int) -> Iterator[str]:
     number = _first_number(node)
     for child in _children(node):
-        if not child.is_element_node or child.tag in _DROPPED or _is_hidden(child):
+        if child.is_text_node and (loose := _SPACE.sub(" ", child.text_content or "").strip()):
+            yield loose
+        if not child.is_element_node or child.tag in _DROPPED or is_hidden(child.attributes):
             continue
         blocks = list(_blocks(child, depth + 1)) if child.tag == "li" else list(_block(child, depth + 1))
         if not blocks:
@@ -241,18 +254,22 @@ def _definitions(node: Node, depth: int) -> Iterator[str]:
     """Yield terms with what is said about them; a term and a single paragraph share a block."""
     term = ""
     for child in _definition_parts(node):
-        if child.tag == "dt":
+        if child.is_text_node:
+            loose = _SPACE.sub(" ", child.text_content or "").strip()
+            yield from (words for words in (term, loose) if words)
+            term = ""
+        elif child.tag == "dt":
             if term:
                 yield term
             term = _words(child, depth)
-            continue
-        blocks = list(_blocks(child, depth + 1))
-        if term and blocks and not blocks[0].startswith(("|", "```", "#", "- ")):
-            blocks[0] = f"{term}: {blocks[0]}" if len(term) < 100 else f"{term}\n{blocks[0]}"
-        elif term:
-            yield term
-        term = ""
-        yield from blocks
+        else:
+            blocks = list(_blocks(child, depth + 1))
+            if term and blocks and not blocks[0].startswith(("|", "```", "#", "- ")):
+                blocks[0] = f"{term}: {blocks[0]}" if len(term) < 100 else f"{term}\n{blocks[0]}"
+            elif term:
+                yield term
+            term = ""
+            yield from blocks
     if term:
         yield term
 
@@ -261,19 +278,22 @@ def _definition_parts(node: Node) -> Iterator[Node]:
     for child in _children(node):
         if child.tag == "div":
             yield from _definition_parts(child)
-        elif child.is_element_node and child.tag not in _DROPPED and not _is_hidden(child):
+        elif child.is_text_node or (
+            child.is_element_node and child.tag not in _DROPPED and not is_hidden(child.attributes)
+        ):
             yield child
 
 
 def _table(node: Node, depth: int) -> Iterator[str]:
     cells = layout_cells(node)
+    # A caption of this table, not of one within it.
+    for child in _children(node):
+        if child.tag == "caption" and (words := _words(child, depth)):
+            yield words
     if cells is not None:
         for cell in cells:
             yield from _blocks(cell, depth + 1)
         return
-    caption = node.css_first("caption")
-    if caption is not None and (words := _words(caption, depth)):
-        yield words
     if table := markdown_table(read_table(node, lambda cell: _words(cell, depth))):
         yield table
 

@@ -1,8 +1,4 @@
-"""HTML pages: the main content as Markdown, without navigation, banners, asides and forms.
-
-What is content is decided by the page's own marks first (`main`, `article`, roles), then by the names that authors
-give to the rest, then by how much of a block is links. If that leaves next to nothing, the whole body is taken.
-"""
+"""HTML pages: their content (`html_content` says what that is) as Markdown, their title and what they state."""
 
 from __future__ import annotations
 
@@ -12,37 +8,16 @@ from typing import Any
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
+from heliograph.documents.html_content import remove_furniture
 from heliograph.documents.html_markdown import to_markdown
 from heliograph.documents.optional import import_package
 
 __all__ = ["HtmlLoader", "html_to_markdown", "parse_html"]
 
-Node = Any
-
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{2,40})|<\?xml[^>]{0,100}encoding=["']([\w.-]+)""", re.IGNORECASE
 )
 _DECLARED_WITHIN = 4_096
-_NEVER_CONTENT = (
-    "nav, aside, dialog, form[role=search], [role=navigation], [role=search], [role=complementary], [role=dialog], "
-    "[role=alertdialog], [role=menu], [role=menubar], [role=toolbar], [role=banner], [role=contentinfo]"
-)
-_MAIN = ("main", "[role=main]", "article", "#content", "#main-content", "#main", ".main-content", ".markdown-body")
-_NAMES = re.compile(
-    r"(?:^|[-_ ])(?:nav|navbar|navigation|menu|sidebar|side-bar|sidenav|breadcrumbs?|crumbs|footer|masthead|cookies?|"
-    r"consent|gdpr|banner|advert|advertisement|ads|adsbygoogle|promo|sponsor(?:ed)?|social|share|sharing|related|"
-    r"recommended|newsletter|subscribe|subscription|signup|popup|modal|overlay|paginat(?:ion|or)|pager|skip|skip-link|"
-    r"toolbar|searchbox|search-form|toc|table-of-contents|prev-next|comments?|respond|widget|buttons)(?:$|[-_ ])",
-    re.IGNORECASE,
-)
-_NAMED = "div, section, ul, ol, p, header, footer, a, span, table"
-# A block named like boilerplate that holds more of the page than this is no boilerplate.
-_MAX_NAMED_SHARE = 0.4
-_LEAST_LINKS = 3
-_MAX_LINK_SHARE = 0.7
-_LEAST_LEFT = 0.1
-_LEAST_CHARACTERS = 200
-_SPACES = re.compile(r"\s+")
 
 
 class HtmlLoader(Loader):
@@ -56,9 +31,14 @@ class HtmlLoader(Loader):
         """See `Loader.load`."""
         page = parse_html(decode_text(raw.data, raw.name, raw.charset or _declared_charset(raw.data)))
         metadata = _metadata(page)
-        content = _main_content(page.body) if page.body is not None else None
-        text = to_markdown(content) if content is not None else ""
-        return LoadedDocument(raw.name, _title(page, content), text + "\n" if text else "", metadata)
+        body = page.body
+        if body is None:
+            return LoadedDocument(raw.name, _title(page), "", metadata)
+        omitted = remove_furniture(body, _stated_title(page))
+        text = to_markdown(body)
+        return LoadedDocument(
+            raw.name, _title(page), text + "\n" if text else "", {**metadata, "omitted_characters": omitted}
+        )
 
 
 def parse_html(text: str) -> Any:
@@ -85,74 +65,15 @@ def _declared_charset(data: bytes) -> str:
         return ""
 
 
-def _main_content(body: Node) -> Node:
-    """Return the node that holds the content, with what is none removed from it."""
-    whole = _length(body)
-    untouched = body.clone() if hasattr(body, "clone") else None
-    _remove_marked(body)
-    root = _main_root(body)
-    _remove_named(root)
-    if root.tag not in ("main", "article"):
-        _remove_link_lists(root)
-    left = _length(root)
-    if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * whole) and untouched is not None:
-        return untouched
-    return root
-
-
-def _remove_marked(body: Node) -> None:
-    for node in body.css("script, style, noscript, template"):
-        node.decompose()
-    for node in body.css(_NEVER_CONTENT):
-        node.decompose()
-    for node in body.css("body > header, body > footer, body > div > header, body > div > footer"):
-        if node.css_first("main, article, h1") is None or node.tag == "footer":
-            node.decompose()
-
-
-def _main_root(body: Node) -> Node:
-    """Return the only main or article, or the one element that is named so, if it holds a good part of the page."""
-    whole = _length(body)
-    for selector in _MAIN:
-        found = body.css(selector)
-        if len(found) == 1 and _length(found[0]) >= _LEAST_LEFT * whole:
-            return found[0]
-    return body
-
-
-def _remove_named(root: Node) -> None:
-    whole = max(1, _length(root))
-    doomed = [
-        node
-        for node in root.css(_NAMED)
-        if node.mem_id != root.mem_id
-        and _NAMES.search(f"{node.attributes.get('class') or ''} {node.attributes.get('id') or ''}")
-        and _length(node) <= _MAX_NAMED_SHARE * whole
-        and node.css_first("main, article, h1, pre") is None
-    ]
-    # From the innermost, as removing a node ends those within it.
-    for node in reversed(doomed):
-        node.decompose()
-
-
-def _remove_link_lists(root: Node) -> None:
-    for node in reversed(root.css("ul, ol, div, table")):
-        if node.mem_id == root.mem_id or node.css_first("h1, h2, h3, p, pre") is not None:
-            continue
-        links = node.css("a")
-        if len(links) >= _LEAST_LINKS and sum(map(_length, links)) > _MAX_LINK_SHARE * max(1, _length(node)):
-            node.decompose()
-
-
-def _length(node: Node) -> int:
-    return len(_SPACES.sub("", node.text()))
-
-
-def _title(page: Any, content: Node | None) -> str:
+def _title(page: Any) -> str:
     """Return the only first heading of the content, else what the page calls itself."""
-    headings = content.css("h1") if content is not None else []
+    headings = page.body.css("h1") if page.body is not None else []
     if len(headings) == 1 and (words := to_markdown(headings[0]).replace("\n", " ").strip()):
         return words.lstrip("\\").replace("`", "")
+    return _stated_title(page)
+
+
+def _stated_title(page: Any) -> str:
     title = page.css_first("head > title")
     return _meta(page, "og:title") or (title.text().strip() if title is not None else "")
 

@@ -112,7 +112,7 @@ async def _take_in(
             if whole is not None:
                 whole.begin(group)
             report = await take(documents, batch, whole.report if whole is not None else None)
-            results += report.results
+            results += map(_with_omitted, report.results, documents)
     finally:
         # A thread cannot be cancelled: what it reads is let go when it is done.
         if not ahead.done():
@@ -183,6 +183,12 @@ async def _as_known(records: RecordsStore, documents: Sequence[NewDocument]) -> 
         replace(document, id=id_, metadata={**known.get(id_, {}), **(document.metadata or {})} or None)
         for id_, document in zip(ids, documents, strict=True)
     ]
+
+
+def _with_omitted(result: DocumentResult, document: NewDocument) -> DocumentResult:
+    """Return a result that says how much of a page was left out, as its loader stated."""
+    omitted = (document.metadata or {}).get("omitted_characters")
+    return replace(result, omitted_characters=omitted) if isinstance(omitted, int) else result
 
 
 class _Whole:

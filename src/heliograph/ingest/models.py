@@ -60,6 +60,8 @@ class DocumentResult:
         detail: Which chunks failed, if it is partial; which document has the same text, if one has.
         chunk_count: Chunks it has now.
         usage: Tokens that chat models spent on it in this run.
+        omitted_characters: Characters of its source, spaces not counted, that its loader left out as no content, such
+            as a web page's menus; the document's metadata has the same number.
     """
 
     id: str
@@ -69,6 +71,7 @@ class DocumentResult:
     detail: str = ""
     chunk_count: int = 0
     usage: Usage = field(default_factory=Usage)
+    omitted_characters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from heliograph.documents.web_page import html_to_markdown
 
@@ -54,7 +58,121 @@ def test_page_is_its_content_without_navigation() -> None:
         "language": "en-GB",
         "author": "Ada Noll",
         "created_at": "2024-05-01",
+        "omitted_characters": len("ExampleCorpProductsPricesWeusecookies.AcceptnotshownReadthistoo")
+        + len("AdvertisementImprint2024"),
     }
+
+
+NAMES = (
+    *("sidebar", "related-work", "comments-on-method", "comments", "toc", "menu", "banner", "share", "promo", "footer"),
+    *("navigation", "pager", "cookies", "widget", "skip", "note admonition", "popup", "respond", "body", ""),
+)
+_SENTENCES = st.integers(0, 10**6).map(lambda number: f"Part {number} of the gateway answers before anybody asks it.")
+_BLOCKS = st.recursive(
+    st.builds("<p>{}</p>".format, _SENTENCES) | st.builds("<pre>gateway --part {}</pre>".format, st.integers(0, 10**6)),
+    lambda inner: st.builds(
+        "<{0} {1}='{2}'>{3}{4}</{0}>".format,
+        st.sampled_from(("div", "section", "article", "ul", "blockquote")),
+        st.sampled_from(("class", "id")),
+        st.sampled_from(NAMES),
+        st.sampled_from(("", "<h2>Part</h2>", "<h1>Gateways</h1>")),
+        st.lists(inner, min_size=1, max_size=3).map("".join),
+    ),
+    max_leaves=12,
+)
+
+
+@given(blocks=st.lists(_BLOCKS, min_size=1, max_size=5).map("".join), named=st.sampled_from(NAMES))
+def test_sentences_stay_whatever_their_blocks_are_called(blocks: str, named: str) -> None:
+    page = f"<html><head><title>Gateways</title></head><body class='{named}'>{blocks}</body></html>"
+    text = load("a.html", page).text
+    for sentence in re.findall(r"(?<=<p>).*?(?=</p>)|(?<=<pre>).*?(?=</pre>)", blocks):
+        assert sentence in text
+
+
+@pytest.mark.parametrize("name", ["sidebar", "related-work", "comments-on-method", "toc", "banner", "widget"])
+def test_named_block_beside_the_content_stays_with_its_sentences(name: str) -> None:
+    prose = "".join(f"<p>{SENTENCE} It does so {count} times.</p>" for count in range(40))
+    page = f"<body><div class=text><h1>Gateways</h1>{prose}</div><div class='{name}'><p>{SENTENCE}</p></div></body>"
+    assert load("a.html", page).text.endswith(f"{SENTENCE}\n")
+
+
+PROSE = f"<h1>Gateways</h1><p>{SENTENCE}</p><h2>Brokers</h2><p>{SENTENCE}</p>"
+LINKS = "".join(f"<li><a href='{name}.html'>The part on {name}</a></li>" for name in ("cables", "brokers", "antennas"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # A DocBook chapter: bars in tables, titles of the pages around in plain cells, pictures for words.
+        "<div class=navheader><table><tr><th colspan=3>2. Gateways</th></tr><tr><td><a accesskey=p href=1.html>Prev</a>"
+        "</td><th>Part I. Radio</th><td><a accesskey=n href=3.html>Next</a></td></tr></table></div>"
+        "<div class=chapter>{prose}</div><div class=navfooter><table><tr><td><a accesskey=p href=1.html>Prev</a></td>"
+        "<td><a accesskey=n href=3.html>Next</a></td></tr><tr><td>1. What you should know before you begin with all"
+        " of this work.</td><td>3. Cables</td></tr></table></div>",
+        # Publican: pictures that are links, a bar in Chinese.
+        "<p id=title><a href=/><img alt='Product Site'></a><a href=i.html><img alt='Documentation Site'></a></p>"
+        "<ul class=docnav><li><a href=1.html><strong>上一页</strong></a></li><li>管理员手册</li><li><a href=3.html>"
+        "<strong>下一页</strong></a></li></ul><div class=section>{prose}</div><ul class=docnav><li><a href=1.html>"
+        "<strong>上一页</strong>第 1 章</a></li></ul>",
+        # Texinfo: a bar within the block of the content; LinuxDoc: links in no block at all.
+        "<div class=section><div class=header><p>Next: <a href=3.html rel=next>Cables</a>, Up: <a href=i.html rel=up>"
+        "Radio</a> &nbsp; [<a href=toc.html rel=contents>Contents</a>]</p></div>{prose}</div>",
+        "Next <a href=1.html>Previous</a> <a href=toc.html>Contents</a><hr>{prose}<hr>Next <a href=1.html>Previous</a>",
+        # Menus in blocks named as blocks of text are, or not at all.
+        "<div><ul>{links}</ul></div><div class=text>{prose}</div><div class=column><h3>More</h3><ul>{links}</ul></div>",
+        "<div class=page><div class=topNav><ul>{links}</ul></div><div class=text>{prose}</div></div>",
+        "<main>{prose}</main><div role=contentinfo>Written by nobody, who kept all rights to himself.</div>",
+        "<div>{prose}</div><div>© 2020 Nobody. All rights to this page are kept by its author.</div>",
+        "<div><ul><li><a href=#g>Gateways</a></li><li><a href=#b>Brokers</a></li><li><a href=#c>Cables</a></li></ul>"
+        "{prose}</div>",
+        "<div>{prose}</div><aside><form>Your address <input> <button>Subscribe</button></form></aside>",
+        "<div>{prose}<p>Available in <a hreflang=de href=de>Deutsch</a>, <a hreflang=zh href=zh>中文</a></p></div>",
+    ],
+)
+def test_furniture_goes_by_links_and_place(page: str) -> None:
+    head = "<html><head><title>2. Gateways</title></head><body>"
+    document = load("a.html", head + page.format(prose=PROSE, links=LINKS) + "</body></html>")
+    assert document.text == f"# Gateways\n\n{SENTENCE}\n\n## Brokers\n\n{SENTENCE}\n"
+    assert document.metadata["omitted_characters"] > 0
+
+
+@pytest.mark.parametrize(
+    ("page", "kept"),
+    [
+        # Links under a heading of the content are content, and so are lists of links with words, and definitions.
+        (
+            f"<div>{PROSE}<h2>See also</h2><p><a href=1>cables(7)</a>, <a href=2>antennas(7)</a></p></div>",
+            "antennas(7)",
+        ),
+        (f"<div>{PROSE}<ul>{LINKS}</ul><p>{SENTENCE}</p></div>", "antennas"),
+        (f"<main>{PROSE}<aside class=note><p>{SENTENCE} Twice.</p></aside></main>", "Twice."),
+        (f"<article>{PROSE}<footer><p>{SENTENCE} Thrice.</p></footer></article>", "Thrice."),
+        (f"<header><h1>Radio</h1></header><div><p>{SENTENCE}</p></div>", "# Radio"),
+        (f"<div class=header><div class=title>Radio links</div></div><div><p>{SENTENCE}</p></div>", "Radio links"),
+        # A page of an index holds nothing but links.
+        (f"<div class=menu>Menu</div><h1>Index</h1><ul>{LINKS}</ul>", "antennas"),
+        (
+            f"<h2 id=menu>Menu</h2><section id=menu-2><h3>Menu 2</h3><ul>{LINKS}</ul></section><p>{SENTENCE}</p>",
+            "cables",
+        ),
+        ("<table><caption>Ports</caption><tr><td>MQTT</td></tr></table>", "Ports"),
+        ("<ul>Loose words<li>One</li></ul><dl>More of them<dt>Term</dt><dd>Meaning</dd></dl>", "Loose words"),
+        ("<dl>More of them<dt>Term</dt><dd>Meaning</dd></dl>", "More of them"),
+        ("<h2><button>What does it cost?</button></h2><p>Nothing.</p>", "## What does it cost?"),
+    ],
+)
+def test_content_that_looks_like_furniture_stays(page: str, kept: str) -> None:
+    assert kept in load("a.html", f"<html><body>{page}</body></html>").text
+
+
+def test_marks_beside_headings_and_signatures_go() -> None:
+    page = (
+        f"<main><h2>Ports<a href='#p'>¶</a> <span>[<a href='?edit'>edit</a>]</span></h2><p>{SENTENCE}</p>"
+        "<dl><dt>open(port) <a href='s.html'><span>[source]</span></a><a href='#o'>¶</a></dt><dd>Opens it.</dd></dl>"
+        "<p>Press <a href='e'>Edit</a> to go on.</p></main>"
+    )
+    assert load("a.html", page).text == f"## Ports\n\n{SENTENCE}\n\nopen(port): Opens it.\n\nPress Edit to go on.\n"
 
 
 def test_page_under_another_name_is_read_as_one() -> None:
@@ -101,6 +219,7 @@ def test_nesting_without_end_is_read_all_the_same() -> None:
     assert "core" in html_to_markdown("<div>" * deep + "core" + "</div>" * deep)
     assert "core" in html_to_markdown("<b>" * 2_000 + "core")
     assert "core" in html_to_markdown("<ul><li>" * 1_000 + "core")
+    assert SENTENCE in load("a.html", "<div>" * deep + f"<p>{SENTENCE}</p>").text
 
 
 def test_spans_beyond_reason_cost_nothing() -> None:
