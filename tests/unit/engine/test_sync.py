@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
@@ -88,14 +91,113 @@ def test_errors_come_through_unchanged(kb: Heliograph) -> None:
         kb.query("")
 
 
-def test_closed_engine_says_so(tmp_path: Path) -> None:
-    kb = Heliograph(tmp_path, embedding=FakeEmbeddingModel(dimension=32))
-    with pytest.raises(StoreUnavailable, match="closed"):
+def make(folder: Path) -> Heliograph:
+    return Heliograph(folder, embedding=FakeEmbeddingModel(dimension=32))
+
+
+def test_first_call_opens_and_only_a_closed_engine_has_to_be_opened_again(tmp_path: Path) -> None:
+    kb = make(tmp_path)
+    assert kb.usage().total.calls == 0
+    assert kb.insert(TEXT).results[0].error is None
+    kb.close()
+    kb.close()
+    for call in (kb.stats, kb.usage, kb.pause, lambda: list(kb.watch(tmp_path)), lambda: kb.rename_entity("A", "B")):
+        with pytest.raises(StoreUnavailable, match="was closed; open"):
+            call()
+    with kb.open():
+        assert kb.stats().chunks == 1
+
+
+def test_first_calls_of_many_threads_open_once(tmp_path: Path) -> None:
+    kb = make(tmp_path)
+    begun = threading.Barrier(8)
+
+    def insert(number: int) -> None:
+        begun.wait(30)
+        kb.insert(f"{TEXT} Plant {number}.", sources=[f"{number}.md"])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(insert, range(8)))
+    assert kb.stats().chunks == 8
+    assert sum(thread.name == "heliograph" for thread in threading.enumerate()) == 1
+    kb.close()
+
+
+def test_engine_that_cannot_be_opened_leaves_no_thread_and_opens_when_it_can(tmp_path: Path) -> None:
+    (tmp_path / "kb").write_text("a file")
+    kb = make(tmp_path / "kb")
+    with pytest.raises(StoreUnavailable):
         kb.stats()
+    assert not any(thread.name == "heliograph" for thread in threading.enumerate())
+    (tmp_path / "kb").unlink()
+    assert kb.stats().chunks == 0
     kb.close()
-    kb.open()
-    kb.close()
-    kb.close()
+
+
+def test_engine_that_nobody_holds_closes_itself(tmp_path: Path) -> None:
+    kb = make(tmp_path)
+    kb.insert(TEXT)
+    (thread,) = [item for item in threading.enumerate() if item.name == "heliograph"]
+    del kb
+    gc.collect()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert not (tmp_path / "default" / "heliograph.db-wal").exists()
+
+
+END = """
+import sys
+from heliograph import Heliograph
+from heliograph.testing.fakes import FakeEmbeddingModel
+kb = Heliograph("kb", embedding=FakeEmbeddingModel(dimension=32))
+kb.insert("The Lantern forwards readings over MQTT.")
+assert kb.stats().chunks == 1
+"""
+ASYNC_END = """
+import asyncio
+from heliograph import AsyncHeliograph
+from heliograph.testing.fakes import FakeEmbeddingModel
+kb = AsyncHeliograph("kb", embedding=FakeEmbeddingModel(dimension=32))
+async def use():
+    await asyncio.gather(*(kb.insert(f"The Lantern forwards readings over MQTT {number}.") for number in range(4)))
+    assert (await kb.stats()).chunks == 4
+asyncio.run(use())
+asyncio.run(use())
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [END, END + "sys.exit(0)", END + "global_list = [kb, kb.query_stream('What is it?'), kb.watch('.')]", ASYNC_END],
+)
+def test_interpreter_that_ends_closes_without_a_word(program: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", program]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
+    assert (tmp_path / "kb" / "default" / "heliograph.db").exists()
+    assert not (tmp_path / "kb" / "default" / "heliograph.db-wal").exists()
+
+
+def test_forked_process_is_told_to_make_its_own(tmp_path: Path) -> None:
+    program = (
+        END
+        + """
+import multiprocessing
+from heliograph.errors import StoreUnavailable
+def use():
+    try:
+        kb.stats()
+    except StoreUnavailable as error:
+        sys.exit(7 if "forked" in str(error) else 1)
+child = multiprocessing.get_context("fork").Process(target=use)
+child.start()
+child.join(60)
+assert child.exitcode == 7, child.exitcode
+assert kb.stats().chunks == 1
+"""
+    )
+    found = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
 
 
 def test_work_that_is_broken_off_comes_to_its_end_before_the_loop_does(tmp_path: Path) -> None:
