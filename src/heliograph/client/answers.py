@@ -18,11 +18,8 @@ __all__ = [
     "ClientRelation",
     "ClientRetrieval",
     "ClientUsage",
-    "QueryMode",
     "QueryOptions",
 ]
-
-QueryMode = Literal["local", "global", "hybrid", "mix", "fusion", "auto", "naive", "bypass"]
 
 
 @dataclass(frozen=True, slots=True)

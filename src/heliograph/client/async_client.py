@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryMode, QueryOptions
+from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryOptions
 from heliograph.client.async_curations import AsyncCurations
 from heliograph.client.async_rooms import AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.calls import Call, get, query_call, query_data_call, retrieve_call, stream_call
@@ -25,6 +25,7 @@ from heliograph.client.transport import (
     request_arguments,
     transport_error,
 )
+from heliograph.models import DEFAULT_MODE, ModeName
 
 __all__ = ["AsyncHeliographClient"]
 
@@ -78,7 +79,9 @@ class AsyncHeliographClient:
     ) -> None:
         await self.close()
 
-    async def query(self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None) -> ClientAnswer:
+    async def query(
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
+    ) -> ClientAnswer:
         """See `HeliographClient.query`."""
         return await self._send(query_call(question, mode, options))
 
@@ -86,7 +89,7 @@ class AsyncHeliographClient:
     async def stream(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         progress: Callable[[str], None] | None = None,
@@ -102,7 +105,7 @@ class AsyncHeliographClient:
     async def retrieve(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         include_context: bool = False,
@@ -111,7 +114,7 @@ class AsyncHeliographClient:
         return await self._send(retrieve_call(question, mode, options, include_context=include_context))
 
     async def query_data(
-        self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> Mapping[str, Any]:
         """See `HeliographClient.query_data`."""
         return await self._send(query_data_call(question, mode, options))

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryMode, QueryOptions
+from heliograph.client.answers import ClientAnswer, ClientRetrieval, QueryOptions
 from heliograph.client.calls import Call, get, query_call, query_data_call, retrieve_call, stream_call
 from heliograph.client.streams import StreamReader, SyncAnswerStream
 from heliograph.client.sync_curations import Curations
@@ -25,6 +25,7 @@ from heliograph.client.transport import (
     request_arguments,
     transport_error,
 )
+from heliograph.models import DEFAULT_MODE, ModeName
 
 __all__ = ["HeliographClient"]
 
@@ -98,7 +99,9 @@ class HeliographClient:
     ) -> None:
         self.close()
 
-    def query(self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None) -> ClientAnswer:
+    def query(
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
+    ) -> ClientAnswer:
         """Answer a question; nothing found is an answer of kind `nothing_found`.
 
         Raises:
@@ -111,7 +114,7 @@ class HeliographClient:
     def stream(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         progress: Callable[[str], None] | None = None,
@@ -141,7 +144,7 @@ class HeliographClient:
     def retrieve(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         include_context: bool = False,
@@ -150,7 +153,7 @@ class HeliographClient:
         return self._send(retrieve_call(question, mode, options, include_context=include_context))
 
     def query_data(
-        self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> Mapping[str, Any]:
         """Return what LightRAG's `/query/data` returns, as it is."""
         return self._send(query_data_call(question, mode, options))

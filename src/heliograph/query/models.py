@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
-from heliograph.models import Usage
+from heliograph.models import DEFAULT_MODE, ModeName, Usage
 from heliograph.query.answers.citations import Citation
 from heliograph.query.data import citation_data, context_data, retrieval_metadata
 from heliograph.query.retrieved import (
@@ -38,6 +38,7 @@ __all__ = [
     "Failure",
     "Keywords",
     "Mode",
+    "ModeName",
     "ProcessingInfo",
     "QueryParam",
     "Reference",
@@ -89,7 +90,7 @@ class QueryParam:
             that `heliograph.filters.parse_filter` reads; None leaves out none.
     """
 
-    mode: Mode | str = Mode.MIX
+    mode: Mode | ModeName = DEFAULT_MODE
     only_need_context: bool = False
     only_need_prompt: bool = False
     response_type: str = "Multiple Paragraphs"
