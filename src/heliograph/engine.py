@@ -24,6 +24,7 @@ from heliograph.documents.sources import find_sources
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, parse_filter
+from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
 from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.batch import new_documents
 from heliograph.ingest.extraction.base import Extractor
@@ -40,6 +41,7 @@ from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.opening import Given, Opening, Rooms, with_engine, with_store
 from heliograph.query.answers.streaming import AnswerStream
+from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
@@ -67,9 +69,9 @@ class AsyncHeliograph(GraphCuration):
         *,
         workspace: str | None = None,
         settings: Settings | None = None,
-        chat: ChatModel | None = None,
-        embedding: EmbeddingModel | None = None,
-        reranker: Reranker | None = None,
+        chat: ChatModel | ChatFunction | None = None,
+        embedding: EmbeddingModel | EmbeddingFunction | None = None,
+        reranker: Reranker | RerankFunction | None = None,
         extractor: Extractor | None = None,
         engine: str | None = None,
     ) -> None:
@@ -79,9 +81,11 @@ class AsyncHeliograph(GraphCuration):
             data_dir: Folder of the store; None means that of the settings.
             workspace: Name of the workspace; None means that of the settings.
             settings: None reads `heliograph.toml` and the environment.
-            chat: Chat model in place of the one in the settings; gets the same wrappers, stays the caller's to close.
-            embedding: Embedding model in place of the one in the settings; stays the caller's to close.
-            reranker: Reranker in place of the one in the settings; stays the caller's to close.
+            chat: Chat model in place of the one in the settings, or a function (`heliograph.functions`); gets the same
+                wrappers, stays the caller's to close.
+            embedding: Embedding model in place of the one in the settings, or a function, which is called once for its
+                dimension; stays the caller's to close.
+            reranker: Reranker in place of the one in the settings, or a function; stays the caller's to close.
             extractor: Extractor in place of the one in the settings.
             engine: `local` or `ray`, where documents are read; None means `ingest.engine` of the settings.
 
@@ -339,7 +343,7 @@ class AsyncHeliograph(GraphCuration):
         """
         return await (await self._rooms()).query.query(question, param or QueryParam(), progress)
 
-    async def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
+    async def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
         """Return what was retrieved, as LightRAG's `/query/data` does; raises as `query` does."""
         return await (await self._rooms()).query.query_data(question, param or QueryParam())
 

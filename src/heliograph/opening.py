@@ -20,6 +20,14 @@ from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
+from heliograph.functions import (
+    ChatFunction,
+    EmbeddingFunction,
+    RerankFunction,
+    as_chat_model,
+    as_embedding_model,
+    as_reranker,
+)
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder
 from heliograph.ingest.evidence_fold import EvidenceFold
@@ -48,9 +56,9 @@ _NOT_OPEN = "this Heliograph is not open yet; await open(), or use it inside `as
 class Given:
     """What the caller brings in place of what the settings name; it stays the caller's to close."""
 
-    chat: ChatModel | None = None
-    embedding: EmbeddingModel | None = None
-    reranker: Reranker | None = None
+    chat: ChatModel | ChatFunction | None = None
+    embedding: EmbeddingModel | EmbeddingFunction | None = None
+    reranker: Reranker | RerankFunction | None = None
     extractor: Extractor | None = None
 
 
@@ -195,16 +203,21 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
         StoreError: The store cannot be opened.
         ModelError: A model cannot be made ready.
     """
-    embedding = given.embedding
+    models = GivenModels(
+        None if given.chat is None else as_chat_model(given.chat),
+        None if given.embedding is None else await as_embedding_model(given.embedding),
+        given.extractor,
+    )
+    embedding = models.embedding
     if embedding is None:
         embedding = await build_embedding_model(settings.embedding)
         stack.push_async_callback(embedding.close)
     store = await open_store(settings.store, embedding.info)
     stack.push_async_callback(store.close)
     meter = ChatMeter()
-    chat = _open_chat(settings, given, store, meter, stack)
+    chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
-    ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
+    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
@@ -219,7 +232,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
 
 def _open_ingest(
     settings: Settings,
-    given: Given,
+    given: GivenModels,
     store: Store,
     embedding: EmbeddingModel,
     chat: ChatModel | None,
@@ -232,9 +245,8 @@ def _open_ingest(
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
         return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest), sources
-    models = GivenModels(given.chat, given.embedding, given.extractor)
     replies = store.replies if settings.chat.cache else None
-    cluster = open_cluster(settings, models, embedding, replies, meter, stack)
+    cluster = open_cluster(settings, given, embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
     ingest = IngestPipeline(
         *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
@@ -245,11 +257,11 @@ def _open_ingest(
 
 
 def _open_chat(
-    settings: Settings, given: Given, store: Store, meter: ChatMeter, stack: AsyncExitStack
+    settings: Settings, given: ChatModel | None, store: Store, meter: ChatMeter, stack: AsyncExitStack
 ) -> ChatModel | None:
     replies = store.replies if settings.chat.cache else None
-    if given.chat is not None:
-        return wrap_chat_model(given.chat, settings.chat, replies, meter)
+    if given is not None:
+        return wrap_chat_model(given, settings.chat, replies, meter)
     chat = build_chat_model(settings.chat, replies, meter)
     if chat is not None:
         stack.push_async_callback(chat.close)
@@ -258,7 +270,7 @@ def _open_chat(
 
 async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
     if given.reranker is not None:
-        return given.reranker
+        return as_reranker(given.reranker)
     reranker = await build_reranker(settings.rerank)
     if reranker is not None:
         stack.push_async_callback(reranker.close)

@@ -17,6 +17,7 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.filters import Filter
+from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.graph_curation import GraphCuration
 from heliograph.ingest.graph_curation_sync import SyncGraphCuration
@@ -28,6 +29,7 @@ from heliograph.maintenance.export.registry import ExportFormat
 from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
@@ -125,9 +127,9 @@ class Heliograph(SyncGraphCuration):
         *,
         workspace: str | None = None,
         settings: Settings | None = None,
-        chat: ChatModel | None = None,
-        embedding: EmbeddingModel | None = None,
-        reranker: Reranker | None = None,
+        chat: ChatModel | ChatFunction | None = None,
+        embedding: EmbeddingModel | EmbeddingFunction | None = None,
+        reranker: Reranker | RerankFunction | None = None,
         extractor: Extractor | None = None,
         engine: str | None = None,
     ) -> None:
@@ -363,7 +365,7 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.query`; `progress` is called in the engine's thread."""
         return self._run(self._engine.query(question, param, progress=progress))
 
-    def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
+    def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
         """See `AsyncHeliograph.query_data`."""
         return self._run(self._engine.query_data(question, param))
 

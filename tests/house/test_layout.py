@@ -25,7 +25,7 @@ LAYERS = (
     {"embedding", "documents"},
     {"stores"},
     {"chat", "rerank"},
-    {"ingest"},
+    {"ingest", "functions"},
     {"query", "distributed"},
     {"maintenance"},
     {"opening"},
@@ -122,12 +122,14 @@ def test_mode_has_one_default_but_on_the_routes_of_lightrag() -> None:
 
 
 def _defaults_of(node: ast.AST, name: str) -> list[ast.expr]:
-    """Return what a field, or an argument of a function, of this name is by default, None and an empty text left out."""
+    """Return what a field, or an argument of a function, of this name is by default, but None and an empty text."""
     defaults: list[ast.expr | None] = []
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         named = [*node.args.posonlyargs, *node.args.args]
-        pairs = [*zip(reversed(named), reversed(node.args.defaults), strict=False)]
-        pairs += zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        pairs: list[tuple[ast.arg, ast.expr | None]] = [
+            *zip(reversed(named), reversed(node.args.defaults), strict=False),
+            *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
+        ]
         defaults = [default for argument, default in pairs if argument.arg == name]
     elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
         defaults = [node.value]

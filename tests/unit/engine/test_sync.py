@@ -6,7 +6,7 @@ import inspect
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import pytest
 
 from heliograph import AsyncHeliograph, Heliograph, QueryParam
 from heliograph.embedding.base import EmbeddingKind, Embeddings
-from heliograph.errors import InvalidRequestError, StoreUnavailable
+from heliograph.errors import BadModelReply, InvalidRequestError, ModelUnavailable, SchemaMismatch, StoreUnavailable
+from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 TEXT = "The Lantern forwards readings over MQTT."
@@ -252,3 +253,57 @@ def test_stream_read_in_a_callback_is_refused_and_closed(kb: Heliograph) -> None
     kb.query("What does the Lantern forward?", progress=call_back)
     assert [message for message in refused if "the engine's own thread" in message] == refused
     assert len(refused) == 1
+
+
+def _embed(texts: list[str]) -> list[list[float]]:
+    return [[1.0 + text.count("a"), 1.0 + text.count("e"), 1.0 + len(text) % 7] for text in texts]
+
+
+async def _reply(messages: list[dict[str, str]]) -> str:
+    return "It forwards readings over MQTT [1]." if messages[-1]["role"] == "user" else ""
+
+
+def _score(question: str, passages: list[str]) -> list[int]:
+    return [len(set(question.split()) & set(passage.split())) for passage in passages]
+
+
+def test_plain_functions_serve_as_models(tmp_path: Path) -> None:
+    async def embed(texts: list[str]) -> list[list[float]]:
+        return _embed(texts)
+
+    for number, given in enumerate((_embed, embed)):
+        folder = tmp_path / str(number)
+        with Heliograph(folder, chat=_reply, embedding=given, reranker=_score) as kb:
+            kb.insert([TEXT, "The harbour keeps a lamp."], sources=["a.md", "b.md"])
+            answer = kb.query("What does the Lantern forward over MQTT?", QueryParam(mode="naive"))
+            assert answer.is_generated
+            assert "readings over MQTT" in answer.text
+            assert answer.context.chunks[0].source == "a.md"
+            assert answer.context.chunks[0].rerank_score == 2.0  # "Lantern" and "over"
+            assert "### References" in answer._repr_markdown_()
+            said = kb.query("What is it?", QueryParam(mode="naive", chat_model=lambda _: "Another reply [1]."))
+            assert "Another reply" in said.text
+        with pytest.raises(SchemaMismatch):
+            Heliograph(folder, embedding=FakeEmbeddingModel(dimension=3)).stats()
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda texts: [], lambda texts: [[0.0] * 3] * len(texts), lambda texts: "no", lambda texts: [[1.0], []]]
+)
+def test_embedding_function_that_gives_no_vectors_is_named(wrong: Callable[..., object], tmp_path: Path) -> None:
+    with pytest.raises(BadModelReply, match=r"the function '.*<lambda>' gave a .*return 1 vectors"):
+        Heliograph(tmp_path, embedding=wrong).stats()
+
+
+def test_function_that_fails_is_a_model_error_that_names_it(tmp_path: Path) -> None:
+    def reply(messages: list[dict[str, str]]) -> str:
+        raise KeyError("no key")
+
+    settings = Settings.load(ingest={"extractor": "local"})
+    with Heliograph(tmp_path, chat=reply, embedding=_embed, settings=settings) as kb:
+        kb.insert(TEXT)
+        with pytest.raises(ModelUnavailable, match="reply' failed: KeyError: 'no key'"):
+            kb.query("What is it?", QueryParam(mode="naive"))
+    for given in ({"chat": "gpt-4"}, {"embedding": 3}, {"reranker": str}):
+        with pytest.raises(InvalidRequestError, match="or a function"):
+            Heliograph(tmp_path / "other", **given).stats()  # pyright: ignore[reportArgumentType]
