@@ -3,7 +3,8 @@
 Truth is what was said: `Document`, `Chunk`, per chunk its `Extraction` (entity and relation mentions, and aliases),
 and the `Curation`s by which people corrected the graph.
 `EntityEvidence` and `RelationEvidence` are running counts over mentions; `Entity` and `Relation` are folded from them
-and can always be computed again. What flows through a query lives in `heliograph.query.models`.
+and can always be computed again. What flows through a query lives in `heliograph.query.models`, but for `Mode`, which
+who asks a service names too.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Literal
 
 __all__ = [
     "COMMITTED_STATUSES",
+    "DEFAULT_MODE",
     "FIELD_SEPARATOR",
     "RETRIED_STATUSES",
     "WAITING_STATUSES",
@@ -31,6 +33,8 @@ __all__ = [
     "EntityMention",
     "Extraction",
     "GraphPath",
+    "Mode",
+    "ModeName",
     "NameRules",
     "Relation",
     "RelationEvidence",
@@ -48,6 +52,25 @@ FIELD_SEPARATOR = "<SEP>"
 def utc_now() -> datetime:
     """Return the present moment, aware, in UTC."""
     return datetime.now(UTC)
+
+
+class Mode(StrEnum):
+    """How a question is answered; `heliograph.query.modes` says which channels each one uses."""
+
+    LOCAL = "local"
+    GLOBAL = "global"
+    HYBRID = "hybrid"
+    MIX = "mix"
+    FUSION = "fusion"
+    AUTO = "auto"
+    NAIVE = "naive"
+    BYPASS = "bypass"
+
+
+# A mode as it is written.
+ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
+# Where no mode is named, but on the routes that are LightRAG's (`heliograph.server.schemas.query.LIGHTRAG_MODE`).
+DEFAULT_MODE: Final = Mode.AUTO
 
 
 class DocumentStatus(StrEnum):

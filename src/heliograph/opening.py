@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,14 @@ from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
+from heliograph.functions import (
+    ChatFunction,
+    EmbeddingFunction,
+    RerankFunction,
+    as_chat_model,
+    as_embedding_model,
+    as_reranker,
+)
 from heliograph.ingest.curation import Curator
 from heliograph.ingest.duplicates import DuplicateFinder
 from heliograph.ingest.evidence_fold import EvidenceFold
@@ -39,15 +48,17 @@ from heliograph.stores.registry import open_store
 __all__ = ["Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
 
 _LOG = logging.getLogger(__name__)
+_CLOSED = "this Heliograph was closed; open() opens it again"
+_NOT_OPEN = "this Heliograph is not open yet; await open(), or use it inside `async with`, before this is asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """What the caller brings in place of what the settings name; it stays the caller's to close."""
 
-    chat: ChatModel | None = None
-    embedding: EmbeddingModel | None = None
-    reranker: Reranker | None = None
+    chat: ChatModel | ChatFunction | None = None
+    embedding: EmbeddingModel | EmbeddingFunction | None = None
+    reranker: Reranker | RerankFunction | None = None
     extractor: Extractor | None = None
 
 
@@ -77,46 +88,72 @@ class Rooms:
 class Opening:
     """What an engine has open, and the event loop that it is used from.
 
-    Locks and connections belong to a loop, so a second one is refused while the first runs. Once that has ended,
-    opening in the next opens all anew; calls one after the other may go on without.
+    Locks and connections belong to a loop, so a second one is refused while the first runs. A loop that ends, or an
+    engine that nobody holds any more, closes what was opened in it; the next loop opens all anew.
     """
 
     def __init__(self, settings: Settings, given: Given) -> None:
         self._settings, self._given = settings, given
-        self._stack = AsyncExitStack()
+        self._held: AsyncGenerator[Rooms] | None = None
         self._rooms: Rooms | None = None
+        self._is_closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opened_in: asyncio.AbstractEventLoop | None = None
+        self._turn = asyncio.Lock()
 
-    async def open(self) -> None:
+    async def open(self) -> Rooms:
         """Open all rooms, or do nothing if they are open in this loop; raises as `open_rooms`."""
-        self._refuse_other_loop()
-        if self._rooms is not None and self._opened_in is not self._loop:
-            await self._leave_ended_loop()
-        if self._rooms is None:
-            async with AsyncExitStack() as stack:
-                rooms = await open_rooms(self._settings, self._given, stack)
-                self._stack = stack.pop_all()
-            self._rooms, self._opened_in = rooms, self._loop
+        return await self._open(again=True)
+
+    async def use(self) -> Rooms:
+        """Return what is open; the first use opens it.
+
+        Raises:
+            InvalidRequestError: It is asked for in another event loop than that which uses it.
+            StoreUnavailable: It was closed.
+            HeliographError: As `open_rooms` raises.
+        """
+        if self._rooms is not None and self._opened_in is asyncio.get_running_loop():
+            return self._rooms
+        return await self._open(again=False)
 
     async def close(self) -> None:
-        """Close what was opened; closing twice does nothing."""
+        """Close what was opened; closing twice does nothing. Only `open` opens it again."""
         self._refuse_other_loop()
-        self._rooms = None
-        await self._stack.aclose()
+        self._is_closed = True
+        async with self._turn:
+            held, self._held, self._rooms = self._held, None, None
+            if held is not None:
+                await held.aclose()
         self._loop = None
 
+    async def _open(self, *, again: bool) -> Rooms:
+        self._refuse_other_loop()
+        async with self._turn:
+            if again:
+                self._is_closed = False
+            elif self._is_closed:
+                raise StoreUnavailable(_CLOSED)
+            if self._opened_in is not self._loop:
+                await self._leave_ended_loop()
+            if self._rooms is None:
+                held = _hold_rooms(self._settings, self._given)
+                self._rooms = await anext(held)
+                self._held, self._opened_in = held, self._loop
+            return self._rooms
+
     async def _leave_ended_loop(self) -> None:
-        self._rooms = None
+        held, self._held, self._rooms = self._held, None, None
         try:
-            await self._stack.aclose()
+            if held is not None:
+                await held.aclose()
         except (HeliographError, RuntimeError) as error:
             # Connections are lost with their loop; what belongs to none was closed all the same.
             _LOG.info("not all that an event loop left open could be closed in the next: %s", error)
 
     @property
     def rooms(self) -> Rooms:
-        """What is open.
+        """What is open, where nothing can be awaited.
 
         Raises:
             InvalidRequestError: It is asked for in another event loop than that which uses it.
@@ -129,7 +166,7 @@ class Opening:
     def rooms_in_any_loop(self) -> Rooms:
         """What is open, to read what belongs to no loop."""
         if self._rooms is None:
-            raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
+            raise StoreUnavailable(_CLOSED if self._is_closed else _NOT_OPEN)
         return self._rooms
 
     def _refuse_other_loop(self) -> None:
@@ -138,12 +175,19 @@ class Opening:
         except RuntimeError:
             return
         if self._loop is None or not self._loop.is_running():
-            self._loop = running
+            if self._loop is not running:
+                self._loop, self._turn = running, asyncio.Lock()
         elif self._loop is not running:
             raise InvalidRequestError(
                 "this engine was opened in another event loop; call it there (asyncio.run_coroutine_threadsafe), or "
                 "use Heliograph, which many threads may share"
             )
+
+
+async def _hold_rooms(settings: Settings, given: Given) -> AsyncGenerator[Rooms]:
+    """Open all rooms, give them once, and close them when this is closed, as asyncio does when the loop ends."""
+    async with AsyncExitStack() as stack:
+        yield await open_rooms(settings, given, stack)
 
 
 async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) -> Rooms:
@@ -159,16 +203,21 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
         StoreError: The store cannot be opened.
         ModelError: A model cannot be made ready.
     """
-    embedding = given.embedding
+    models = GivenModels(
+        None if given.chat is None else as_chat_model(given.chat),
+        None if given.embedding is None else await as_embedding_model(given.embedding),
+        given.extractor,
+    )
+    embedding = models.embedding
     if embedding is None:
         embedding = await build_embedding_model(settings.embedding)
         stack.push_async_callback(embedding.close)
     store = await open_store(settings.store, embedding.info)
     stack.push_async_callback(store.close)
     meter = ChatMeter()
-    chat = _open_chat(settings, given, store, meter, stack)
+    chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
-    ingest, sources = _open_ingest(settings, given, store, embedding, chat, meter, stack)
+    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack)
     reranker = await _open_reranker(settings, given, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
@@ -177,13 +226,13 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     duplicates = DuplicateFinder(truth, curator, settings.resolution)
     if settings.resolution.merge_duplicates:
         ingest.call_after_insert(duplicates.merge_new)
-    curation = CurationRooms(curator, duplicates, GraphInserter(ingest))
+    curation = CurationRooms(store, curator, duplicates, GraphInserter(ingest))
     return Rooms(store, ingest, query, maintenance, meter, sources, curation)
 
 
 def _open_ingest(
     settings: Settings,
-    given: Given,
+    given: GivenModels,
     store: Store,
     embedding: EmbeddingModel,
     chat: ChatModel | None,
@@ -196,9 +245,8 @@ def _open_ingest(
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
         return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest), sources
-    models = GivenModels(given.chat, given.embedding, given.extractor)
     replies = store.replies if settings.chat.cache else None
-    cluster = open_cluster(settings, models, embedding, replies, meter, stack)
+    cluster = open_cluster(settings, given, embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
     ingest = IngestPipeline(
         *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
@@ -209,11 +257,11 @@ def _open_ingest(
 
 
 def _open_chat(
-    settings: Settings, given: Given, store: Store, meter: ChatMeter, stack: AsyncExitStack
+    settings: Settings, given: ChatModel | None, store: Store, meter: ChatMeter, stack: AsyncExitStack
 ) -> ChatModel | None:
     replies = store.replies if settings.chat.cache else None
-    if given.chat is not None:
-        return wrap_chat_model(given.chat, settings.chat, replies, meter)
+    if given is not None:
+        return wrap_chat_model(given, settings.chat, replies, meter)
     chat = build_chat_model(settings.chat, replies, meter)
     if chat is not None:
         stack.push_async_callback(chat.close)
@@ -222,7 +270,7 @@ def _open_chat(
 
 async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
     if given.reranker is not None:
-        return given.reranker
+        return as_reranker(given.reranker)
     reranker = await build_reranker(settings.rerank)
     if reranker is not None:
         stack.push_async_callback(reranker.close)

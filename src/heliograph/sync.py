@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -15,6 +17,7 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.filters import Filter
+from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
 from heliograph.ingest.extraction.base import Extractor
 from heliograph.ingest.graph_curation import GraphCuration
 from heliograph.ingest.graph_curation_sync import SyncGraphCuration
@@ -26,6 +29,7 @@ from heliograph.maintenance.export.registry import ExportFormat
 from heliograph.maintenance.importing.report import ImportProgress, ImportReport
 from heliograph.maintenance.problems import CheckReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
+from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
@@ -51,6 +55,59 @@ class SyncAnswerStream:
         return self._pieces
 
 
+class _EngineThread(threading.Thread):
+    """Runs the event loop of one engine, and closes the engine in it when told to stop."""
+
+    def __init__(self, engine: AsyncHeliograph) -> None:
+        super().__init__(name="heliograph", daemon=True)
+        self.loop = asyncio.new_event_loop()
+        self.failure: BaseException | None = None
+        self._engine = engine
+
+    def run(self) -> None:
+        _RUNNING.add(self)
+        try:
+            self.loop.run_forever()
+            self.loop.run_until_complete(self._leave())
+        except BaseException as error:  # noqa: BLE001 (who waits for the end raises it)
+            self.failure = error
+        finally:
+            self.loop.close()
+            _RUNNING.discard(self)
+
+    def stop(self) -> None:
+        """Let it come to its end; it needs not be waited for."""
+        with suppress(RuntimeError):  # the loop has ended already
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+    async def _leave(self) -> None:
+        try:
+            await self._engine.close()
+        finally:
+            # What was cancelled may hold files and locks until its end.
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_RUNNING: set[_EngineThread] = set()
+
+
+def _close_all() -> None:
+    """Close what nobody has closed, before the interpreter ends."""
+    # In a forked process none of them is alive.
+    left = [thread for thread in [*_RUNNING] if thread.is_alive()]
+    for thread in left:
+        thread.stop()
+    for thread in left:
+        thread.join()
+
+
+# What `atexit` calls comes after the end of all pools of threads, without which no store can be closed.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)
+
+
 class Heliograph(SyncGraphCuration):
     """One workspace: documents in, answers out.
 
@@ -58,8 +115,10 @@ class Heliograph(SyncGraphCuration):
             kb.insert("ESP32 speaks MQTT over TLS.", sources=["notes.md"])
             print(kb.query("What does ESP32 speak?"))
 
-    Safe to use from many threads. Every method is that of `AsyncHeliograph`, which documents them. A `progress`
-    callback runs in the engine's thread, from where only `pause`, `unpause`, `cancel` and `usage` may be called.
+    The first call opens it, where neither `with` nor `open` has; after `close` only `open` does. What was not closed is
+    when nobody holds it any more, at the latest when the interpreter ends. Safe to use from many threads. Every method
+    is that of `AsyncHeliograph`, which documents them. A `progress` callback runs in the engine's thread, from where
+    only `pause`, `unpause`, `cancel` and `usage` may be called.
     """
 
     def __init__(
@@ -68,9 +127,9 @@ class Heliograph(SyncGraphCuration):
         *,
         workspace: str | None = None,
         settings: Settings | None = None,
-        chat: ChatModel | None = None,
-        embedding: EmbeddingModel | None = None,
-        reranker: Reranker | None = None,
+        chat: ChatModel | ChatFunction | None = None,
+        embedding: EmbeddingModel | EmbeddingFunction | None = None,
+        reranker: Reranker | RerankFunction | None = None,
         extractor: Extractor | None = None,
         engine: str | None = None,
     ) -> None:
@@ -85,9 +144,14 @@ class Heliograph(SyncGraphCuration):
             extractor=extractor,
             engine=engine,
         )
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: _EngineThread | None = None
+        self._is_closed = False
         self._lock = threading.Lock()
+
+    def __del__(self) -> None:
+        # Garbage is collected in any thread, the engine's own included, so nothing is waited for.
+        if (thread := getattr(self, "_thread", None)) is not None:
+            thread.stop()
 
     @property
     def settings(self) -> Settings:
@@ -101,37 +165,43 @@ class Heliograph(SyncGraphCuration):
     def open(self) -> Self:
         """See `AsyncHeliograph.open`."""
         with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=loop.run_forever, name="heliograph", daemon=True)
-                thread.start()
-                self._loop, self._thread = loop, thread
-                try:
-                    self._run(self._engine.open())
-                except BaseException:
-                    self._stop()
-                    raise
+            self._is_closed = False
+            self._start()
         return self
 
     def close(self) -> None:
         """See `AsyncHeliograph.close`."""
         self._refuse_own_thread()
         with self._lock:
-            if self._loop is not None:
-                try:
-                    self._run(self._engine.close())
-                finally:
-                    self._stop()
+            self._is_closed = True
+            thread, self._thread = self._thread, None
+            if thread is not None:
+                _end(thread)
 
-    def _stop(self) -> None:
-        loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
+    def _start(self) -> _EngineThread:
+        """Return the thread of the open engine; the lock is held."""
+        if self._thread is None:
+            thread = _EngineThread(self._engine)
+            thread.start()
             try:
-                asyncio.run_coroutine_threadsafe(_end_tasks(), loop).result()
-            finally:
-                loop.call_soon_threadsafe(loop.stop)
-                thread.join()
-                loop.close()
+                _wait(self._engine.open(), thread)
+            except BaseException:
+                _end(thread)
+                raise
+            self._thread = thread
+        return self._thread
+
+    def _opened(self) -> _EngineThread:
+        """Return the thread of the engine, which the first call opens."""
+        thread = self._thread
+        if thread is None:
+            with self._lock:
+                if self._is_closed:
+                    raise StoreUnavailable("this Heliograph was closed; open() opens it again")
+                thread = self._start()
+        if not thread.is_alive():
+            raise StoreUnavailable("this Heliograph was opened before the process was forked; make a new one here")
+        return thread
 
     def __enter__(self) -> Self:
         return self.open()
@@ -142,21 +212,13 @@ class Heliograph(SyncGraphCuration):
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop is None:
-            work.close()
-            raise StoreUnavailable("this Heliograph is closed; use it inside `with`, or call open() first")
         try:
             self._refuse_own_thread()
-        except InvalidRequestError:
+            thread = self._opened()
+        except BaseException:
             work.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            # A KeyboardInterrupt arrives in this thread only: stop the work as well.
-            future.cancel()
-            raise
+        return _wait(work, thread)
 
     @property
     def _is_own_thread(self) -> bool:
@@ -252,18 +314,17 @@ class Heliograph(SyncGraphCuration):
 
     def pause(self) -> None:
         """See `AsyncHeliograph.pause`; may be called from any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._engine.pause)
+        self._opened().loop.call_soon_threadsafe(self._engine.pause)
 
     def unpause(self) -> None:
         """See `AsyncHeliograph.unpause`; may be called from any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._engine.unpause)
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._engine.unpause)
 
     def cancel(self) -> None:
         """See `AsyncHeliograph.cancel`; may be called from any thread."""
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._engine.cancel)
+        if self._thread is not None:
+            self._thread.loop.call_soon_threadsafe(self._engine.cancel)
 
     def abandon(self, reason: str) -> int:
         """See `AsyncHeliograph.abandon`."""
@@ -304,7 +365,7 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.query`; `progress` is called in the engine's thread."""
         return self._run(self._engine.query(question, param, progress=progress))
 
-    def query_data(self, question: str, param: QueryParam | None = None) -> dict[str, Any]:
+    def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
         """See `AsyncHeliograph.query_data`."""
         return self._run(self._engine.query_data(question, param))
 
@@ -324,10 +385,11 @@ class Heliograph(SyncGraphCuration):
             while (piece := self._run(_next(pieces))) is not None:
                 yield piece
         finally:
-            if self._loop is not None and self._is_own_thread:
+            thread = self._thread
+            if thread is not None and self._is_own_thread:
                 # Garbage is collected in any thread.
-                asyncio.run_coroutine_threadsafe(_close(pieces), self._loop)
-            elif self._loop is not None:
+                asyncio.run_coroutine_threadsafe(_close(pieces), thread.loop)
+            elif thread is not None:
                 self._run(_close(pieces))
 
     def clear_cache(self, cache_type: str | None = None) -> int:
@@ -396,6 +458,7 @@ class Heliograph(SyncGraphCuration):
 
     def usage(self) -> ChatUsage:
         """See `AsyncHeliograph.usage`."""
+        self._opened()
         return self._engine.usage()
 
 
@@ -409,9 +472,19 @@ async def _close(pieces: AsyncIterator[Any]) -> None:
         await close()
 
 
-async def _end_tasks() -> None:
-    """Let what was cancelled come to its end, as it may hold files and locks."""
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+def _wait(work: Coroutine[Any, Any, T], thread: _EngineThread) -> T:
+    future = asyncio.run_coroutine_threadsafe(work, thread.loop)
+    try:
+        return future.result()
+    except BaseException:
+        # A KeyboardInterrupt arrives in this thread only: stop the work as well.
+        future.cancel()
+        raise
+
+
+def _end(thread: _EngineThread) -> None:
+    """Wait for the end of an engine; raises what closing it raised."""
+    thread.stop()
+    thread.join()
+    if thread.failure is not None:
+        raise thread.failure

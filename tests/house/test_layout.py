@@ -26,7 +26,7 @@ LAYERS = (
     {"embedding", "documents"},
     {"stores"},
     {"chat", "rerank"},
-    {"ingest"},
+    {"ingest", "functions"},
     {"query", "distributed"},
     {"maintenance"},
     {"opening"},
@@ -123,6 +123,36 @@ def test_public_methods_are_documented(module: Module) -> None:
             origin = next((base for base in reversed(kind.__mro__) if hasattr(base, method)), kind)
             is_ours = origin.__module__.startswith("heliograph.")
             assert inspect.getdoc(getattr(kind, method)) or not is_ours, f"{name}.{method} says nothing"
+
+
+def test_mode_has_one_default_but_on_the_routes_of_lightrag() -> None:
+    others = {"heliograph.server.schemas.query": "LIGHTRAG_MODE"}
+    found: list[str] = []
+    for module in modules():
+        for node in ast.walk(module.tree):
+            for default in _defaults_of(node, "mode"):
+                text = ast.unparse(default)
+                found.append(text)
+                assert any(name in text for name in ("DEFAULT_MODE", others.get(module.name, "DEFAULT_MODE"))), (
+                    f"{module.name} line {default.lineno}: the mode is {text} by default"
+                )
+    assert sum("LIGHTRAG_MODE" in text for text in found) == 1
+    assert len(found) > 10
+
+
+def _defaults_of(node: ast.AST, name: str) -> list[ast.expr]:
+    """Return what a field, or an argument of a function, of this name is by default, but None and an empty text."""
+    defaults: list[ast.expr | None] = []
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        named = [*node.args.posonlyargs, *node.args.args]
+        pairs: list[tuple[ast.arg, ast.expr | None]] = [
+            *zip(reversed(named), reversed(node.args.defaults), strict=False),
+            *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True),
+        ]
+        defaults = [default for argument, default in pairs if argument.arg == name]
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+        defaults = [node.value]
+    return [item for item in defaults if item is not None and ast.unparse(item) not in ("None", "''")]
 
 
 def test_only_settings_reads_the_environment() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from heliograph.adapters.passages import PassageOptions, PassageSource
 from heliograph.errors import MissingDependencyError
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.sync import Heliograph
 
 try:
@@ -36,7 +37,7 @@ class HeliographRetriever:
         self,
         data_dir: str | None = None,
         workspace: str | None = None,
-        mode: str = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         top_k: int | None = None,
         chunk_top_k: int | None = None,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
@@ -69,7 +70,7 @@ class HeliographRetriever:
         query: str,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
-        mode: str | None = None,
+        mode: ModeName | None = None,
     ) -> dict[str, list[Document]]:
         """Return passages for a question.
 
@@ -92,7 +93,7 @@ class HeliographRetriever:
         query: str,
         filters: dict[str, Any] | None = None,
         top_k: int | None = None,
-        mode: str | None = None,
+        mode: ModeName | None = None,
     ) -> dict[str, list[Document]]:
         """Return passages for a question; see `run`."""
         return await asyncio.to_thread(self.run, query, filters, top_k, mode)

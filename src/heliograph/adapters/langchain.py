@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from heliograph.adapters.passages import PassageOptions, PassageSource
 from heliograph.errors import MissingDependencyError
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.sync import Heliograph
 
 try:
@@ -39,7 +40,7 @@ class HeliographRetriever(BaseRetriever):
 
     data_dir: str | None = None
     workspace: str | None = None
-    mode: str = "mix"
+    mode: ModeName = DEFAULT_MODE.value
     top_k: int | None = None
     chunk_top_k: int | None = None
     filter: Mapping[str, Any] | None = None

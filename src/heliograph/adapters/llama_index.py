@@ -12,6 +12,7 @@ from typing import Any
 
 from heliograph.adapters.passages import Passage, PassageOptions, PassageSource
 from heliograph.errors import MissingDependencyError
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.sync import Heliograph
 
 try:
@@ -42,7 +43,7 @@ class HeliographRetriever(BaseRetriever):
         *,
         data_dir: str | None = None,
         workspace: str | None = None,
-        mode: str = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         top_k: int | None = None,
         chunk_top_k: int | None = None,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)

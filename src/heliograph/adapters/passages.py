@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from heliograph.errors import InvalidRequestError
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam, RetrievedChunk
 from heliograph.sync import Heliograph
 
@@ -34,7 +35,7 @@ class PassageOptions:
 
     data_dir: str | None = None
     workspace: str | None = None
-    mode: str = "mix"
+    mode: ModeName = DEFAULT_MODE.value
     top_k: int | None = None
     chunk_top_k: int | None = None
     filter: Mapping[str, Any] | None = None

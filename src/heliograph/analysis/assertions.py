@@ -67,7 +67,7 @@ def check_expectations(
     Args:
         kb: The workspace, open.
         questions: The questions with what is expected of them; their own mode and threshold win.
-        param: How to ask; None means mode `mix`.
+        param: How to ask; None means the defaults.
         min_recall: Least share that passes, 0 to 1.
 
     Raises:

@@ -32,6 +32,7 @@ from heliograph.cli.render_analysis import (
 )
 from heliograph.cli.session import current_session
 from heliograph.errors import ConflictError, NotFoundError
+from heliograph.models import DEFAULT_MODE
 from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph
 
@@ -72,7 +73,7 @@ def inspect(
             "--mode",
             "-m",
             help="How to search; may be repeated for coverage.",
-            show_default=f"coverage: {_ALL_MODES}; keywords: hybrid; tokens: mix",
+            show_default=f"coverage: {_ALL_MODES}; keywords: hybrid; tokens: {DEFAULT_MODE}",
         ),
     ] = None,
     top_k: TopK = None,
@@ -134,7 +135,7 @@ def visualize(
     ] = "",
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File to write.")] = Path("graph.html"),
     force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    mode: OneMode = Mode.MIX,
+    mode: OneMode = DEFAULT_MODE,
     top_k: TopK = None,
     depth: Annotated[int, typer.Option(min=1, max=10, help="Relations between the entity and the farthest.")] = 1,
     max_entities: Annotated[int, typer.Option(min=1, max=2000, help="Entities drawn at the most.")] = 200,
@@ -204,7 +205,7 @@ def assert_(
         typer.Option(metavar="TEXT", help="Document that must be quoted; may be repeated.", show_default=False),
     ] = None,
     min_recall: Annotated[float, typer.Option(min=0.0, max=1.0, help="Least share that passes.")] = DEFAULT_RECALL,
-    mode: OneMode = Mode.MIX,
+    mode: OneMode = DEFAULT_MODE,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
     filter_: Filters = None,
@@ -226,7 +227,7 @@ def assert_(
 def _only_mode(part: Part, modes: list[Mode] | None) -> Mode:
     if part is not Part.COVERAGE and modes and len(modes) > 1:
         raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(modes)}")
-    return modes[0] if modes else Mode.HYBRID if part is Part.KEYWORDS else Mode.MIX
+    return modes[0] if modes else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
 
 
 def _draw_around(engine: Heliograph, name: str, depth: int, max_entities: int) -> DrawnGraph:

@@ -1,56 +1,46 @@
-"""The command line: global options, and the table of commands by group."""
+"""The command line: global options, and the table of commands by group.
+
+A command's module, and with it the engine, is imported when the command is called. The overview needs one line of each:
+it is taken from the compiled modules, which are not run for it.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from types import CodeType
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from heliograph._version import __version__
-from heliograph.cli.analysis import assert_, benchmark, compare, inspect, visualize
-from heliograph.cli.curation import (
-    create,
-    curations,
-    duplicates,
-    edit,
-    hide,
-    history,
-    insert_graph,
-    merge,
-    rename,
-    split,
-    undo,
-)
-from heliograph.cli.demo import demo
-from heliograph.cli.documents import delete, document, documents, index, resume, retry
 from heliograph.cli.edge import CommandGroup
-from heliograph.cli.eval import eval_
-from heliograph.cli.graph import entities, entity, neighbours, paths, relation
 from heliograph.cli.interrupt import Interrupts
-from heliograph.cli.mcp import mcp
 from heliograph.cli.output import Output, discard_stdout
-from heliograph.cli.query import query
-from heliograph.cli.serve import hash_password, make_key, serve
 from heliograph.cli.session import Session
-from heliograph.cli.state import doctor, settings, stats
-from heliograph.cli.transfer import export, import_, migrate
-from heliograph.cli.upkeep import backup, batches, check, clear, forget_store, rebuild, reembed, restore, vacuum
-from heliograph.cli.watch import watch
 
-__all__ = ["app", "main"]
+__all__ = ["app", "load_command", "main"]
 
-_GROUPS: Mapping[str, tuple[Callable[..., None], ...]] = {
-    "Documents": (index, watch, documents, document, delete, retry, resume, batches),
-    "Questions": (query, demo, eval_),
-    "Analysis": (inspect, compare, visualize, benchmark, assert_),
-    "Graph": (entities, entity, relation, neighbours, paths, history, duplicates),
-    "Curation": (create, edit, rename, merge, split, hide, undo, curations, insert_graph),
-    "Upkeep": (check, rebuild, backup, restore, export, import_, migrate, reembed, vacuum, clear, forget_store),
-    "Service": (serve, mcp, hash_password, make_key),
-    "This installation": (stats, settings, doctor),
+# Functions by the modules that hold them, in the order of the overview.
+_GROUPS: Mapping[str, str] = {
+    "Documents": """documents.index watch.watch documents.documents documents.document documents.delete documents.retry
+        documents.resume upkeep.batches""",
+    "Questions": "query.query demo.demo eval.eval_",
+    "Analysis": "analysis.inspect analysis.compare analysis.visualize analysis.benchmark analysis.assert_",
+    "Graph": """graph.entities graph.entity graph.relation graph.neighbours graph.paths curation.history
+        curation.duplicates""",
+    "Curation": """curation.create curation.edit curation.rename curation.merge curation.split curation.hide
+        curation.undo curation.curations curation.insert_graph""",
+    "Upkeep": """upkeep.check upkeep.rebuild upkeep.backup upkeep.restore transfer.export transfer.import_
+        transfer.migrate upkeep.reembed upkeep.vacuum upkeep.clear upkeep.forget_store""",
+    "Service": "serve.serve mcp.mcp serve.hash_password serve.make_key",
+    "This installation": "state.stats state.settings state.doctor",
 }
 
 
@@ -96,9 +86,44 @@ def _begin(
     ctx.obj = Session(output, ctx.with_resource(Interrupts(output)), data_dir, workspace)
 
 
+class _Commands(CommandGroup):
+    """Knows commands by name and summary; the one that is called is imported."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load_command(command.name or ""), rest
+
+
+def _name(function: str) -> str:
+    # `import` cannot be the name of a function.
+    return function.rstrip("_").replace("_", "-")
+
+
+_FUNCTIONS = {_name(path.partition(".")[2]): path for paths in _GROUPS.values() for path in paths.split()}
+
+
+def load_command(name: str) -> Any:
+    """Import a command and return it, with its options, as the command line runs it."""
+    module, _, function = _FUNCTIONS[name].partition(".")
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(getattr(import_module(f"heliograph.cli.{module}"), function))
+    return get_command(alone)
+
+
+@cache
+def _docstrings(module: str) -> Mapping[str, str]:
+    """Return the docstrings of a module's functions; the module is not run."""
+    spec = find_spec(f"heliograph.cli.{module}")
+    loader: Any = spec and spec.loader
+    code = loader.get_code(f"heliograph.cli.{module}")
+    functions = [item for item in code.co_consts if isinstance(item, CodeType)]
+    # The first constant of a function that has a docstring.
+    return {item.co_name: item.co_consts[0] for item in functions if item.co_consts and item.co_consts[0]}
+
+
 def _make_app() -> typer.Typer:
     made = typer.Typer(
-        cls=CommandGroup,
+        cls=_Commands,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -106,11 +131,11 @@ def _make_app() -> typer.Typer:
         epilog="The options above may stand before or after the command.",
     )
     made.callback()(_begin)
-    for panel, commands in _GROUPS.items():
-        for command in commands:
-            # `import` cannot be the name of a function.
-            name = command.__name__.rstrip("_").replace("_", "-")
-            made.command(name, rich_help_panel=panel)(command)
+    for panel, paths in _GROUPS.items():
+        for path in paths.split():
+            module, _, function = path.partition(".")
+            summary = inspect.cleandoc(_docstrings(module).get(function, ""))
+            made.command(_name(function), help=summary, rich_help_panel=panel)(lambda: None)
     return made
 
 

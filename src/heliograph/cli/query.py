@@ -23,6 +23,7 @@ from heliograph.cli.render_query import (
     without_references,
 )
 from heliograph.cli.session import current_session
+from heliograph.models import DEFAULT_MODE
 from heliograph.query.models import Answer, AnswerKind, Context, Mode, QueryParam
 from heliograph.sync import Heliograph
 
@@ -49,7 +50,7 @@ _TABLES = {
 def query(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
-    mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = Mode.AUTO,
+    mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = DEFAULT_MODE,
     top_k: Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)] = None,
     chunk_top_k: Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)] = None,
     hl: Annotated[

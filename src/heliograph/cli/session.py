@@ -9,15 +9,18 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+import heliograph
 from heliograph.cli.interrupt import Interrupts
 from heliograph.cli.output import Output
 from heliograph.errors import NotFoundError
-from heliograph.settings import Settings, StoreSettings
-from heliograph.sync import Heliograph
+
+if TYPE_CHECKING:
+    from heliograph.settings import Settings, StoreSettings
+    from heliograph.sync import Heliograph
 
 __all__ = ["Session", "current_session", "make_engine", "workspace_is_missing"]
 
@@ -61,7 +64,7 @@ class Session:
             SettingsError: One of them is not valid.
         """
         store = {**rooms.get("store", {}), **self._store}
-        return Settings.load(**rooms | {"store": store} if store else rooms)
+        return heliograph.Settings.load(**rooms | {"store": store} if store else rooms)
 
     @contextmanager
     def engine(self, settings: Settings | None = None, *, creates: bool = False) -> Generator[Heliograph]:
@@ -92,7 +95,7 @@ class Session:
 
 def make_engine(settings: Settings) -> Heliograph:
     """Return an engine for these settings, not yet open."""
-    return Heliograph(settings=settings)
+    return heliograph.Heliograph(settings=settings)
 
 
 def current_session(context: typer.Context) -> Session:
@@ -102,5 +105,5 @@ def current_session(context: typer.Context) -> Session:
 
 def workspace_is_missing(store: StoreSettings) -> bool:
     """Whether nothing was ever stored there; only the embedded store, one folder a workspace, can tell unopened."""
-    is_embedded = store.url == StoreSettings.model_fields["url"].default
+    is_embedded = store.url == type(store).model_fields["url"].default
     return is_embedded and not (store.data_dir / store.workspace).is_dir()

@@ -15,10 +15,11 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 from heliograph.client.client import AsyncHeliographClient, ClientOver
-from heliograph.client.records import ClientAnswer, ClientReference, QueryMode, QueryOptions
+from heliograph.client.records import ClientAnswer, ClientReference, QueryOptions
 from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import BlockingTransport, ClientOptions, Connection, Secret
+from heliograph.models import DEFAULT_MODE, ModeName
 
 __all__ = ["HeliographClient", "SyncAnswerStream"]
 
@@ -174,7 +175,7 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
     def stream(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         progress: Callable[[str], None] | None = None,

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from heliograph.client.reading import read_as
-from heliograph.client.records import ClientAnswer, ClientRetrieval, QueryMode, QueryOptions
+from heliograph.client.records import ClientAnswer, ClientRetrieval, QueryOptions
 from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.streams import AsyncAnswerStream, StreamReader, answer_from
 from heliograph.client.transport import (
@@ -27,6 +27,7 @@ from heliograph.client.transport import (
     request_arguments,
     transport_error,
 )
+from heliograph.models import DEFAULT_MODE, ModeName
 
 __all__ = ["AsyncHeliographClient", "ClientOver"]
 
@@ -106,7 +107,9 @@ class AsyncHeliographClient:
     ) -> None:
         await self.close()
 
-    async def query(self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None) -> ClientAnswer:
+    async def query(
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
+    ) -> ClientAnswer:
         """Answer a question; nothing found is an answer of kind `nothing_found`.
 
         Raises:
@@ -120,7 +123,7 @@ class AsyncHeliographClient:
     async def stream(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         progress: Callable[[str], None] | None = None,
@@ -153,7 +156,7 @@ class AsyncHeliographClient:
     async def retrieve(
         self,
         question: str,
-        mode: QueryMode = "mix",
+        mode: ModeName = DEFAULT_MODE.value,
         options: QueryOptions | None = None,
         *,
         include_context: bool = False,
@@ -163,7 +166,7 @@ class AsyncHeliographClient:
         return await self.send(_asking("/api/v1/retrieve", ClientRetrieval, body))
 
     async def query_data(
-        self, question: str, mode: QueryMode = "mix", options: QueryOptions | None = None
+        self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
     ) -> Mapping[str, Any]:
         """Return what LightRAG's `/query/data` returns, as it is."""
         return await self.send(_asking("/query/data", Mapping[str, Any], _question(question, mode, options)))

@@ -9,8 +9,6 @@ from numbers import Integral
 from operator import index
 from typing import Any, Literal
 
-QueryMode = Literal["local", "global", "hybrid", "mix", "fusion", "auto", "naive", "bypass"]
-
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from heliograph.documents.cleaning import replace_surrogates
 from heliograph.embedding.base import EmbeddingModel
@@ -30,6 +29,7 @@ from heliograph.evaluation.metrics import score_ranking
 from heliograph.evaluation.models import AnswerOutcome, Configuration, Cost, QuestionOutcome, RunReport
 from heliograph.evaluation.sets import Question
 from heliograph.evaluation.summary import summarize
+from heliograph.query.data import ContextData
 from heliograph.query.models import Answer, AnswerKind, QueryParam
 
 __all__ = ["run_questions"]
@@ -90,7 +90,7 @@ async def _ask(
     wall, cpu = time.perf_counter(), time.process_time()
     found = await engine.query_data(question.text, param)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    chunks: list[dict[str, Any]] = found["data"].get("chunks", [])
+    chunks = found["data"].get("chunks", [])
     places = corpus.places(ChunkSpan(item["file_path"], item["start"], item["end"]) for item in chunks)
     contexts = tuple(item["content"] for item in chunks)
     told = _told(found["data"])
@@ -110,7 +110,7 @@ async def _ask(
     )
 
 
-def _told(data: dict[str, Any]) -> str:
+def _told(data: ContextData) -> str:
     """Return what the entities and relations of a result say, as one text; empty where it has none."""
     entities = (f"{item['entity_name']}: {item['description']}" for item in data.get("entities", []))
     relations = (f"{item['src_id']}, {item['tgt_id']}: {item['description']}" for item in data.get("relationships", []))

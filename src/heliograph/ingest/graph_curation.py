@@ -22,7 +22,8 @@ __all__ = ["CurationRooms", "GraphCuration"]
 class CurationRooms:
     """What the methods work with."""
 
-    def __init__(self, curator: Curator, duplicates: DuplicateFinder, inserter: GraphInserter) -> None:
+    def __init__(self, store: Store, curator: Curator, duplicates: DuplicateFinder, inserter: GraphInserter) -> None:
+        self.store = store
         self.curator = curator
         self.duplicates = duplicates
         self.inserter = inserter
@@ -36,14 +37,8 @@ class GraphCuration(ABC):
     survive update, deletion and rebuild of the documents around them. A name may be any spelling or alias.
     """
 
-    @property
     @abstractmethod
-    def store(self) -> Store:
-        """The open store."""
-
-    @property
-    @abstractmethod
-    def _curation(self) -> CurationRooms: ...
+    async def _curation(self) -> CurationRooms: ...
 
     async def create_entity(
         self,
@@ -59,7 +54,7 @@ class GraphCuration(ABC):
             ConflictError: There is one of this name.
             InvalidRequestError: The name is empty.
         """
-        return await self._curation.curator.create_entity(name, type, description, author)
+        return await (await self._curation()).curator.create_entity(name, type, description, author)
 
     async def edit_entity(
         self,
@@ -75,7 +70,7 @@ class GraphCuration(ABC):
             InvalidRequestError: Neither is given.
             NotFoundError: There is no such entity.
         """
-        return await self._curation.curator.edit_entity(name, type, description, author)
+        return await (await self._curation()).curator.edit_entity(name, type, description, author)
 
     async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
         """Give an entity another name; the old one stays its alias.
@@ -90,7 +85,7 @@ class GraphCuration(ABC):
             ConflictError: Another entity has the new name and `allow_merge` is False, or it was deleted by hand.
             NotFoundError: There is no such entity.
         """
-        return await self._curation.curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
+        return await (await self._curation()).curator.rename_entity(name, new_name, author, allow_merge=allow_merge)
 
     async def revise_entity(
         self,
@@ -121,7 +116,7 @@ class GraphCuration(ABC):
             InvalidRequestError: The type or the new name is empty.
             NotFoundError: There is no such entity.
         """
-        curator = self._curation.curator
+        curator = (await self._curation()).curator
         return await curator.revise_entity(name, new_name, type, description, author, allow_merge=allow_merge)
 
     async def merge_entities(self, names: str | Iterable[str], into: str, *, author: str = "") -> Curation:
@@ -138,7 +133,7 @@ class GraphCuration(ABC):
             NotFoundError: One of them does not exist.
         """
         given = [names] if isinstance(names, str) else list(names)
-        return await self._curation.curator.merge_entities(given, into, author)
+        return await (await self._curation()).curator.merge_entities(given, into, author)
 
     async def split_entity(
         self,
@@ -156,7 +151,7 @@ class GraphCuration(ABC):
             InvalidRequestError: None of these documents and chunks mentions the entity.
             NotFoundError: There is no such entity.
         """
-        return await self._curation.curator.split_entity(name, new_name, document_ids, chunk_ids, author)
+        return await (await self._curation()).curator.split_entity(name, new_name, document_ids, chunk_ids, author)
 
     async def delete_entity(self, name: str, *, author: str = "") -> Curation:
         """Hide an entity and its relations, whatever documents say, until this is undone.
@@ -164,7 +159,7 @@ class GraphCuration(ABC):
         Raises:
             NotFoundError: There is no such entity.
         """
-        return await self._curation.curator.delete_entity(name, author)
+        return await (await self._curation()).curator.delete_entity(name, author)
 
     async def create_relation(
         self,
@@ -183,7 +178,9 @@ class GraphCuration(ABC):
             InvalidRequestError: Both ends are one entity, or the weight is no positive number.
             NotFoundError: One of the ends does not exist.
         """
-        return await self._curation.curator.create_relation(name, other, keywords, description, weight, author)
+        return await (await self._curation()).curator.create_relation(
+            name, other, keywords, description, weight, author
+        )
 
     async def edit_relation(
         self,
@@ -201,7 +198,7 @@ class GraphCuration(ABC):
             InvalidRequestError: None of them is given, or the weight is no positive number.
             NotFoundError: There is no such relation.
         """
-        return await self._curation.curator.edit_relation(name, other, keywords, description, weight, author)
+        return await (await self._curation()).curator.edit_relation(name, other, keywords, description, weight, author)
 
     async def delete_relation(self, name: str, other: str, *, author: str = "") -> Curation:
         """Hide a relation, whatever documents say, until this is undone.
@@ -209,7 +206,7 @@ class GraphCuration(ABC):
         Raises:
             NotFoundError: There is no such relation.
         """
-        return await self._curation.curator.delete_relation(name, other, author)
+        return await (await self._curation()).curator.delete_relation(name, other, author)
 
     async def undo(self, curation_id: str, *, author: str = "") -> Curation:
         """Take a curation back: the graph becomes what it would be without it.
@@ -220,11 +217,11 @@ class GraphCuration(ABC):
         """
         if not is_storable(curation_id):
             raise NotFoundError(f"there is no curation {curation_id!r} in this workspace; list them to find its id")
-        return await self._curation.curator.undo(curation_id, author)
+        return await (await self._curation()).curator.undo(curation_id, author)
 
     async def curations(self, query: CurationQuery | None = None) -> CurationPage:
         """Return one page of curations, by default the earliest first, undone ones included."""
-        return await self.store.curations.find_curations(query or CurationQuery())
+        return await (await self._curation()).store.curations.find_curations(query or CurationQuery())
 
     async def history(self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100) -> History:
         """Return which chunk or person said what of an entity, or with `other` of the relation between two.
@@ -235,11 +232,12 @@ class GraphCuration(ABC):
             offset: Statements of chunks to skip.
             limit: Statements of chunks at the most; curations are all given.
         """
+        rooms = await self._curation()
         if other is None:
-            entity_id = await self._curation.curator.find_entity_id(name)
-            return await entity_history(self.store, entity_id, offset, limit)
-        ends = await self._curation.curator.find_entity_ids([name, other])
-        return await relation_history(self.store, ends[0], ends[1], offset, limit)
+            entity_id = await rooms.curator.find_entity_id(name)
+            return await entity_history(rooms.store, entity_id, offset, limit)
+        ends = await rooms.curator.find_entity_ids([name, other])
+        return await relation_history(rooms.store, ends[0], ends[1], offset, limit)
 
     async def find_duplicates(self, *, limit: int = 100, names: Sequence[str] = ()) -> list[DuplicatePair]:
         """Return pairs of entities that may be one, the most alike first; merging them is left to a person.
@@ -248,8 +246,9 @@ class GraphCuration(ABC):
             limit: Pairs at the most.
             names: Look at these entities only; empty means all.
         """
-        ids = await self._curation.curator.find_entity_ids(names) if names else None
-        return await self._curation.duplicates.find(limit, ids)
+        rooms = await self._curation()
+        ids = await rooms.curator.find_entity_ids(names) if names else None
+        return await rooms.duplicates.find(limit, ids)
 
     async def insert_graph(
         self,
@@ -272,4 +271,4 @@ class GraphCuration(ABC):
             StoreError: The store failed; nothing was written.
         """
         graph = GivenGraph(tuple(chunks), tuple(entities), tuple(relations), source, id, title, metadata)
-        return await self._curation.inserter.insert(graph)
+        return await (await self._curation()).inserter.insert(graph)

@@ -6,11 +6,12 @@ an id or a text is for the engine to say.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from heliograph.documents.cleaning import clean_text
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam
 
 __all__ = [
@@ -18,15 +19,12 @@ __all__ = [
     "DeleteArguments",
     "EntitiesArguments",
     "InsertArguments",
-    "ModeName",
     "NewDocumentArguments",
     "NoArguments",
     "QueryArguments",
     "RelationsArguments",
     "UpdateArguments",
 ]
-
-ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
 
 _MOST_NAME = 4_096
 _MOST_QUESTION = 65_536
@@ -66,7 +64,7 @@ class QueryArguments(_Arguments):
 
     query: _Question = Field(description="The question, in whole words, in any language.")
     mode: ModeName = Field(
-        "auto",
+        DEFAULT_MODE.value,
         description="How to search. auto: by what the question asks for; fusion: all channels in one ranking; "
         "mix: graph and vectors; hybrid: graph, by entities and relations; local: around entities; global: by "
         "relations and themes; naive: vectors alone; bypass: no search, straight to the chat model.",

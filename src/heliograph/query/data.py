@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from heliograph.models import FIELD_SEPARATOR, GraphPath
 from heliograph.query.answers.citations import Citation
@@ -27,10 +27,96 @@ from heliograph.query.retrieved import (
 )
 from heliograph.query.understanding.models import Understanding
 
-__all__ = ["citation_data", "context_data", "query_data", "reference_data", "retrieval_metadata"]
+__all__ = [
+    "ChunkData",
+    "ContextData",
+    "EntityData",
+    "QueryData",
+    "ReferenceData",
+    "RelationData",
+    "citation_data",
+    "context_data",
+    "query_data",
+    "reference_data",
+    "retrieval_metadata",
+]
 
 
-def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> dict[str, Any]:
+class EntityData(TypedDict):
+    """An entity; `source_id` and `file_path` hold ids of chunks and sources, joined by `<SEP>`."""
+
+    entity_name: str
+    entity_type: str
+    description: str
+    source_id: str
+    file_path: str
+    created_at: str
+    created_at_unix: int
+    reference_id: str
+
+
+class RelationData(TypedDict):
+    """A relation; `keywords` are joined by commas."""
+
+    src_id: str
+    tgt_id: str
+    description: str
+    keywords: str
+    weight: float
+    source_id: str
+    file_path: str
+    created_at: str
+    created_at_unix: int
+    reference_id: str
+
+
+class ChunkData(TypedDict):
+    """A chunk, its place in the text of its document, and how it was found."""
+
+    reference_id: str
+    content: str
+    file_path: str
+    chunk_id: str
+    document_id: str
+    start: int
+    end: int
+    page: int | None
+    headings: list[str]
+    source_marks: list[str]
+    rerank_score: float | None
+    scores: NotRequired[dict[str, float]]
+
+
+class ReferenceData(TypedDict):
+    """A document that the chunks come from; `count` is how many."""
+
+    reference_id: str
+    file_path: str
+    count: int
+    content: NotRequired[list[str]]
+    other_file_paths: NotRequired[list[str]]
+
+
+class ContextData(TypedDict, total=False):
+    """What was found; without any key when nothing was."""
+
+    entities: list[EntityData]
+    relationships: list[RelationData]
+    chunks: list[ChunkData]
+    references: list[ReferenceData]
+    paths: list[dict[str, Any]]
+
+
+class QueryData(TypedDict):
+    """What `query_data` returns: a plain dict of these."""
+
+    status: Literal["success", "failure"]
+    message: str
+    data: ContextData
+    metadata: dict[str, Any]
+
+
+def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> QueryData:
     """Return status, message, data and metadata of a retrieval.
 
     When nothing was found, `data` is an empty dict, as in LightRAG, and the metadata gives `failure_reason` and `mode`;
@@ -49,9 +135,9 @@ def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> 
     }
 
 
-def context_data(context: Context, include_chunk_content: bool = False) -> dict[str, Any]:
+def context_data(context: Context, include_chunk_content: bool = False) -> ContextData:
     """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
-    data: dict[str, Any] = {
+    data: ContextData = {
         "entities": [_entity(item) for item in context.entities],
         "relationships": [_relation(item) for item in context.relations],
         "chunks": [_chunk(item) for item in context.chunks],
@@ -62,16 +148,14 @@ def context_data(context: Context, include_chunk_content: bool = False) -> dict[
     return data
 
 
-def reference_data(context: Context, include_chunk_content: bool = False) -> list[dict[str, Any]]:
+def reference_data(context: Context, include_chunk_content: bool = False) -> list[ReferenceData]:
     """Return the references of a context, on request each with the texts of its chunks under `content`."""
     if not include_chunk_content:
         return [_reference(reference) for reference in context.references]
     texts: dict[str, list[str]] = {}
     for item in context.chunks:
         texts.setdefault(item.reference_id, []).append(item.chunk.text)
-    return [
-        _reference(reference) | {"content": texts.get(reference.reference_id, [])} for reference in context.references
-    ]
+    return [{**_reference(item), "content": texts.get(item.reference_id, [])} for item in context.references]
 
 
 def citation_data(citation: Citation) -> dict[str, Any]:
@@ -140,7 +224,7 @@ def _processing_info(retrieval: Retrieval) -> dict[str, int]:
     }
 
 
-def _entity(item: RetrievedEntity) -> dict[str, Any]:
+def _entity(item: RetrievedEntity) -> EntityData:
     entity = item.entity
     return {
         "entity_name": entity.name,
@@ -154,7 +238,7 @@ def _entity(item: RetrievedEntity) -> dict[str, Any]:
     }
 
 
-def _relation(item: RetrievedRelation) -> dict[str, Any]:
+def _relation(item: RetrievedRelation) -> RelationData:
     relation = item.relation
     return {
         "src_id": relation.source,
@@ -170,10 +254,9 @@ def _relation(item: RetrievedRelation) -> dict[str, Any]:
     }
 
 
-def _chunk(item: RetrievedChunk) -> dict[str, Any]:
+def _chunk(item: RetrievedChunk) -> ChunkData:
     chunk = item.chunk
-    scores = {"scores": {name: round(score, 6) for name, score in item.scores.items()}} if item.scores else {}
-    return scores | {
+    row: ChunkData = {
         "reference_id": item.reference_id,
         "content": chunk.text,
         "file_path": item.source,
@@ -186,6 +269,9 @@ def _chunk(item: RetrievedChunk) -> dict[str, Any]:
         "source_marks": [str(mark) for mark in item.marks],
         "rerank_score": item.rerank_score,
     }
+    if item.scores:
+        row["scores"] = {name: round(score, 6) for name, score in item.scores.items()}
+    return row
 
 
 def _path(path: GraphPath) -> dict[str, Any]:
@@ -195,13 +281,15 @@ def _path(path: GraphPath) -> dict[str, Any]:
     }
 
 
-def _reference(reference: Reference) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _reference(reference: Reference) -> ReferenceData:
+    row: ReferenceData = {
         "reference_id": reference.reference_id,
         "file_path": reference.source,
         "count": reference.count,
     }
-    return row | {"other_file_paths": list(reference.other_sources)} if reference.other_sources else row
+    if reference.other_sources:
+        row["other_file_paths"] = list(reference.other_sources)
+    return row
 
 
 # What was indexed together has few moments.

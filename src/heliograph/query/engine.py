@@ -19,7 +19,7 @@ from heliograph.query.answers.answer import answer_offline, answer_with, answeri
 from heliograph.query.answers.streaming import AnswerStream
 from heliograph.query.asked import Asked
 from heliograph.query.cache import AnswerCache, answer_key
-from heliograph.query.data import query_data
+from heliograph.query.data import QueryData, query_data
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.query.retrieval import Retriever
@@ -104,7 +104,7 @@ class QueryEngine:
 
     async def query_data(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
-    ) -> dict[str, Any]:
+    ) -> QueryData:
         """Return what was found for a question as a dict of status, message, data and metadata.
 
         `heliograph.query.data` describes its fields. Nothing found is status `failure`, not an error.

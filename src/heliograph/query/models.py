@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.filters import Filter
-from heliograph.models import Usage
+from heliograph.functions import ChatFunction
+from heliograph.models import DEFAULT_MODE, ModeName, Usage
 from heliograph.query.answers.citations import Citation
 from heliograph.query.data import citation_data, context_data, retrieval_metadata
 from heliograph.query.retrieved import (
@@ -38,6 +39,7 @@ __all__ = [
     "Failure",
     "Keywords",
     "Mode",
+    "ModeName",
     "ProcessingInfo",
     "QueryParam",
     "Reference",
@@ -82,14 +84,14 @@ class QueryParam:
         channels: Channels to search beside the mode's own: `vector`, `keyword`, `bridge`, `graph`. Where the mode has
             none of the last three itself, what they find is joined with the mode's chunks by reciprocal rank.
         fusion: How chunks of several channels are fused: by weighted `score` or by reciprocal `rank`.
-        chat_model: The chat model for this question, for keywords and answer.
+        chat_model: The chat model for this question, or a function, for keywords and answer.
         system_prompt: In place of the built-in prompt; `{context_data}`, `{response_type}` and `{user_prompt}`, or
             the same names after a `$`, are filled in.
         filter: Only documents that match it exist for this question: a condition of `heliograph.filters`, or the dict
             that `heliograph.filters.parse_filter` reads; None leaves out none.
     """
 
-    mode: Mode | str = Mode.MIX
+    mode: Mode | ModeName = DEFAULT_MODE
     only_need_context: bool = False
     only_need_prompt: bool = False
     response_type: str = "Multiple Paragraphs"
@@ -114,7 +116,7 @@ class QueryParam:
     context_format: Literal["json", "csv"] | None = None
     channels: Sequence[str] = ()
     fusion: Literal["score", "rank"] | None = None
-    chat_model: ChatModel | None = None
+    chat_model: ChatModel | ChatFunction | None = None
     system_prompt: str | None = None
     filter: Filter | Mapping[str, Any] | None = None
 
@@ -149,7 +151,7 @@ class Answer:
 
     text: str
     kind: AnswerKind
-    retrieval: Retrieval
+    retrieval: Retrieval = field(repr=False)
     is_complete: bool = True
     from_cache: bool = False
     warnings: tuple[str, ...] = ()
@@ -161,6 +163,18 @@ class Answer:
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_markdown_(self) -> str:
+        """Return how a notebook shows it: the text, the documents it draws on, and what did not go as expected."""
+        if self.kind in (AnswerKind.CONTEXT, AnswerKind.PROMPT):
+            # As it is: what a chat model reads is no Markdown.
+            return f"~~~~~~text\n{self.text}\n~~~~~~"
+        parts = [self.text or self.retrieval.message]
+        if self.references and "### References" not in self.text:
+            documents = [f"- [{item.reference_id}] {item.source}" for item in self.references]
+            parts.append("\n".join(["### References", "", *documents]))
+        parts += [f"> **Warning:** {warning}" for warning in self.warnings]
+        return "\n\n".join(parts)
 
     @property
     def is_generated(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, get_args
 from heliograph.chat.base import ChatMessage, ChatModel
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Filter, parse_filter
+from heliograph.functions import as_chat_model
 from heliograph.query.models import Keywords, Mode, QueryParam
 from heliograph.query.modes import FUSED_CHANNELS, Channel, channels_of, is_fused
 from heliograph.settings import ChatSettings, QuerySettings
@@ -154,7 +155,7 @@ def make_plan(question: str, param: QueryParam, settings: QuerySettings, readabl
         response_type=_text("response_type", param.response_type) or _DEFAULT_RESPONSE_TYPE,
         user_prompt=_user_prompt(param, settings),
         system_prompt=_text("system_prompt", param.system_prompt),
-        chat_model=_checked_model(param.chat_model),
+        chat_model=None if param.chat_model is None else as_chat_model(param.chat_model),
         top_k=_count("top_k", param.top_k, settings.top_k, MAX_TOP_K),
         chunk_top_k=_count("chunk_top_k", param.chunk_top_k, settings.chunk_top_k, MAX_TOP_K),
         max_entity_tokens=_count("max_entity_tokens", param.max_entity_tokens, settings.max_entity_tokens),
@@ -256,12 +257,6 @@ def _message(index: int, item: object) -> ChatMessage:
             "with role 'system', 'user' or 'assistant'"
         )
     return ChatMessage(role, _text("content", content))
-
-
-def _checked_model(model: ChatModel | None) -> ChatModel | None:
-    if model is not None:
-        _check_type("chat_model", model, ChatModel)
-    return model
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from heliograph.models import Chunk, Entity, GraphPath, Relation, Usage
+from heliograph.models import Chunk, Entity, GraphPath, Mode, Relation, Usage
 from heliograph.query.understanding.models import Understanding
 
 __all__ = [
@@ -28,19 +28,6 @@ __all__ = [
     "RetrievedRelation",
     "SourceMark",
 ]
-
-
-class Mode(StrEnum):
-    """How a question is answered; `heliograph.query.modes` says which channels each one uses."""
-
-    LOCAL = "local"
-    GLOBAL = "global"
-    HYBRID = "hybrid"
-    MIX = "mix"
-    FUSION = "fusion"
-    AUTO = "auto"
-    NAIVE = "naive"
-    BYPASS = "bypass"
 
 
 class Failure(StrEnum):

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.query.answers.streaming import AnswerStream
+from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.server.dependencies import ReadEngine
 from heliograph.server.openapi import responses
@@ -63,7 +64,7 @@ class Asker:
         """
         return await until_disconnect(self.request, self._retrieve(question, param))
 
-    async def query_data(self, question: str, param: QueryParam) -> dict[str, Any]:
+    async def query_data(self, question: str, param: QueryParam) -> QueryData:
         """Return the same as a dict, without the text that a chat model would read; raises as `retrieve` does."""
         return await until_disconnect(self.request, self._query_data(question, param))
 
@@ -86,7 +87,7 @@ class Asker:
         async with self.admission.turn(self.client):
             return await self.engine.retrieve(question, param)
 
-    async def _query_data(self, question: str, param: QueryParam) -> dict[str, Any]:
+    async def _query_data(self, question: str, param: QueryParam) -> QueryData:
         async with self.admission.turn(self.client):
             return await self.engine.query_data(question, param)
 

@@ -68,8 +68,6 @@ def read_command(text: str) -> Command:
     if found is None or not any(found.groups()):
         return Command(text)
     mode = Mode(found["mode"]) if found["mode"] else None
-    if mode is None and found["context"]:
-        mode = Mode.MIX
     return Command(text[found.end() :].strip(), mode, bool(found["context"]), (found["prompt"] or "")[1:-1].strip())
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from heliograph.cli.app import app
+from heliograph.cli.app import app, load_command
 from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_CODES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text("utf-8")
-COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+SHOWN = get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: load_command(name) for name in SHOWN}
 
 
 def section(name: str) -> str:
@@ -32,6 +33,7 @@ def test_command_is_documented_with_an_example_and_all_options(name: str) -> Non
 @pytest.mark.parametrize("name", COMMANDS)
 def test_command_says_what_it_does(name: str) -> None:
     assert COMMANDS[name].help
+    assert SHOWN[name].help == COMMANDS[name].help
     assert all(param.help for param in COMMANDS[name].params if param.name != "help")
 
 

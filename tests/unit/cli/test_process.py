@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 COMMAND = (sys.executable, "-m", "heliograph")
+# Some of what the engine and the service are made of.
+HEAVY = {"apsw", "fastapi", "httpx", "mcp", "numpy", "onnxruntime", "openai", "sentencepiece", "uvicorn"}
 
 
 @pytest.mark.parametrize("arguments", [("settings", "--markdown"), ("--help",), ("query", "--help")])
@@ -41,6 +43,26 @@ heliograph.cli.main()
     found = subprocess.run((sys.executable, "-c", program), cwd=tmp_path, capture_output=True, check=False)
     assert found.returncode == -signal.SIGINT
     assert found.stderr == b""
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("--help",), (), ("--no-such-option",), ("no-such-command",)])
+def test_what_needs_no_engine_loads_none(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    program = """
+import sys
+from heliograph.cli import main
+try:
+    main()
+finally:
+    for name in sorted(sys.modules):
+        print(name, file=sys.stderr)
+"""
+    command = (sys.executable, "-c", program, *arguments)
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    loaded = found.stderr.splitlines()
+    assert "typer" in loaded
+    assert not HEAVY & set(loaded)
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("heliograph.")}
+    assert rooms <= {"_version", "cli", "errors"}
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])

@@ -150,13 +150,26 @@ async def test_lists_must_match_the_documents(kb: AsyncHeliograph) -> None:
         await kb.insert([b"bytes"])  # pyright: ignore[reportArgumentType]
 
 
-async def test_closed_engine_says_so(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:
+async def test_first_calls_open_once_and_only_a_closed_engine_has_to_be_opened_again(
+    tmp_path: Path, embedding: FakeEmbeddingModel
+) -> None:
     kb = AsyncHeliograph(tmp_path, embedding=embedding)
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await kb.query("Anything?")
-    await kb.open()
-    await kb.close()
-    await kb.close()
+    for ask in (lambda: kb.store, lambda: kb.view({"team": "red"}), kb.usage, kb.pause):
+        with pytest.raises(StoreUnavailable, match="not open yet; await open"):
+            ask()
+    found = await asyncio.gather(kb.insert("Lantern speaks MQTT."), kb.stats(), kb.curations(), kb.entity("MQTT"))
+    assert found[0].results[0].error is None
+    opened = kb.store
+    await asyncio.gather(kb.open(), kb.stats())
+    assert kb.store is opened
+    await asyncio.gather(kb.close(), kb.close())
+    for call in (kb.stats, kb.curations, lambda: kb.query("Anything?"), lambda: anext(kb.watch(tmp_path))):
+        with pytest.raises(StoreUnavailable, match="was closed; open"):
+            await call()
+    with pytest.raises(StoreUnavailable, match="was closed; open"):
+        kb.usage()
+    async with kb:
+        assert (await kb.stats()).chunks == 1
 
 
 def test_chat_extractor_needs_a_chat_model(tmp_path: Path, embedding: FakeEmbeddingModel) -> None:

@@ -32,7 +32,7 @@ async def filled(world: World) -> World:
 
 async def test_second_answer_comes_whole_from_the_cache(filled: World) -> None:
     chat = FakeChatModel("An answer.")
-    param = QueryParam(hl_keywords=["a"], ll_keywords=["b"])
+    param = QueryParam(mode="mix", hl_keywords=["a"], ll_keywords=["b"])
     engine = filled.engine(chat, FakeReranker())
     first = await engine.query(QUESTION, param)
     second = await engine.query(QUESTION, param)

@@ -127,7 +127,7 @@ async def test_nothing_found_is_a_failure_in_words(world: World, mode: str, mess
 async def test_long_question_without_keywords_is_a_failure(world: World) -> None:
     await _fill(world)
     chat = FakeChatModel('{"high_level_keywords": [], "low_level_keywords": []}')
-    result = await world.engine(chat).query_data("x" * 50, QueryParam())
+    result = await world.engine(chat).query_data("x" * 50, QueryParam(mode="mix"))
     assert (result["status"], result["data"]) == ("failure", {})
     assert result["metadata"]["failure_reason"] == "no_keywords"
     assert result["metadata"]["warnings"]

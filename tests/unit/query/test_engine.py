@@ -159,11 +159,11 @@ async def test_keyword_reply_that_is_unusable_still_gives_an_answer(filled: Worl
     def reply(request: ChatRequest) -> str:
         return "no json" if request.purpose is Purpose.KEYWORDS else "It is p."
 
-    answer = await filled.engine(FakeChatModel(reply)).query(QUESTION)
+    answer = await filled.engine(FakeChatModel(reply)).query(QUESTION, QueryParam(mode="mix"))
     assert answer.text == "It is p."
     assert any("no usable keywords" in warning for warning in answer.warnings)
 
 
-async def test_default_mode_is_mix(filled: World) -> None:
+async def test_default_mode_is_auto(filled: World) -> None:
     answer: Any = await filled.engine().query(QUESTION)
-    assert answer.mode == "mix"
+    assert answer.mode == "auto"

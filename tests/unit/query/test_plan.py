@@ -19,7 +19,7 @@ from .world import plan
 
 def test_defaults_come_from_the_settings() -> None:
     made = plan(settings=QuerySettings(top_k=7, chunk_picking="weight", enable_rerank=False))
-    assert (made.mode, made.top_k, made.chunk_top_k, made.chunk_picking) == (Mode.MIX, 7, 20, "weight")
+    assert (made.mode, made.top_k, made.chunk_top_k, made.chunk_picking) == (Mode.AUTO, 7, 20, "weight")
     assert (made.max_entity_tokens, made.max_relation_tokens, made.max_total_tokens) == (6000, 8000, 30_000)
     assert made.enable_rerank is False
     assert plan(top_k=3, settings=QuerySettings(top_k=7)).top_k == 3

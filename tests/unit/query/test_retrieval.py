@@ -374,7 +374,7 @@ async def test_progress_names_the_stages_in_order(world: World) -> None:
     await _fill(world)
     stages: list[str] = []
     engine = world.engine(reranker=FakeReranker())
-    await engine.retrieve("What is this?", QueryParam(**GIVEN), stages.append)
+    await engine.retrieve("What is this?", QueryParam("mix", **GIVEN), stages.append)
     assert stages == [
         "extracting_keywords",
         "retrieving_entities",

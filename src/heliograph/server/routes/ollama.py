@@ -37,7 +37,7 @@ from heliograph.server.schemas.ollama import (
     OllamaModels,
     OllamaVersion,
 )
-from heliograph.server.schemas.query import QueryOptions
+from heliograph.server.schemas.query import LIGHTRAG_MODE, QueryOptions
 from heliograph.server.streaming import LineResponse, Write
 from heliograph.text.tokens import count_tokens
 
@@ -193,7 +193,7 @@ def _ending(answer: Answer, turn: Turn, start: int) -> dict[str, Any]:
 
 def _mode_of(model: str) -> Mode:
     name, _, tag = model.partition(":")
-    return Mode(tag) if name == "heliograph" and tag in set(Mode) else Mode.MIX
+    return Mode(tag) if name == "heliograph" and tag in set(Mode) else LIGHTRAG_MODE
 
 
 def _card(name: str) -> dict[str, Any]:

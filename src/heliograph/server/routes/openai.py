@@ -1,6 +1,6 @@
 """The knowledge base as a model of OpenAI's chat completions, so that any chat client can talk to it.
 
-There is one model a mode, `heliograph:naive`, and `heliograph`, which is `mix`; a message's command goes before it
+There is one model a mode, `heliograph:naive`, and `heliograph`, which is `auto`; a message's command goes before it
 (`heliograph.server.chat_turns`). Citations stand in the text, as `annotations` of the message, and in full in the field
 `heliograph`. Failures are told in OpenAI's shape, by status as long as nothing was sent.
 """
@@ -15,6 +15,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Request, Response
 
 from heliograph.errors import NotFoundError
+from heliograph.models import DEFAULT_MODE
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, Mode
 from heliograph.server.asking import FAILURES, Asker, CurrentAsker
@@ -30,7 +31,7 @@ from heliograph.text.tokens import count_tokens
 
 __all__ = ["render_problem", "router"]
 
-_MODELS = {"heliograph": Mode.MIX, **{f"heliograph:{mode.value}": mode for mode in Mode}}
+_MODELS = {"heliograph": DEFAULT_MODE, **{f"heliograph:{mode.value}": mode for mode in Mode}}
 _CREATED = 1_735_689_600
 _DONE = b"data: [DONE]\n\n"
 _ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}

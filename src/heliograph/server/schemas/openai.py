@@ -62,7 +62,7 @@ class CompletionRequest(BaseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"model": "heliograph:mix", "messages": [{"role": "user", "content": "What is MQTT?"}]}]
+            "examples": [{"model": "heliograph", "messages": [{"role": "user", "content": "What is MQTT?"}]}]
         }
     )
 

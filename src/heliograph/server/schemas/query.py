@@ -11,10 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
+from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import Mode, QueryParam
 from heliograph.query.plan import check_length
 
 __all__ = [
+    "LIGHTRAG_MODE",
     "SPEAKERS",
     "DataResponse",
     "HistoryMessage",
@@ -24,6 +26,9 @@ __all__ = [
     "Question",
     "ReferenceItem",
 ]
+
+# Where a request to a route of LightRAG's names no mode, its clients expect what LightRAG does.
+LIGHTRAG_MODE = Mode.MIX
 
 # Roles that have a part in a conversation; what others say (tools, functions) is left out of it.
 SPEAKERS = frozenset({"system", "user", "assistant"})
@@ -36,7 +41,6 @@ _MAX_TOKENS = 1_000_000
 _Count = Annotated[int, Field(ge=1, le=_MAX_K)]
 _Tokens = Annotated[int, Field(ge=1, le=_MAX_TOKENS)]
 _Keywords = Annotated[list[Annotated[str, Field(max_length=512)]], Field(max_length=64)]
-_ModeName = Literal["local", "global", "hybrid", "mix", "fusion", "auto", "naive", "bypass"]
 
 
 def _check_question(question: str, info: ValidationInfo) -> str:
@@ -64,7 +68,7 @@ class HistoryMessage(BaseModel):
 class QueryOptions(BaseModel):
     """How a question is searched for and answered; None means the default of the server's settings."""
 
-    mode: _ModeName = Field("mix", description="How the question is answered.")
+    mode: ModeName = Field(DEFAULT_MODE.value, description="How the question is answered.")
     only_need_context: bool | None = Field(None, description="Return the context in place of an answer.")
     only_need_prompt: bool | None = Field(None, description="Return what a chat model would be given.")
     response_type: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
@@ -139,12 +143,13 @@ class QueryOptions(BaseModel):
 
 
 class QueryRequest(QueryOptions):
-    """A question."""
+    """A question on one of LightRAG's routes."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "mix", "top_k": 40}]}
     )
 
+    mode: ModeName = Field(LIGHTRAG_MODE.value, description="How the question is answered; `auto` is the best known.")
     query: Question = Field(
         description="The question; all modes but bypass need three characters, of which a Chinese one counts as two."
     )

@@ -24,7 +24,7 @@ def test_command_asks_for_the_context_alone(mode: Mode) -> None:
     ("text", "command"),
     [
         ("What is it?", Command("What is it?")),
-        ("/context What is it?", Command("What is it?", Mode.MIX, only_context=True)),
+        ("/context What is it?", Command("What is it?", only_context=True)),
         ("/mix[in a table] What is it?", Command("What is it?", Mode.MIX, instruction="in a table")),
         ("/mix[in a table]What is it?", Command("What is it?", Mode.MIX, instruction="in a table")),
         ("/[in a table] What is it?", Command("What is it?", instruction="in a table")),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
@@ -20,6 +21,26 @@ async def test_body_that_is_declared_as_something_else_is_refused_and_told_how(w
     response = await world.client.post("/query", content='{"query": "Why?"}', headers=form)
     assert response.status_code == 422
     assert "set Content-Type to application/json" in response.json()["detail"][0]["msg"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "mode"),
+    [
+        ("/query", {"query": QUESTION}, "mix"),
+        ("/query/stream", {"query": QUESTION, "stream": False}, "mix"),
+        ("/query/data", {"query": QUESTION}, "mix"),
+        ("/api/chat", {"model": "any", "messages": [{"role": "user", "content": QUESTION}], "stream": False}, "mix"),
+        ("/api/chat", {"model": "any", "messages": [{"role": "user", "content": f"/context {QUESTION}"}]}, "mix"),
+        ("/api/v1/retrieve", {"query": QUESTION}, "auto"),
+        ("/v1/chat/completions", {"model": "heliograph", "messages": [{"role": "user", "content": QUESTION}]}, "auto"),
+    ],
+)
+async def test_only_lightrags_routes_have_lightrags_default_mode(
+    path: str, body: dict[str, Any], mode: str, world: World
+) -> None:
+    response = await world.client.post(path, json=body | {"heliograph": {"return_structured": True}})
+    assert response.status_code == 200
+    assert re.findall(r'"(?:query_)?mode": ?"(\w+)"', response.text)[:1] == [mode]
 
 
 async def test_query_answers_in_lightrags_shape(world: World) -> None:
