@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from heliograph.ingest.extraction.local_words import plain
 from heliograph.text.language import HAN
 from heliograph.text.name_types import type_of_name
 from heliograph.text.names import clean_name
@@ -18,7 +19,7 @@ from heliograph.text.word_lists import word_list
 
 __all__ = ["subjects_of"]
 
-_MARKUP = re.compile(r"[*`]+|^\s*#+\s*|\[([^\]\n]*)\]\([^)\n]*\)")
+_HASHES = re.compile(r"^\s*#+\s*")
 _NUMBERING = re.compile(
     r"^\s*(?:(?:chapter|part|section|appendix)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
     r"|第[一二三四五六七八九十百\d]{1,4}[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
@@ -51,7 +52,7 @@ def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=4096)
 def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
-    text = clean_name(_NUMBERING.sub("", _MARKUP.sub(r"\1", heading)))
+    text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()

@@ -9,18 +9,26 @@ from collections.abc import Sequence
 from heliograph.text.language import is_chinese, stop_words
 from heliograph.text.phrases import Phrase, SentenceReading
 
-__all__ = ["EXCERPT_LENGTH", "HAN_EXCERPT_LENGTH", "excerpt", "keywords_between", "singular"]
+__all__ = ["EXCERPT_LENGTH", "HAN_EXCERPT_LENGTH", "excerpt", "keywords_between", "plain", "singular"]
 
 EXCERPT_LENGTH = 200
 # A Chinese character says, and costs, about as much as two letters.
 HAN_EXCERPT_LENGTH = 100
-# Marks a place while markup is taken out around it.
-_HERE = "\x00"
 
 _LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
 _SPACE = re.compile(r"\s+")
-_LINK = re.compile(r"!?\[([^\]]{0,200})\]\([^()]{0,500}\)")
-_MARKUP = re.compile(r"\*+(?=\S)|(?<=\S)\*+|__|`")
+# What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
+# edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
+_MARKUP = re.compile(
+    r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.{1,500}?)(?<!`)(?P=ticks)(?!`)"
+    r"|(?<![A-Za-z\d_)\]])!?\[(?P<link>[^\]]{0,200})\]\([^()]{0,500}\)"
+    r"|(?<![A-Za-z\d_*)\]\\])(?P<stars>\*{2,3})(?![\s*])(?P<strong>.{1,500}?)(?<![\s*])(?P=stars)(?![A-Za-z\d_*(])"
+    r"|(?<![A-Za-z\d_*)\]\\])\*(?![\s*])(?P<slanted>[^*]{1,500})(?<!\s)\*(?![A-Za-z\d_*(])"
+    # Those of which the other one stands in another sentence.
+    r"|^\s*\*{2,3}(?=[^\sa-z*])|(?<=[^\s*])\*{2,3}$"
+    r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
+    r"|`"
+)
 _CUT = re.compile(r"[\s，、；：,;:]")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
 _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
@@ -30,7 +38,7 @@ _LONGEST_KEYWORD = 3
 
 
 def excerpt(sentence: str, at: int) -> str:
-    """Return a sentence on one line, without markup, cut at word bounds to 200 characters around `at` (100 in Chinese).
+    """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
 
     Args:
         sentence: The sentence.
@@ -41,9 +49,9 @@ def excerpt(sentence: str, at: int) -> str:
         sentence, at = sentence[window : window + _LONGEST_SENTENCE], at - window
     mark = _LINE_MARK.match(sentence)
     first = mark.end() if mark else 0
-    marked = _plain(sentence[first : max(at, first)] + _HERE + sentence[max(at, first) :])
-    place = max(marked.find(_HERE), 0)
-    text = marked.replace(_HERE, "")
+    text = plain(sentence[first:])
+    # To within a mark whose other one stands behind it.
+    place = min(len(plain(sentence[first : max(at, first)])), len(text))
     longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
     if len(text) <= longest:
         return text
@@ -53,8 +61,23 @@ def excerpt(sentence: str, at: int) -> str:
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 
-def _plain(text: str) -> str:
-    return _MARKUP.sub("", _LINK.sub(r"\1", _SPACE.sub(" ", text))).strip()
+def plain(text: str) -> str:
+    """Return a text on one line and without Markdown's marks; what is code, or only looks like marks, stays."""
+    return _without_marks(_SPACE.sub(" ", text)).strip()
+
+
+def _without_marks(text: str) -> str:
+    return _MARKUP.sub(_inside, text)
+
+
+def _inside(match: re.Match[str]) -> str:
+    if (code := match["code"]) is not None:
+        # Blanks beside a tick that is part of the code.
+        return code.strip(" ")
+    # Marks may stand within others.
+    return _without_marks(
+        next((match[part] for part in ("link", "strong", "slanted", "bold") if match[part] is not None), "")
+    )
 
 
 def _bound_after(text: str, start: int, reach: int) -> int:

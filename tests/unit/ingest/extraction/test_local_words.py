@@ -81,3 +81,42 @@ def test_subjects_of_any_heading_are_names(heading: str) -> None:
     for name, kind in subjects_of(heading):
         assert name.strip() == name != ""
         assert kind
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It calls super().__init__() and reads __name__ of snake_case_name.",
+        "Pass f(*args, **kwargs) or 2*3*4 to a ** b.",
+        "Copy *.md and src/**/*.py to $HOME/__pycache__ for $5.",
+        "A List<T> holds Map<K, V> & handlers[key](event), or arr[0](x).",
+        "Write _private, __dunder, PATH_ and a|b.",
+        "\u91cd\u70b9\u662f __init__ \u65b9\u6cd5\u3002",
+    ],
+)
+def test_identifiers_and_operators_are_no_marks(text: str) -> None:
+    assert excerpt(text, 0) == text
+    assert excerpt(text.replace("It calls ", "It **calls** "), len(text) // 2) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use `super().__init__(*args)` and `**`.", "Use super().__init__(*args) and **."),
+        ("``a `b` c`` is code.", "a `b` c is code."),
+        ("This is **bold**, *slanted*, ***both*** and __bold too__.", "This is bold, slanted, both and bold too."),
+        ("**Bold with *slanted* words** and [a **link**](http://x/__y__).", "Bold with slanted words and a link."),
+        ("\u8fd9\u662f**\u91cd\u70b9**\u5185\u5bb9\u3002", "\u8fd9\u662f\u91cd\u70b9\u5185\u5bb9\u3002"),
+        ("**Note: the other mark stands in the next sentence.", "Note: the other mark stands in the next sentence."),
+        ("The first mark stood in the last sentence.**", "The first mark stood in the last sentence."),
+        ("- [`__main__`](main.md) starts it.", "__main__ starts it."),
+    ],
+)
+def test_marks_of_markdown_go(text: str, expected: str) -> None:
+    assert excerpt(text, len(text) // 2) == expected
+
+
+@given(st.from_regex(r"[A-Za-z_][A-Za-z_0-9]{1,12}", fullmatch=True), st.integers(0, 40))
+def test_code_is_taken_as_it_stands(name: str, at: int) -> None:
+    for code in (name, f"__{name.lower()}__", f"{name}(*args, **kwargs)", f"{name}<T>", f"a*{name}*b", f"${name} & 1"):
+        assert excerpt(f"The call `{code}` is made.", at) == f"The call {code} is made."
