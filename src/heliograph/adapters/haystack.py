@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from heliograph.adapters.passages import PassageOptions, PassageSource
+from heliograph.adapters.passages import PassageOptions, PassageSource, read_haystack_filter
 from heliograph.errors import MissingDependencyError
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.sync import Heliograph
@@ -76,11 +76,12 @@ class HeliographRetriever:
 
         Args:
             query: The question.
-            filters: In place of the component's filter.
+            filters: In place of the component's filter; in Haystack's form, or in Heliograph's.
             top_k: Passages at the most, in place of the component's `chunk_top_k`.
             mode: In place of the component's mode.
         """
-        found = self._passages.find(query, filter=filters, chunk_top_k=top_k, mode=mode)
+        wanted = read_haystack_filter(filters) if filters else None
+        found = self._passages.find(query, filter=wanted, chunk_top_k=top_k, mode=mode)
         return {
             "documents": [
                 Document(id=item.id, content=item.text, meta=item.metadata, score=item.score) for item in found

@@ -17,7 +17,35 @@ from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam, RetrievedChunk
 from heliograph.sync import Heliograph
 
-__all__ = ["Passage", "PassageOptions", "PassageSource"]
+__all__ = ["Passage", "PassageOptions", "PassageSource", "read_haystack_filter"]
+
+_COMPARISONS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "in": "in"}
+
+
+def read_haystack_filter(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a filter in Haystack's form in ours; one that is ours already as it is.
+
+    Haystack's is `{"field": "meta.team", "operator": "==", "value": "red"}`, or `{"operator": "AND", "conditions": [...]}`
+    with OR and NOT likewise, of which NOT negates that all conditions hold.
+
+    Raises:
+        InvalidRequestError: It has an operator that Haystack has not.
+    """
+    operator = given.get("operator")
+    if "conditions" in given and operator in ("AND", "OR", "NOT"):
+        parts = [read_haystack_filter(item) for item in given["conditions"]]
+        return {"or": parts} if operator == "OR" else {"and": parts} if operator == "AND" else {"not": {"and": parts}}
+    if not {"field", "operator"} <= given.keys():
+        return dict(given)
+    field = f"metadata.{str(given['field']).removeprefix('meta.')}"
+    if operator == "not in":
+        return {"not": {field: {"in": given.get("value")}}}
+    if operator not in _COMPARISONS:
+        known = ", ".join((*_COMPARISONS, "not in"))
+        raise InvalidRequestError(
+            f"the filter has the operator {operator!r:.80}; Haystack has {known}, AND, OR and NOT"
+        )
+    return {field: {_COMPARISONS[operator]: given.get("value")}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@
 
 All entries of one object must hold. `and`, `or`, `not`, `document_id`, `source` and `source_prefix` are words of this
 language; a metadata field of such a name is reached as `metadata.source`, and `metadata.` may stand before any path.
-Reading is strict: what is not understood is refused, with its place, and an empty object is never taken for "all".
+Reading is strict: what is not understood is refused, with its place, and an empty object is never taken for "all". So
+are the forms of other libraries, which would be conditions on fields that no document has: names with a dollar, and
+objects that name field, operator and value. Metadata of such names is reached by `metadata.`, too.
 """
 
 from __future__ import annotations
@@ -38,6 +40,10 @@ __all__ = ["metadata_path", "parse_filter"]
 _METADATA = "metadata."
 _BOUNDS = ("gt", "gte", "lt", "lte")
 _OPERATORS = ("eq", "ne", "in", *_BOUNDS, "exists")
+# An object with these names is a condition in the language of another library, whatever else is in it.
+_FOREIGN = ({"field", "operator"}, {"field", "value"}, {"key", "value"}, {"key", "match"}, {"key", "range"})
+_FOREIGN += ({"path", "operator"}, {"attribute", "value"}, {"operator", "conditions"}, {"filters", "condition"})
+_OURS = 'write {"team": "red"}, {"year": {"gte": 2020}}, {"or": [...]}, {"and": [...]} or {"not": {...}}'
 
 
 def parse_filter(given: object) -> Filter:
@@ -61,6 +67,8 @@ def _object(given: object, place: str, depth: int) -> Filter:
         raise refusal(place, given, "give an object with at least one condition")
     if depth > MAX_DEPTH:
         raise refusal(place, given, f"nest at most {MAX_DEPTH} deep")
+    if any(names <= given.keys() for names in _FOREIGN):
+        raise refusal(place, given, f"that is the form of another library; {_OURS}")
     parts = [_entry(name, value, f"{place}.{name}", depth) for name, value in given.items()]
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
@@ -80,6 +88,8 @@ def _entry(name: object, value: Any, place: str, depth: int) -> Filter:
         case "source_prefix":
             prefixes = tuple(map(SourcePrefix, _texts(value, place)))
             return prefixes[0] if len(prefixes) == 1 else Or(prefixes)
+        case str() if name.startswith("$"):
+            raise refusal(place, value, f"operators have no dollar here; {_OURS}")
         case str():
             return _field(metadata_path(name), value, place)
         case _:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.adapters.passages import PassageOptions, PassageSource
+from heliograph.adapters.passages import PassageOptions, PassageSource, read_haystack_filter
 from heliograph.errors import InvalidRequestError
+from heliograph.filters import parse_filter
 from heliograph.sync import Heliograph
 from heliograph.testing.fakes import FakeEmbeddingModel
 
@@ -43,3 +44,27 @@ def test_open_workspace_stays_the_callers(folder: str) -> None:
         assert kb.stats().chunks
         with pytest.raises(InvalidRequestError, match="data_dir"):
             source.check_plain()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"field": "meta.team", "operator": "==", "value": "red"}, {"team": "red"}),
+        ({"field": "meta.team", "operator": "!=", "value": "red"}, {"team": {"ne": "red"}}),
+        ({"field": "year", "operator": ">=", "value": 2020}, {"year": {"gte": 2020}}),
+        ({"field": "meta.team", "operator": "not in", "value": ["red"]}, {"not": {"team": ["red"]}}),
+        ({"team": "red"}, {"team": "red"}),
+    ],
+)
+def test_filters_of_haystack_mean_the_same(given: dict[str, object], meant: dict[str, object]) -> None:
+    assert parse_filter(read_haystack_filter(given)) == parse_filter(meant)
+    for operator, ours in (("AND", {"and": [meant, meant]}), ("OR", {"or": [meant, meant]})):
+        both = {"operator": operator, "conditions": [given, given]}
+        assert parse_filter(read_haystack_filter(both)) == parse_filter(ours)
+    none = {"operator": "NOT", "conditions": [given]}
+    assert parse_filter(read_haystack_filter(none)) == parse_filter({"not": {"and": [meant]}})
+
+
+def test_operator_that_haystack_has_not_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="'like'"):
+        read_haystack_filter({"field": "meta.team", "operator": "like", "value": "r"})

@@ -199,3 +199,29 @@ def test_value_nested_too_deep_to_be_shown_is_refused_without_it() -> None:
         value = [value]
     with pytest.raises(InvalidRequestError, match=r"filter\.team.* is a list that is too large or nested too deep"):
         parse_filter({"team": {"in": value, "eq": value}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"$and": [{"team": "red"}]},
+        {"$bogus": 1},
+        {"$or": ["red"]},
+        {"team": {"$eq": "red"}},
+        {"field": "meta.team", "operator": "==", "value": "red"},
+        {"operator": "AND", "conditions": [{"field": "team", "operator": "==", "value": "red"}]},
+        {"key": "team", "value": "red"},
+        {"key": "team", "match": {"value": "red"}},
+        {"filters": [{"key": "team", "value": "red"}], "condition": "and"},
+        {"path": ["team"], "operator": "Equal", "valueText": "red"},
+        {"or": [{"team": "red"}, {"$not": {"team": "blue"}}]},
+    ],
+)
+def test_form_of_another_library_is_refused_and_ours_is_shown(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError, match=r"write \{\"team\"|use eq, ne"):
+        parse_filter(given)
+
+
+def test_fields_with_such_names_are_reached_by_metadata() -> None:
+    assert parse_filter({"metadata.$id": 1}) == Equals("$id", 1)
+    assert parse_filter({"metadata.key": "a", "metadata.value": "b"}) == And((Equals("key", "a"), Equals("value", "b")))
