@@ -25,7 +25,7 @@ _COMPARISONS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=":
 def read_haystack_filter(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a filter in Haystack's form in ours; one that is ours already as it is.
 
-    Haystack's is `{"field": "meta.team", "operator": "==", "value": "red"}`, or `{"operator": "AND", "conditions": [...]}`
+    Its form is `{"field": "meta.team", "operator": "==", "value": 1}`, or `{"operator": "AND", "conditions": [...]}`
     with OR and NOT likewise, of which NOT negates that all conditions hold.
 
     Raises:
