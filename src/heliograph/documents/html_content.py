@@ -184,7 +184,7 @@ def _read_blocks(body: Node) -> _Block:
         if node.is_text_node:
             (block.linked if is_linked else block.own).append(node.text_content or "")
             continue
-        tag = node.tag
+        tag: str = node.tag or ""  # pyright: ignore[reportAssignmentType]
         if not node.is_element_node or tag in _UNREAD:
             block.controls += tag in ("select", "textarea")
             continue

@@ -29,6 +29,17 @@ def test_index_prints_outcomes_and_counts(world: World) -> None:
     assert "1 document: 1 processed; +" in result.stderr
 
 
+def test_index_says_how_much_of_pages_it_left_out(world: World) -> None:
+    for name in ("a", "b"):
+        world.write(
+            f"docs/{name}.html", f"<nav><a href=/>All parts</a></nav><p>The gateway {name} answers the broker.</p>"
+        )
+    result = world.run("index", "docs")
+    assert result.exit_code == 0
+    assert result.stdout.count("8 characters of menus and the like left out") == 2
+    assert "; 16 characters of menus and the like left out; +" in result.stderr
+
+
 def test_index_again_changes_nothing(story: World) -> None:
     result = story.run("index", "docs")
     assert result.exit_code == 0

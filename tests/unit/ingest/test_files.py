@@ -45,6 +45,18 @@ async def test_broken_files_fail_and_the_others_go_on(kb: AsyncHeliograph, tmp_p
     assert all(isinstance(result.error, IngestError) for result in report.failures)
 
 
+async def test_report_says_how_much_of_pages_was_left_out(kb: AsyncHeliograph, tmp_path: Path) -> None:
+    page, plain = tmp_path / "a.html", tmp_path / "b.md"
+    page.write_text("<nav><a href=/>All parts</a></nav><p>The ESP32 speaks MQTT over TLS to its broker.</p>")
+    plain.write_text("The broker answers.")
+    for _ in range(2):  # the second time it is unchanged
+        report = await kb.insert_files([page, plain])
+        assert [result.omitted_characters for result in report.results] == [8, 0]
+    document = await kb.document(report.results[0].id)
+    assert document is not None
+    assert document.metadata["omitted_characters"] == 8
+
+
 async def test_patterns_choose_files(kb: AsyncHeliograph, tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     (folder / "drafts").mkdir(parents=True)
