@@ -20,7 +20,7 @@ import typer
 from typer.main import get_command
 
 from heliograph._version import __version__
-from heliograph.cli.edge import CommandGroup
+from heliograph.cli.edge import CommandGroup, PlainCommand
 from heliograph.cli.interrupt import Interrupts
 from heliograph.cli.output import Output, discard_stdout
 from heliograph.cli.session import Session
@@ -106,7 +106,7 @@ def load_command(name: str) -> Any:
     """Import a command and return it, with its options, as the command line runs it."""
     module, _, function = _FUNCTIONS[name].partition(".")
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    alone.command(name)(getattr(import_module(f"heliograph.cli.{module}"), function))
+    alone.command(name, cls=PlainCommand)(getattr(import_module(f"heliograph.cli.{module}"), function))
     return get_command(alone)
 
 

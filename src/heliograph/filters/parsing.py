@@ -41,8 +41,10 @@ _METADATA = "metadata."
 _BOUNDS = ("gt", "gte", "lt", "lte")
 _OPERATORS = ("eq", "ne", "in", *_BOUNDS, "exists")
 # An object with these names is a condition in the language of another library, whatever else is in it.
-_FOREIGN = ({"field", "operator"}, {"field", "value"}, {"key", "value"}, {"key", "match"}, {"key", "range"})
-_FOREIGN += ({"path", "operator"}, {"attribute", "value"}, {"operator", "conditions"}, {"filters", "condition"})
+_FOREIGN = (
+    *({"field", "operator"}, {"field", "value"}, {"key", "value"}, {"key", "match"}, {"key", "range"}),
+    *({"path", "operator"}, {"attribute", "value"}, {"operator", "conditions"}, {"filters", "condition"}),
+)
 _OURS = 'write {"team": "red"}, {"year": {"gte": 2020}}, {"or": [...]}, {"and": [...]} or {"not": {...}}'
 
 
