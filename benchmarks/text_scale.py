@@ -78,7 +78,7 @@ def _made(folder: Path, connection: apsw.Connection, size: int) -> Iterator[Figu
     yield Figure(f"{size:,} chunks, making the index", watch.laps[-1] * 1000 / size, "us a chunk", at_most=100)
     yield Figure(f"{size:,} chunks, peak memory then", peak_memory_mib(), "MiB")
     with watch.lap():
-        index.record(connection, index.sync(connection, continues=index.claim(connection)))
+        index.record(connection, *index.sync(connection, continues=index.claim(connection)))
     yield Figure(f"{size:,} chunks, saving it", watch.laps[-1], "ms")
     yield Figure(f"{size:,} chunks, size of its file", (folder / "chunks.postings").stat().st_size / 2**20, "MiB")
     with watch.lap():
