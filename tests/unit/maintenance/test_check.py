@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from heliograph import AsyncHeliograph
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreDamaged
 from heliograph.ids import document_id
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.query.models import QueryParam
@@ -115,13 +115,15 @@ async def test_lost_ids_are_reported(maintenance: Maintenance, tmp_path: Path, l
     assert any("ids are lost" in problem.message for problem in report.problems)
 
 
-async def test_lost_ends_of_relations_are_a_store_error_that_says_what_to_do(
+async def test_lost_ends_of_relations_are_reported_with_what_to_do(
     kb: AsyncHeliograph, maintenance: Maintenance, tmp_path: Path
 ) -> None:
     damage(tmp_path, "DELETE FROM identity WHERE id LIKE 'ent-%'")
-    with pytest.raises(StoreUnavailable, match=r"table of ids is damaged.*restore a backup"):
-        await maintenance.check()
-    with pytest.raises(StoreUnavailable, match="table of ids is damaged"):
+    for repair in (False, True):
+        report = await maintenance.check(repair=repair)
+        assert not report.is_clean
+        assert any("table of ids is damaged" in problem.message for problem in report.problems)
+    with pytest.raises(StoreDamaged, match=r"table of ids is damaged.*restore a backup"):
         await kb.query_data(QUESTION)
 
 

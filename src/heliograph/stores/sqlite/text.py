@@ -26,6 +26,8 @@ SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _MAX_TERMS = 256
 # Rows that are ordered by id where equals are cut.
 _MOST_EQUALS = 10_000
+# Of so many the ids are looked up one by one, which are likely to be known; of more, by one statement.
+_FEW_EQUALS = 1_000
 
 
 class SqliteTextStore(TextStore):
@@ -49,7 +51,7 @@ class SqliteTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; the first by id are returned, of the first 10,000 stored where very many hold a phrase.
+        """See `TextStore`; the first by id are returned, of the first thousand stored where very many hold a phrase.
 
         Terms of a phrase after the 256th are not looked for.
         """
@@ -79,12 +81,12 @@ def find_texts(
 ) -> list[Hit]:
     """Return what holds any of the terms, of all or of the keys that are allowed, as `TextStore.search` does."""
     found = accelerator.search(connection, terms, limit, allowed)
-    if len(found) > limit:
+    if len(found) > limit + _FEW_EQUALS:
         equals = [key for key, score in found if score == found[-1][1]]
         better = found[: len(found) - len(equals)]
         first = first_by_id(connection, equals[:_MOST_EQUALS], limit - len(better))
         found = [*better, *((key, found[-1][1]) for key in first)]
-    return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))
+    return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))[:limit]
 
 
 def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[Hit]:
@@ -100,8 +102,8 @@ def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Seq
     table = f"{collection.value}_terms"
     match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
     query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
-    keys = [key for (key,) in fetch(connection, query, (match, -1 if limit < 0 else max(limit, _MOST_EQUALS)))]
-    return keys if limit < 0 else first_by_id(connection, keys, limit)
+    keys = [key for (key,) in fetch(connection, query, (match, -1 if limit < 0 else max(limit, _FEW_EQUALS)))]
+    return first_by_id(connection, keys, limit) if 0 <= limit < len(keys) else keys
 
 
 def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
