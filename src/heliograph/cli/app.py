@@ -26,7 +26,7 @@ from heliograph.cli.curation import (
 )
 from heliograph.cli.demo import demo
 from heliograph.cli.documents import delete, document, documents, index, resume, retry
-from heliograph.cli.edge import CommandGroup
+from heliograph.cli.edge import CommandGroup, PlainCommand
 from heliograph.cli.eval import eval_
 from heliograph.cli.graph import entities, entity, neighbours, paths, relation
 from heliograph.cli.interrupt import Interrupts
@@ -110,7 +110,7 @@ def _make_app() -> typer.Typer:
         for command in commands:
             # `import` cannot be the name of a function.
             name = command.__name__.rstrip("_").replace("_", "-")
-            made.command(name, rich_help_panel=panel)(command)
+            made.command(name, cls=PlainCommand, rich_help_panel=panel)(command)
     return made
 
 

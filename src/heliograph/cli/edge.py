@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_FAILED, EXIT_INTERRUPTED, exit_code
 from heliograph.cli.output import Output, discard_stdout, make_streams_safe
 from heliograph.errors import HeliographError
 
-__all__ = ["CommandGroup", "global_options_first", "reported_errors"]
+__all__ = ["CommandGroup", "PlainCommand", "global_options_first", "reported_errors"]
 
 # Said by the validation of options before what is wrong.
 _NOISE = "Value error, "
@@ -26,7 +26,22 @@ _FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
 _VALUED = frozenset({"--data-dir", "--workspace"})
 
 
-class CommandGroup(TyperGroup):
+class _PlainFlags:
+    """Help that shows an option without a value as a flag, not as one that takes a `bool`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params: Any = super().get_params(ctx)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class PlainCommand(_PlainFlags, TyperCommand):
+    """One command."""
+
+
+class CommandGroup(_PlainFlags, TyperGroup):
     """The commands; whatever one of them raises ends here."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: D102 (an override)

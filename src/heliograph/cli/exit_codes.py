@@ -18,6 +18,7 @@ from heliograph.errors import (
     ModelError,
     NotFoundError,
     SettingsError,
+    StaleChangesetError,
     StoreError,
 )
 
@@ -34,9 +35,10 @@ EXIT_CODES: Mapping[type[HeliographError], int] = {
     MissingDependencyError: 2,
     NotFoundError: 3,
     StoreError: 4,
-    ConflictError: 4,
     ModelError: 5,
     ClusterUnavailable: 5,
+    ConflictError: 6,
+    StaleChangesetError: 4,
     CancelledIngestError: EXIT_INTERRUPTED,
 }
 

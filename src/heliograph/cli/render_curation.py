@@ -73,4 +73,6 @@ def _what(item: Curation) -> str:
     details = [f"{name} {value!r}" for name, value in said if value]
     details += [f"weight {item.weight:g}"] if item.weight is not None else []
     details += [f"in {', '.join(item.scope)}"] if item.scope else []
-    return " ".join((item.kind.value.replace("_", " "), " -> ".join(item.names), *details))
+    # As the command that did it is called.
+    kind = item.kind.value.replace("delete_", "hide_").replace("_", " ")
+    return " ".join((kind, " -> ".join(item.names), *details))

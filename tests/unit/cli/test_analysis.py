@@ -50,7 +50,7 @@ def test_graph_of_a_question_or_an_entity_is_written(story: World) -> None:
     page = (story.folder / "graph.html").read_text("utf-8")
     assert page.startswith("<!doctype html>")
     again = story.run("visualize", QUESTION)
-    assert (again.exit_code, "--force" in again.stderr) == (4, True)
+    assert (again.exit_code, "--force" in again.stderr) == (6, True)
     entity = story.json("entities")["entities"][0]["name"]
     done = story.json("visualize", "--entity", entity, "-o", "out/around.html", "--force")
     assert done["entities"] >= 1

@@ -26,7 +26,10 @@ def test_entity_is_created_edited_renamed_and_hidden(story: World) -> None:
     story.json("rename", "Gull", "Herring Gull")
     entity = story.json("entity", "Gull")
     assert (entity["name"], entity["description"], entity["aliases"]) == ("Herring Gull", "A tug.", ["Gull"])
-    assert "undone" not in story.run("hide", "Gull").stdout
+    assert story.run("create", "herring gull").exit_code == 6
+    hidden = story.run("hide", "Gull").stdout
+    assert "hide entity Herring Gull" in " ".join(hidden.split())
+    assert "undone" not in hidden
     assert story.run("entity", "Gull").exit_code == 3
 
 

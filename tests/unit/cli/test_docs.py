@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from heliograph.cli.app import app
 from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_CODES
@@ -47,3 +48,10 @@ def test_page_documents_no_command_that_is_not_there() -> None:
 def test_exit_codes_are_documented() -> None:
     for code in {0, EXIT_BROKEN_PIPE, *EXIT_CODES.values()}:
         assert f"\n| {code} |" in PAGE
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_flags_as_flags(name: str) -> None:
+    told = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "200"}).stdout
+    assert "--help" in told
+    assert "bool" not in told.lower()

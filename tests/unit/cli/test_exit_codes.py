@@ -25,6 +25,7 @@ def test_every_error_has_an_exit_code(kind: type[HeliographError]) -> None:
         (errors.NotFoundError, 3),
         (errors.SchemaMismatch, 4),
         (errors.StaleChangesetError, 4),
+        (errors.ConflictError, 6),
         (errors.ModelTimeout, 5),
         (errors.IngestError, 1),
         (errors.CancelledIngestError, 130),

@@ -36,7 +36,7 @@ def test_every_format_is_written_and_said(story: World, form: ExportFormat) -> N
     assert result.exit_code == 0
     assert f"as {form.value}" in result.stderr
     assert (story.folder / "out").exists()
-    assert story.run("export", "out", "--format", form.value).exit_code == 4
+    assert story.run("export", "out", "--format", form.value).exit_code == 6
 
 
 def test_lightrag_directory_is_recognised_and_its_gaps_are_shown(world: World) -> None:
