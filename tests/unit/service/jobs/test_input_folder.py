@@ -85,15 +85,34 @@ def test_upload_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     folder.write(rival, [b"other"], 100)
     assert folder.files() == {}
     folder.sync(part)
-    folder.finish(part, "a.md")
-    with pytest.raises(ConflictError):
-        folder.finish(rival, "a.md")
-    with pytest.raises(ConflictError):
-        folder.begin("a.md")
+    assert folder.finish(part, "a.md")
     assert folder.path.joinpath("a.md").read_bytes() == b"one two"
+    assert folder.finish(rival, "a.md")
+    assert folder.path.joinpath("a.md").read_bytes() == b"other"
+    same = folder.begin("a.md")
+    folder.write(same, [b"other"], 100)
+    assert not folder.finish(same, "a.md")
     assert list(folder.files()) == ["a.md"]
+    begun = folder.begin("a.md")
+    folder.write(begun, [b"more"], 100)
     assert folder.clear() == 1
-    assert list(folder.path.iterdir()) == [rival]
+    assert list(folder.path.iterdir()) == [begun]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_upload_takes_the_place_of_files_only(tmp_path: Path, kind: str) -> None:
+    folder = InputFolder(tmp_path / "inputs")
+    part, target = folder.begin("a.md"), folder.path / "a.md"
+    folder.write(part, [b"other"], 100)
+    if kind == "folder":
+        target.mkdir()
+    else:
+        (tmp_path / "secret.md").write_bytes(b"secret")
+        target.symlink_to(tmp_path / "secret.md")
+    for act in (lambda: folder.finish(part, "a.md"), lambda: folder.begin("a.md")):
+        with pytest.raises(ConflictError, match="folder or a link"):
+            act()
+    assert kind == "folder" or (tmp_path / "secret.md").read_bytes() == b"secret"
 
 
 def test_upload_is_stopped_at_its_limit(tmp_path: Path) -> None:
