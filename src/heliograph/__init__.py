@@ -37,6 +37,7 @@ from heliograph.errors import (
     SettingsError,
     StaleChangesetError,
     StoreAccessDenied,
+    StoreDamaged,
     StoreError,
     StoreUnavailable,
 )
@@ -192,6 +193,7 @@ __all__ = [
     "Statement",
     "Stats",
     "StoreAccessDenied",
+    "StoreDamaged",
     "StoreError",
     "StoreUnavailable",
     "Subgraph",

@@ -32,9 +32,6 @@ A message says what failed, which (as a repr) and what to do. Back ends and prov
 exceptions in one place each.
 """
 
-from __future__ import annotations
-
-import traceback
 from typing import Self
 
 __all__ = [
@@ -145,6 +142,10 @@ class IngestError(HeliographError):
             what: What failed, as the start of a sentence.
             error: What was raised.
         """
+        # Not above: the package's first imports are only of what Python has loaded by itself, since `python -m` would
+        # find others in the working folder. Nor are annotations imported from the future.
+        import traceback
+
         steps = [(frame.f_globals.get("__name__", ""), line) for frame, line in traceback.walk_tb(error.__traceback__)]
         places = [f" in {module}, line {line}" for module, line in steps if module.startswith("heliograph.")]
         place = places[-1] if places else ""

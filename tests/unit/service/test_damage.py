@@ -128,7 +128,7 @@ def test_file_of_sessions_with_a_flipped_byte_gives_typed_errors(tmp_path: Path,
 
     async def use() -> None:
         ledger = Ledger(path)
-        works = (lambda: ledger.attempt(["a"], 3, 60.0), lambda: ledger.end_session("s", 2e9))
+        works = (lambda: ledger.attempt({"a": 3}, 60.0), lambda: ledger.end_session("s", 2e9))
         for work in (*works, lambda: ledger.forget(["a"]), lambda: asyncio.to_thread(ledger.is_ended, "s")):
             await asyncio.to_thread(check_typed, lambda work=work: asyncio.run(work()))
         ledger.close()
