@@ -29,12 +29,12 @@ from numpy.typing import NDArray
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import recall
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.registry import build_embedding_model
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
+from heliograph.extraction.choosing import NoExtractor
 from heliograph.ids import document_id
-from heliograph.ingest.extraction.none import NoExtractor
 from heliograph.ingest.models import NewDocument
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import Chunk, Usage

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.ids import mention_rank
-from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention, Usage
 

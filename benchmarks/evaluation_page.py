@@ -10,9 +10,9 @@ from pathlib import Path
 
 from benchmarks.marked_tables import put_between
 from benchmarks.report import RESULTS, format_table
-from heliograph.evaluation.bootstrap import Difference
-from heliograph.evaluation.models import Comparison, EvaluationRun, RunReport, SetReport
 from heliograph.evaluation.reports import read_run
+from heliograph.evaluation.results import Comparison, EvaluationRun, RunReport, SetReport
+from heliograph.evaluation.scores import Difference
 
 __all__ = ["EVALUATION", "render_figures", "write_evaluation_page"]
 

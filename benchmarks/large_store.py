@@ -49,6 +49,8 @@ async def _fill(folder: Path, entities: int) -> None:
 
 def _newest_source() -> float:
     root = Path(__file__).parents[1]
-    sources = [*root.glob("src/heliograph/stores/**/*.py"), *root.glob("src/heliograph/ingest/*.py")]
+    sources = [
+        path for part in ("stores", "ingest", "extraction") for path in root.glob(f"src/heliograph/{part}/**/*.py")
+    ]
     sources.append(root / "benchmarks" / "corpus.py")
     return max(path.stat().st_mtime for path in sources)

@@ -22,8 +22,8 @@ from benchmarks.extraction_sets import Annotation, Passage, folder_of, key, pass
 from benchmarks.measure import Stopwatch
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings, format_table
+from heliograph.extraction.local import DEFAULT_ENTITIES_PER_1000_TOKENS, LocalExtractor
 from heliograph.ids import content_hash
-from heliograph.ingest.extraction.local import DEFAULT_ENTITIES_PER_1000_TOKENS, LocalExtractor
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
 

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.ids import mention_rank
-from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
 

@@ -24,7 +24,7 @@ from heliograph.cli.demo import find_samples
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.meter import EmbeddingMeter
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.extraction.local import LocalExtractor
 from heliograph.settings import Settings
 from heliograph.text.analysis import detect_language
 from heliograph.text.tokens import count_tokens

@@ -11,8 +11,8 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.ids import mention_rank
-from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.text.names import clean_name
 

@@ -15,20 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.ingest.index_texts import (
-    LOCAL_INDEX_LIMITS,
-    entity_index_text,
-    relation_index_text,
-)
 from heliograph.ingest.merging import (
+    LOCAL_INDEX_LIMITS,
     FoldLimits,
     apply_entity_delta,
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
+    entity_index_text,
     fold_entity,
     fold_relation,
     fragments,
+    relation_index_text,
 )
 from heliograph.ingest.summary import join_fragments
 from heliograph.models import (
@@ -47,9 +45,8 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Collection
 from heliograph.stores.full_text import entity_terms
-from heliograph.text.analysis import terms
+from heliograph.text.analysis import chunk_index_text, terms
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
-from heliograph.text.passages import chunk_index_text
 
 __all__ = ["Contents", "find_disagreements", "read_contents"]
 

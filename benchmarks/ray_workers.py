@@ -26,8 +26,8 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph import AsyncHeliograph, Settings
 from heliograph.distributed.ray_cluster import RayLauncher
-from heliograph.ingest.extraction.base import ignore_progress
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.extraction.base import ignore_progress
+from heliograph.extraction.local import LocalExtractor
 from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, Extraction
 

@@ -19,7 +19,7 @@ from benchmarks.corpus import CorpusExtractor, HashEmbedding
 from benchmarks.large_store import DIMENSION
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.opening import Given
+from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.settings import EmbeddingSettings, Settings
 

@@ -21,9 +21,10 @@ _PACKAGE = str(Path(heliograph.__file__).parent) + "/"
 # The first that fits; what lies below `text/` works for whoever called it.
 _STAGES = {
     "ingest/chunking": "chunk",
-    "ingest/planning": "chunk",
+    "ingest/blocks": "chunk",
+    "ingest/reading": "chunk",
     "ingest/intake": "chunk",
-    "ingest/extraction/": "extract",
+    "extraction/": "extract",
     "embedding/": "embed",
     "stores/": "commit",
     "ingest/": "fold",

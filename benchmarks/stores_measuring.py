@@ -17,7 +17,7 @@ from benchmarks.measure import Stopwatch
 from benchmarks.query_context import question_and_param
 from benchmarks.stores_engines import Engine, RoundTrips
 from heliograph import AsyncHeliograph, Settings
-from heliograph.maintenance.migration.run import migrate_workspace
+from heliograph.maintenance.migration import migrate_workspace
 from heliograph.settings import StoreSettings
 
 __all__ = ["MODES", "TOP_KS", "Costs", "Side", "Sizes", "measure_engine"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from heliograph.opening import Given
+from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

@@ -44,6 +44,8 @@ from heliograph.errors import (
 
 if TYPE_CHECKING:
     from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest
+    from heliograph.curation.duplicate_entities import DuplicatePair
+    from heliograph.curation.history import History, Statement
     from heliograph.embedding.base import EmbeddingInfo, EmbeddingModel, Embeddings
     from heliograph.engine import AsyncHeliograph
     from heliograph.filters import (
@@ -62,11 +64,8 @@ if TYPE_CHECKING:
         parse_filter,
     )
     from heliograph.functions import FunctionChatModel, FunctionEmbeddingModel, FunctionReranker
-    from heliograph.ingest.duplicates import DuplicatePair
     from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
-    from heliograph.ingest.history import History, Statement
-    from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome
-    from heliograph.ingest.progress import Progress
+    from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome, Progress
     from heliograph.models import (
         Chunk,
         Curation,
@@ -243,11 +242,17 @@ _HOMES = {
     ),
     "heliograph.sync": ("Heliograph", "SyncAnswerStream"),
     "heliograph.engine": ("AsyncHeliograph",),
-    "heliograph.ingest.duplicates": ("DuplicatePair",),
+    "heliograph.curation.duplicate_entities": ("DuplicatePair",),
     "heliograph.ingest.given": ("GivenChunk", "GivenEntity", "GivenRelation"),
-    "heliograph.ingest.history": ("History", "Statement"),
-    "heliograph.ingest.models": ("DeleteReport", "DocumentResult", "IngestReport", "NewDocument", "Outcome"),
-    "heliograph.ingest.progress": ("Progress",),
+    "heliograph.curation.history": ("History", "Statement"),
+    "heliograph.ingest.models": (
+        "DeleteReport",
+        "DocumentResult",
+        "IngestReport",
+        "NewDocument",
+        "Outcome",
+        "Progress",
+    ),
     "heliograph.models": (
         "Chunk",
         "Curation",

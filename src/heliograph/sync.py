@@ -13,21 +13,18 @@ from typing import Any, Self, TypeVar
 
 from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatUsage
+from heliograph.curation.graph_curation import GraphCuration, SyncGraphCuration
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
+from heliograph.extraction.base import Extractor
 from heliograph.filters import Filter
 from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
-from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.graph_curation import GraphCuration
-from heliograph.ingest.graph_curation_sync import SyncGraphCuration
-from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
 from heliograph.ingest.watching import FolderChange
-from heliograph.maintenance.check import CheckProgress
-from heliograph.maintenance.export.registry import ExportFormat
-from heliograph.maintenance.importing.report import ImportProgress, ImportReport
-from heliograph.maintenance.problems import CheckReport
+from heliograph.maintenance.check import CheckProgress, CheckReport
+from heliograph.maintenance.transfer import ExportFormat
+from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval

@@ -8,8 +8,8 @@ import pytest
 
 from heliograph.chat.registry import build_chat_model
 from heliograph.errors import ModelUnavailable
+from heliograph.extraction.chat import ChatExtractor
 from heliograph.ids import chunk_id
-from heliograph.ingest.extraction.chat import ChatExtractor
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.settings import ChatSettings, IngestSettings

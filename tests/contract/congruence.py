@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from heliograph.curation.curator import Curator
 from heliograph.errors import HeliographError
 from heliograph.filters import And, Equals, Filter, In, Not, Or, Range, SourcePrefix
 from heliograph.ids import document_id
-from heliograph.ingest.curation import Curator
-from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Hit, Store, StoreView

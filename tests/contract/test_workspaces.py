@@ -12,10 +12,10 @@ import pytest
 
 from heliograph import AsyncHeliograph
 from heliograph.embedding.base import EmbeddingInfo
+from heliograph.engine import Given
 from heliograph.errors import NotFoundError, StoreUnavailable
 from heliograph.filters import SourcePrefix
-from heliograph.ingest.evidence_fold import EvidenceFold
-from heliograph.opening import Given
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.changeset import Collection

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from heliograph.maintenance.migration.run import migrate_workspace
+from heliograph.maintenance.migration import migrate_workspace
 from heliograph.settings import StoreSettings
 
 

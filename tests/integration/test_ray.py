@@ -15,11 +15,10 @@ import pytest
 
 from heliograph import AsyncHeliograph, Settings
 from heliograph.chat.base import ChatReply, ChatRequest
-from heliograph.distributed.launching import WorkerLostError
+from heliograph.distributed.messages import WorkerLostError
 from heliograph.distributed.ray_cluster import RayLauncher, translate
 from heliograph.errors import CancelledIngestError, ClusterUnavailable
-from heliograph.ingest.models import Outcome
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.models import Outcome, Progress
 from heliograph.models import DocumentStatus
 from heliograph.settings import RaySettings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

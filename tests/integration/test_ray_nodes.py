@@ -18,8 +18,7 @@ pytest.importorskip("psycopg", reason="needs: pip install 'heliograph[postgres]'
 from heliograph import AsyncHeliograph, Settings
 from heliograph.chat.base import ChatReply, ChatRequest
 from heliograph.errors import ClusterUnavailable
-from heliograph.ingest.models import Outcome
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.models import Outcome, Progress
 from heliograph.models import DocumentStatus, Usage
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 

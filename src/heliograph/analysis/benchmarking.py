@@ -1,24 +1,139 @@
-"""Questions times modes, timed: latency at the median and the 99th percentile, and how much was found.
+"""A file of questions, timed in several modes or checked against what it expects.
 
-Latency is wall time as a caller sees it. Percentiles are the nearest rank: the p99 of fewer than 100 samples is the
-slowest. Before anything is timed the first question is asked once in each mode, so that loading models counts for none.
+`read_questions` reads `.jsonl`, `.json`, or a question a line. `run_benchmark` measures wall time at the median and
+the 99th percentile (nearest rank), and how much was found. `check_expectations` checks that results show the
+expected entities, by any of their names, and quote the expected documents.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
+from typing import Any, cast
 
-from heliograph.analysis.asking import checked_modes
-from heliograph.errors import InvalidRequestError
+from heliograph.analysis.comparison import checked_modes
+from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph
 
-__all__ = ["BenchmarkReport", "BenchmarkRow", "BenchmarkedMode", "nearest_rank", "run_benchmark"]
+__all__ = [
+    "DEFAULT_RECALL",
+    "AskedQuestion",
+    "AssertionReport",
+    "BenchmarkReport",
+    "BenchmarkRow",
+    "BenchmarkedMode",
+    "CheckedQuestion",
+    "check_expectations",
+    "nearest_rank",
+    "read_questions",
+    "run_benchmark",
+]
+
+
+# Files of questions, for benchmarks and assertions.
+#
+# Three forms, told by the name: `.jsonl`, an object a line; `.json`, a list of objects or an object with `questions`;
+# anything else, a question a line, where empty lines and lines that begin with `#` say nothing. An object has
+# `question` (or `query`) and may have `mode`, `entities`, `sources` and `min_recall`; other fields are left alone.
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question of a file.
+
+    Attributes:
+        question: The question.
+        mode: How to ask it; empty where the file does not say.
+        entities: Names of entities that its result must show.
+        sources: Sources of documents that its result must quote.
+        min_recall: Least share of these that passes, 0 to 1; None where the file does not say.
+    """
+
+    question: str
+    mode: str = ""
+    entities: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    min_recall: float | None = None
+
+
+def read_questions(path: Path) -> list[AskedQuestion]:
+    """Return the questions of a file, in order.
+
+    Raises:
+        NotFoundError: There is no such file.
+        InvalidRequestError: It is not UTF-8, not of its form, or holds no question.
+    """
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise NotFoundError(f"the file of questions {str(path)!r} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"the file of questions {str(path)!r} is not UTF-8; convert it") from error
+    rows = _rows(path, text)
+    if not rows:
+        raise InvalidRequestError(f"the file of questions {str(path)!r} holds no question")
+    return [_question(f"{path.name} {where}", row) for where, row in rows]
+
+
+def _rows(path: Path, text: str) -> Sequence[tuple[str, Any]]:
+    lines = [(f"line {number}", line.strip()) for number, line in enumerate(text.splitlines(), start=1)]
+    match path.suffix.lower():
+        case ".jsonl":
+            return [(where, _decoded(f"{path.name} {where}", line)) for where, line in lines if line]
+        case ".json":
+            whole = _decoded(path.name, text)
+            listed = cast("Mapping[str, Any]", whole).get("questions") if isinstance(whole, Mapping) else whole
+            if not isinstance(listed, list):
+                raise InvalidRequestError(f"{path.name} holds neither a list nor an object with 'questions'")
+            return [(f"question {number}", row) for number, row in enumerate(cast("list[Any]", listed), start=1)]
+        case _:
+            return [(where, {"question": line}) for where, line in lines if line and not line.startswith("#")]
+
+
+def _decoded(where: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidRequestError(f"{where} is not JSON: {error}") from error
+
+
+def _question(where: str, row: Any) -> AskedQuestion:
+    if not isinstance(row, Mapping):
+        row = {"question": row}
+    fields = cast("Mapping[str, Any]", row)
+    question = fields.get("question", fields.get("query"))
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidRequestError(f"{where} has no text in 'question': {question!r:.100}")
+    return AskedQuestion(
+        question=question,
+        mode=str(fields.get("mode") or ""),
+        entities=_names(where, "entities", fields.get("entities")),
+        sources=_names(where, "sources", fields.get("sources")),
+        min_recall=_share(where, fields.get("min_recall")),
+    )
+
+
+def _names(where: str, field: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in cast("list[Any]", value)):
+        raise InvalidRequestError(f"{where} has {field!r} that is no list of texts: {value!r:.100}")
+    return tuple(cast("list[str]", value))
+
+
+def _share(where: str, value: Any) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InvalidRequestError(f"{where} has 'min_recall' that is no number from 0 to 1: {value!r:.100}")
+    return float(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +329,114 @@ def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> Benchmarke
             stage: nearest_rank([s.retrieval.timings.get(stage, 0.0) for s in samples], 0.5) for stage in sorted(stages)
         },
     )
+
+
+# Expectations of retrieval, checked: entities a result must show, documents it must quote, and how many are enough.
+#
+# An entity is expected by any of its names, spellings and aliases included. A source is met by that very source, by
+# one that ends in it after a `/`, or by a document with the same text. An expectation of nothing is refused: it would
+# always pass.
+
+# That of seed 000, section 3.5.
+DEFAULT_RECALL = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuestion:
+    """What became of one expectation.
+
+    Attributes:
+        question: The question.
+        mode: The mode it was asked in.
+        found: Expected entities and sources that are there, as they were written.
+        missed: Those that are not.
+        unknown: Those of `missed` that name no entity of the workspace at all.
+        recall: Found over expected, 0 to 1.
+        min_recall: What passes.
+        passed: Whether `recall` reaches it.
+    """
+
+    question: str
+    mode: Mode
+    found: tuple[str, ...]
+    missed: tuple[str, ...]
+    unknown: tuple[str, ...]
+    recall: float
+    min_recall: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionReport:
+    """All expectations checked; `passed` if each of them is."""
+
+    passed: bool
+    failures: int
+    questions: tuple[CheckedQuestion, ...]
+
+
+def check_expectations(
+    kb: Heliograph,
+    questions: Iterable[AskedQuestion],
+    param: QueryParam | None = None,
+    min_recall: float = DEFAULT_RECALL,
+) -> AssertionReport:
+    """Ask each question and compare what it shows with what is expected.
+
+    Args:
+        kb: The workspace, open.
+        questions: The questions with what is expected of them; their own mode and threshold win.
+        param: How to ask; None means the defaults.
+        min_recall: Least share that passes, 0 to 1.
+
+    Raises:
+        InvalidRequestError: There is no question, one expects nothing, or one cannot be served.
+        ModelError: A model failed.
+        StoreError: The store failed.
+    """
+    if not 0 <= min_recall <= 1:
+        raise InvalidRequestError(f"min_recall is {min_recall!r}; give a number from 0 to 1")
+    given = param or QueryParam()
+    asked = [(item, _param_of(item, given)) for item in questions]
+    if not asked:
+        raise InvalidRequestError("there is no question to check; give at least one")
+    checked = tuple(_check(kb, item, own, min_recall) for item, own in asked)
+    failures = sum(not item.passed for item in checked)
+    return AssertionReport(failures == 0, failures, checked)
+
+
+def _param_of(item: AskedQuestion, given: QueryParam) -> QueryParam:
+    if not (item.entities or item.sources):
+        raise InvalidRequestError(
+            f"nothing is expected of the question {item.question!r:.100}; give entities or sources"
+        )
+    return replace(given, mode=checked_modes([item.mode or given.mode])[0])
+
+
+def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: float) -> CheckedQuestion:
+    retrieval = kb.retrieve(item.question, param)
+    shown = {entity.entity.id for entity in retrieval.context.entities}
+    known = {name: kb.entity(name) for name in item.entities}
+    met = {name: entity is not None and entity.id in shown for name, entity in known.items()}
+    sources = _sources(retrieval)
+    met |= {source: any(_is_source(source, one) for one in sources) for source in item.sources}
+    recall = sum(met.values()) / len(met)
+    least = min_recall if item.min_recall is None else item.min_recall
+    return CheckedQuestion(
+        question=retrieval.question,
+        mode=retrieval.mode,
+        found=tuple(name for name, is_met in met.items() if is_met),
+        missed=tuple(name for name, is_met in met.items() if not is_met),
+        unknown=tuple(name for name, entity in known.items() if entity is None),
+        recall=recall,
+        min_recall=least,
+        passed=recall >= least,
+    )
+
+
+def _sources(retrieval: Retrieval) -> Sequence[str]:
+    return [source for item in retrieval.context.references for source in (item.source, *item.other_sources)]
+
+
+def _is_source(expected: str, source: str) -> bool:
+    return source == expected or source.endswith(f"/{expected}")

@@ -1,7 +1,7 @@
 """The command line: parse, call the engine, render. `main` is its entry point.
 
-`app` holds the commands by group, one file a group; `render_*` and `tables` make what is shown, `output` writes it;
-`edge` turns errors into one line and the exit codes of `exit_codes`. No command does any work of its own.
+`app` lists the commands by group, one file a group; `rendering` makes what is shown, `output` writes it; `session`
+opens what a command needs and turns errors into one line and an exit code. No command does any work of its own.
 """
 
 import signal

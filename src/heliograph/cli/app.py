@@ -20,27 +20,25 @@ import typer
 from typer.main import get_command
 
 from heliograph._version import __version__
-from heliograph.cli.edge import CommandGroup, PlainCommand
-from heliograph.cli.interrupt import Interrupts
 from heliograph.cli.output import Output, discard_stdout
-from heliograph.cli.session import Session
+from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Session
 
 __all__ = ["app", "load_command", "main"]
 
 # Functions by the modules that hold them, in the order of the overview.
 _GROUPS: Mapping[str, str] = {
-    "Documents": """documents.index watch.watch documents.documents documents.document documents.delete documents.retry
-        documents.resume upkeep.batches""",
+    "Documents": """documents.index documents.watch documents.documents documents.document documents.delete
+        documents.retry documents.resume upkeep.batches""",
     "Questions": "query.query demo.demo eval.eval_",
     "Analysis": "analysis.inspect analysis.compare analysis.visualize analysis.benchmark analysis.assert_",
     "Graph": """graph.entities graph.entity graph.relation graph.neighbours graph.paths curation.history
         curation.duplicates""",
     "Curation": """curation.create curation.edit curation.rename curation.merge curation.split curation.hide
         curation.undo curation.curations curation.insert_graph""",
-    "Upkeep": """upkeep.check upkeep.rebuild upkeep.backup upkeep.restore transfer.export transfer.import_
-        transfer.migrate upkeep.reembed upkeep.vacuum upkeep.clear upkeep.forget_store""",
-    "Service": "serve.serve mcp.mcp serve.hash_password serve.make_key",
-    "This installation": "state.stats state.settings state.doctor",
+    "Upkeep": """upkeep.check upkeep.rebuild upkeep.backup upkeep.restore upkeep.export upkeep.import_
+        upkeep.migrate upkeep.reembed upkeep.vacuum upkeep.clear upkeep.forget_store""",
+    "Service": "serve.serve serve.mcp serve.hash_password serve.make_key",
+    "This installation": "installation.stats installation.settings installation.doctor",
 }
 
 

@@ -17,15 +17,12 @@ from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
-from heliograph.cli.documents import run_ingest
-from heliograph.cli.flow import FlowText, has_bounds
-from heliograph.cli.plain import to_plain
-from heliograph.cli.progress import seconds
-from heliograph.cli.query import show_answer
-from heliograph.cli.render_documents import render_results, summarize_results
-from heliograph.cli.render_graph import render_entities, render_relations
-from heliograph.cli.render_query import describe_answer
-from heliograph.cli.render_state import render_stats
+from heliograph.cli.documents import render_results, run_ingest, summarize_results
+from heliograph.cli.graph import render_entities, render_relations
+from heliograph.cli.installation import render_stats
+from heliograph.cli.output import FlowText, has_bounds
+from heliograph.cli.query import describe_answer, show_answer
+from heliograph.cli.rendering import seconds, to_plain
 from heliograph.cli.session import Session, current_session
 from heliograph.ingest.models import NewDocument
 from heliograph.query.models import Answer, Mode, QueryParam

@@ -1,7 +1,8 @@
-"""The command that measures: eval, and eval diff.
+"""The command that measures retrieval: eval, and eval diff, with the files that they write.
 
-`make_async_engine` and `open_embedding` are the only places that make an engine and a model here, so that tests can
-put others in their place.
+Files are checked before anything is measured and written after the results were shown. `make_async_engine` and
+`open_embedding` are the only places that make an engine and a model here, so that tests can put others in their
+place.
 """
 
 from __future__ import annotations
@@ -9,33 +10,106 @@ from __future__ import annotations
 import asyncio
 import json as json_library
 import logging
+import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from heliograph.cli.eval_files import EvaluationFiles
 from heliograph.cli.output import Output
-from heliograph.cli.plain import to_plain
-from heliograph.cli.progress import ProgressView, seconds
+from heliograph.cli.rendering import ProgressView, seconds, to_plain
 from heliograph.cli.session import Session, current_session
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
-from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo
-from heliograph.evaluation.reports import read_run, to_json, to_markdown
-from heliograph.evaluation.run_diff import diff_runs, diff_to_markdown
+from heliograph.evaluation.reports import (
+    diff_runs,
+    diff_to_markdown,
+    ragas_lines,
+    read_run,
+    to_json,
+    to_markdown,
+    to_svg,
+)
+from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
-from heliograph.ingest.extraction.base import Extractor
+from heliograph.extraction.base import Extractor
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
 
-__all__ = ["eval_", "make_async_engine", "open_embedding"]
+__all__ = ["EvaluationFiles", "eval_", "make_async_engine", "open_embedding"]
+
+
+# The files that `eval` writes: checked before anything is measured, written after it was shown.
+
+_FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFiles:
+    """Where to write what was measured; None leaves a form out.
+
+    Attributes:
+        output: Everything, as JSON.
+        markdown: The tables.
+        plot: Recall over places, as SVG.
+        ragas: Folder for what Ragas reads, a file a run.
+    """
+
+    output: Path | None = None
+    markdown: Path | None = None
+    plot: Path | None = None
+    ragas: Path | None = None
+
+    def make_folders(self) -> None:
+        """Make the folders that are missing, so that no measurement is lost for a slip in a path.
+
+        Raises:
+            InvalidRequestError: A file is a folder, or the other way round, or it may not be written.
+            OSError: A folder cannot be made.
+        """
+        for name, path in self._named():
+            if path.is_dir():
+                raise InvalidRequestError(f"--{name} {str(path)!r} is a folder; give the name of a file")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _check_writable(name, path if path.exists() else path.parent)
+        if self.ragas is not None:
+            if self.ragas.exists() and not self.ragas.is_dir():
+                raise InvalidRequestError(f"--ragas {str(self.ragas)!r} is a file; give the name of a folder")
+            self.ragas.mkdir(parents=True, exist_ok=True)
+            _check_writable("ragas", self.ragas)
+
+    def write(self, run: EvaluationRun) -> None:
+        """Write what was measured, over what is there."""
+        for name, path in self._named():
+            path.write_text(_FORMS[name](run), "utf-8")
+        if self.ragas is not None:
+            _write_ragas(run, self.ragas)
+
+    def _named(self) -> Iterator[tuple[str, Path]]:
+        """Yield the option and the path of each file."""
+        for name, path in (("output", self.output), ("markdown", self.markdown), ("plot", self.plot)):
+            if path is not None:
+                yield name, path
+
+
+def _check_writable(name: str, path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise InvalidRequestError(f"--{name}: {str(path)!r} may not be written; check permissions, or choose another")
+
+
+def _write_ragas(run: EvaluationRun, folder: Path) -> None:
+    for report in run.sets:
+        for ran in report.runs:
+            name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name)
+            text = "".join(f"{line}\n" for line in ragas_lines(ran))
+            (folder / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
+
 
 _DIFF = "diff"
 _KNOWN_MODES = frozenset(mode.value for mode in Mode)

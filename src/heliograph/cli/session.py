@@ -1,28 +1,145 @@
-"""What all commands of one call share: the settings in force, where to write, and the engine.
+"""One call of the command line: what its commands share, and how it ends.
 
-`make_engine` is the only place that makes an engine, so that tests can put another in its place.
+A `Session` holds the settings in force, where to write, and the engine; `make_engine` is the only place that makes
+one. Errors become one line on standard error and an exit code of `EXIT_CODES`, a table that scripts may rely on.
+The first Ctrl-C stops a command cleanly, the second ends the process at once. Global options may stand before or
+after a command. `heliograph --help` imports this module, so it imports neither the engine nor the settings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import errno
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 import heliograph
-from heliograph.cli.interrupt import Interrupts
-from heliograph.cli.output import Output
-from heliograph.errors import NotFoundError
+from heliograph.cli.output import Output, discard_stdout, make_streams_safe
+from heliograph.errors import (
+    CancelledIngestError,
+    ClusterUnavailable,
+    ConflictError,
+    HeliographError,
+    InvalidRequestError,
+    MissingDependencyError,
+    ModelError,
+    NotFoundError,
+    SettingsError,
+    StaleChangesetError,
+    StoreError,
+)
 
 if TYPE_CHECKING:
     from heliograph.settings import Settings, StoreSettings
     from heliograph.sync import Heliograph
 
-__all__ = ["Session", "current_session", "make_engine", "workspace_is_missing"]
+__all__ = [
+    "EXIT_BROKEN_PIPE",
+    "EXIT_CODES",
+    "EXIT_FAILED",
+    "EXIT_INTERRUPTED",
+    "CommandGroup",
+    "Interrupts",
+    "PlainCommand",
+    "Session",
+    "current_session",
+    "exit_code",
+    "global_options_first",
+    "make_engine",
+    "reported_errors",
+    "workspace_is_missing",
+]
+
+
+# Exit codes, one table: what a script may rely on.
+#
+# 0 is success and 1 a command that ran but did not do all that was asked. Typer ends with 2 when the command line
+# itself cannot be read.
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+EXIT_CODES: Mapping[type[HeliographError], int] = {
+    HeliographError: EXIT_FAILED,
+    SettingsError: 2,
+    InvalidRequestError: 2,
+    MissingDependencyError: 2,
+    NotFoundError: 3,
+    StoreError: 4,
+    ModelError: 5,
+    ClusterUnavailable: 5,
+    ConflictError: 6,
+    StaleChangesetError: 4,
+    CancelledIngestError: EXIT_INTERRUPTED,
+}
+
+
+def exit_code(error: HeliographError) -> int:
+    """Return the code of an error's class, or of the nearest class above it."""
+    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
+
+
+# Ctrl-C: the first stops a command cleanly, the second ends the process at once.
+#
+# Cleanly means that an ingest is asked to cancel and anything else gets a `KeyboardInterrupt`. Ending at once loses
+# nothing: every document is one transaction.
+
+
+class Interrupts:
+    """Handles SIGINT while its block runs; outside the main thread, where signals cannot be caught, does nothing.
+
+    Attributes:
+        is_stopping: Whether there was one.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self.is_stopping = False
+        self._output = output
+        self._cancel: Callable[[], None] | None = None
+        self._is_main = threading.current_thread() is threading.main_thread()
+        self._before = signal.getsignal(signal.SIGINT)
+
+    @contextmanager
+    def cancelling(self, cancel: Callable[[], None]) -> Generator[None]:
+        """Within the block, call `cancel` on the first SIGINT and let the work come to its end."""
+        self._cancel = cancel
+        try:
+            yield
+        finally:
+            self._cancel = None
+
+    def __enter__(self) -> Self:
+        if self._is_main:
+            signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_main:
+            signal.signal(signal.SIGINT, signal.default_int_handler if self._before is None else self._before)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self.is_stopping:
+            self._output.notes.show_cursor()
+            os._exit(EXIT_INTERRUPTED)
+        self.is_stopping = True
+        if self._cancel is None:
+            raise KeyboardInterrupt
+        self._cancel()
+        self._output.note("stopping after the commits under way; press Ctrl-C again to stop at once")
 
 
 class Session:
@@ -107,3 +224,114 @@ def workspace_is_missing(store: StoreSettings) -> bool:
     """Whether nothing was ever stored there; only the embedded store, one folder a workspace, can tell unopened."""
     is_embedded = store.url == type(store).model_fields["url"].default
     return is_embedded and not (store.data_dir / store.workspace).is_dir()
+
+
+# The edge of the process: options that may stand anywhere, and errors turned into one line and an exit code.
+
+# Said by the validation of options before what is wrong.
+_NOISE = "Value error, "
+# What fails so without a name is what standard output leads to.
+_WRITING = frozenset({errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
+_FLAGS = frozenset({"--json", "--quiet", "-q", "--verbose", "-v"})
+_VALUED = frozenset({"--data-dir", "--workspace"})
+
+
+class _PlainFlags:
+    """Help that shows an option without a value as a flag, not as one that takes a `bool`."""
+
+    def get_params(self, ctx: Any) -> Any:
+        params: Any = super().get_params(ctx)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class PlainCommand(_PlainFlags, TyperCommand):
+    """One command."""
+
+
+class CommandGroup(_PlainFlags, TyperGroup):
+    """The commands; whatever one of them raises ends here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        make_streams_safe()
+        if not args:
+            return super().parse_args(ctx, args)
+        with reported_errors(Output()):
+            return super().parse_args(ctx, global_options_first(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        given = ctx.params
+        output = Output(is_quiet=bool(given.get("quiet")), is_verbose=bool(given.get("verbose")))
+        with reported_errors(output), output.logging():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def reported_errors(output: Output) -> Generator[None]:
+    """Turn what a command raises into a line on standard error and `typer.Exit`.
+
+    So is a command line that cannot be read. A traceback is shown when verbose. What comes neither from Heliograph nor
+    from the system is a defect and goes through.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        output.note("interrupted")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BrokenPipeError:
+        discard_stdout()
+        raise typer.Exit(EXIT_BROKEN_PIPE) from None
+    except SystemExit as error:
+        # What writes the help text ends the process itself when the pipe is closed.
+        if isinstance(error.__context__, BrokenPipeError):
+            raise typer.Exit(EXIT_BROKEN_PIPE) from None
+        raise
+    except TyperException as error:
+        output.error(_tell_usage(error))
+        raise typer.Exit(error.exit_code) from None
+    except (HeliographError, OSError) as error:
+        if output.is_verbose:
+            output.note(traceback.format_exc().rstrip())
+        output.error(error if isinstance(error, HeliographError) else _tell_system(error))
+        code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
+        raise typer.Exit(code) from None
+
+
+def _tell_usage(error: TyperException) -> str:
+    said = " ".join(error.format_message().replace(_NOISE, "").split()).rstrip(".")
+    command = getattr(getattr(error, "ctx", None), "command_path", "")
+    return f"{said}; '{command} --help' shows how" if command else said
+
+
+def _tell_system(error: OSError) -> str:
+    """Return what the system refused, and what of where that is known."""
+    if error.filename is None and error.errno not in _WRITING:
+        return f"the system refused: {error.strerror or error}"
+    name = "what is printed" if error.filename is None else repr(str(error.filename))
+    return f"{name}: {error.strerror or error}; check the path, its permissions and the space that is left"
+
+
+def global_options_first(args: Sequence[str]) -> list[str]:
+    """Return the arguments with the options that every command has moved to the front; those after `--` stay.
+
+    So `heliograph stats --json` and `heliograph --json stats` are the same.
+    """
+    first: list[str] = []
+    rest: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return [*first, *rest, word, *words]
+        if word in _FLAGS or ("=" in word and word.partition("=")[0] in _VALUED):
+            first.append(word)
+        elif word in _VALUED:
+            value = next(words, None)
+            if value is None:
+                # Alone, so that the complaint is about the missing value and not about what would follow.
+                return [word]
+            first += [word, value]
+        else:
+            rest.append(word)
+    return [*first, *rest]

@@ -1,30 +1,99 @@
-"""The commands that look after a workspace: checks and rebuilding, backups, room, other embeddings and engines."""
+"""The commands that look after a workspace, and their reports.
+
+check, rebuild, backup, restore, vacuum, clear, reembed, forget-store and batches; export, import and migrate move
+knowledge out, in, and from one store to another.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from heliograph.cli.exit_codes import EXIT_FAILED
-from heliograph.cli.filters import MAX_OFFSET
-from heliograph.cli.plain import to_plain
-from heliograph.cli.render_upkeep import render_batches, render_check
-from heliograph.cli.session import Session, current_session
+from heliograph.cli.options import MAX_OFFSET
+from heliograph.cli.output import BriefText, FlowText
+from heliograph.cli.rendering import fields_table, local_time, make_table, to_plain
+from heliograph.cli.session import EXIT_FAILED, Session, current_session
 from heliograph.embedding.registry import build_embedding_model
+from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
-from heliograph.maintenance.followers import forget_follower
-from heliograph.maintenance.problems import CheckReport
-from heliograph.maintenance.reembed import ReembedReport
-from heliograph.maintenance.workspace import reembed_workspace, restore_workspace
+from heliograph.maintenance.check import CheckReport, forget_follower
+from heliograph.maintenance.migration import MigrationReport, migrate_workspace
+from heliograph.maintenance.transfer import ExportFormat, detect_import
+from heliograph.maintenance.whole_documents import ImportKind, ImportReport
+from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
+from heliograph.models import Batch
 from heliograph.settings import Settings
 from heliograph.stores.registry import salvage_store
 
-__all__ = ["backup", "batches", "check", "clear", "forget_store", "rebuild", "reembed", "restore", "vacuum"]
+__all__ = [
+    "backup",
+    "batches",
+    "check",
+    "clear",
+    "export",
+    "forget_store",
+    "import_",
+    "migrate",
+    "rebuild",
+    "reembed",
+    "render_batches",
+    "render_check",
+    "render_import",
+    "render_migration",
+    "restore",
+    "vacuum",
+]
+
+
+# What checks and batches look like on a terminal.
+
+_SHOWN = 40
+
+
+def render_check(report: CheckReport) -> RenderableType:
+    """Return what a check found: counts, and the first problems."""
+    looked = (
+        f"looked at {report.documents:,} documents, {report.chunks:,} chunks, {report.entities:,} entities and "
+        f"{report.relations:,} relations"
+    )
+    if not report.problem_count:
+        return Text(f"{looked}: everything agrees")
+    table = make_table()
+    for name in ("about", "id", "what is wrong"):
+        table.add_column(name, overflow="fold")
+    for problem in report.problems[:_SHOWN]:
+        table.add_row(problem.subject, problem.id, FlowText(problem.message))
+    hidden = report.problem_count - min(len(report.problems), _SHOWN)
+    more = f" ({hidden:,} more are not shown)" if hidden else ""
+    verdict = f"{looked}: {report.problem_count:,} problems{more}, {report.repaired:,} put right"
+    return Group(table, Text(verdict))
+
+
+def render_batches(batches: Sequence[Batch]) -> RenderableType:
+    """Return batches as a table."""
+    if not batches:
+        return Text("nothing was taken in yet")
+    table = make_table()
+    for name in ("batch", "documents", "chunks", "tokens", "begun", "last change"):
+        table.add_column(name, overflow="fold")
+    for batch in batches:
+        counts = ", ".join(f"{count:,} {status.value}" for status, count in sorted(batch.documents.items()))
+        table.add_row(
+            batch.track_id,
+            counts,
+            f"{batch.chunks:,}",
+            f"{batch.usage.input_tokens + batch.usage.output_tokens:,}",
+            local_time(batch.created_at),
+            local_time(batch.updated_at),
+        )
+    return table
 
 
 class Role(StrEnum):
@@ -191,3 +260,128 @@ def _show_check(session: Session, report: CheckReport) -> None:
         session.output.show(render_check(report))
     if not report.is_clean:
         raise typer.Exit(EXIT_FAILED)
+
+
+# What an import and a migration look like on a terminal.
+
+_EXAMPLE_CELLS = 60
+_SHOWN_EXAMPLES = 3
+
+
+def render_import(report: ImportReport) -> RenderableType:
+    """Return what an import took, and a line for each kind of thing that is not here as it was there."""
+    rows: list[tuple[str, RenderableType]] = [
+        ("documents", f"{report.added:,} added, {report.updated:,} updated, {report.unchanged:,} here already"),
+        ("chunks", f"{report.chunks:,}"),
+    ]
+    if report.failed:
+        rows.insert(1, ("not taken in", Text(f"{report.failed:,}", "red")))
+    if report.kind is ImportKind.LIGHTRAG:
+        graph = report.graph
+        said = f"{graph.entities:,} entities, {graph.relations:,} relations, weight {graph.weight:,g} in sum"
+        rows.append(("its graph", said))
+    else:
+        rows.append(("curations", f"{report.curations:,} added"))
+        rows.append(("kept replies", f"{report.replies:,} added"))
+    fields = fields_table(rows)
+    if not report.notes:
+        return fields
+    table = make_table()
+    for name in ("", "count", "what", "for example"):
+        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    for note in report.notes:
+        examples = Group(*(BriefText(example, _EXAMPLE_CELLS) for example in note.examples[:_SHOWN_EXAMPLES]))
+        table.add_row(note.kind.value, f"{note.count:,}", FlowText(note.text), examples)
+    return Group(fields, Text(), table)
+
+
+def render_migration(report: MigrationReport) -> RenderableType:
+    """Return what both stores now hold alike, and what follows the target."""
+    table = make_table()
+    for name in ("what", "count", "checksum"):
+        table.add_column(name, overflow="fold", justify="right" if name == "count" else "left")
+    for item in report.kinds:
+        table.add_row(item.kind, f"{item.count:,}", item.checksum)
+    lines = [f"both stores hold the same; {report.copied:,} things were written by this run"]
+    if report.remade_texts:
+        lines.append(f"the full text of {report.remade_texts:,} was stale in the source and is right in the target")
+    lines += [f"{name} is {lag:,} commits behind" for name, lag in report.lags.items()]
+    return Group(table, Text("\n".join(lines)))
+
+
+# The commands that move knowledge: export, import, and migrate from one store to another.
+
+
+def export(
+    ctx: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The file or folder to write; it must not be there.")],
+    form: Annotated[
+        ExportFormat,
+        typer.Option("--format", help="jsonl holds everything and can be imported; the others are for reading."),
+    ] = ExportFormat.JSONL,
+) -> None:
+    """Write the workspace as an archive, as CSV, GraphML or Markdown, or as a vault for Obsidian."""
+    session = current_session(ctx)
+    with session.engine() as engine, session.output.waiting("writing the export"):
+        count = engine.export(path, form)
+    if session.output.is_json:
+        session.output.json({"path": str(path), "format": form.value, "count": count})
+    else:
+        what = "documents" if form is ExportFormat.JSONL else "entries"
+        session.output.note(f"{path} holds the workspace as {form.value}: {count:,} {what}")
+
+
+def import_(
+    ctx: typer.Context,
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="An archive by 'heliograph export', or a working directory of LightRAG."),
+    ],
+) -> None:
+    """Take in an archive, or a working directory of LightRAG or nano-graphrag; calls no chat model."""
+    session = current_session(ctx)
+    # Before the workspace is made: a wrong path shall leave none behind.
+    detect_import(path)
+    with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
+        report = engine.import_from(path, progress=progress)
+    if session.output.is_json:
+        session.output.json(to_plain(report))
+    else:
+        session.output.show(render_import(report))
+    if report.failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def migrate(
+    ctx: typer.Context,
+    target: Annotated[str, typer.Option("--to", metavar="URL", help="Where to: sqlite: or postgresql://...")],
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="URL", help="Where from; store.url if left out.", show_default=False)
+    ] = None,
+    source_data_dir: Annotated[
+        Path | None, typer.Option("--from-data-dir", metavar="FOLDER", help="Folder of the source, for sqlite:.")
+    ] = None,
+    target_data_dir: Annotated[
+        Path | None, typer.Option("--to-data-dir", metavar="FOLDER", help="Folder of the target, for sqlite:.")
+    ] = None,
+    source_workspace: Annotated[
+        str | None, typer.Option("--from-workspace", metavar="NAME", help="Workspace in the source.")
+    ] = None,
+    target_workspace: Annotated[
+        str | None, typer.Option("--to-workspace", metavar="NAME", help="Workspace in the target.")
+    ] = None,
+) -> None:
+    """Copy a workspace into another store as it is, and compare both; a run that was broken off goes on."""
+    session = current_session(ctx)
+    settings = session.settings
+    url = settings.store.url if source is None else source
+    places = (
+        with_store(settings, source_data_dir, source_workspace, url).store,
+        with_store(settings, target_data_dir, target_workspace, target).store,
+    )
+    with session.output.counting("looking") as progress:
+        report = asyncio.run(migrate_workspace(*places, progress))
+    if session.output.is_json:
+        session.output.json(to_plain(report))
+    else:
+        session.output.show(render_migration(report))

@@ -1,11 +1,13 @@
-"""What goes between the process that owns the store and its workers, pickled: frozen dataclasses and nothing else.
+"""What passes between the process that owns the store and its workers, and the contract of what carries workers.
 
-A worker tells `Notice`s while it works, some of which ask for an `Answer`, and ends each piece of work with an
-`Outcome`. Errors travel as values, since what a cluster makes of an exception is its own affair.
+Messages are frozen dataclasses, pickled. A worker sends `Notice`s while it works, some of which ask for an
+`Answer`, and ends each piece of work with an `Outcome`; errors travel as values. A `Launcher` starts a cluster's
+workers, a `Worker` calls one of them; `WorkerLostError` stays between a launcher and the pool.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +16,7 @@ from heliograph.chat.base import ChatModel, Purpose
 from heliograph.chat.meter import CallCount
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import HeliographError
-from heliograph.ingest.extraction.base import Extractor
+from heliograph.extraction.base import Extractor
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
 from heliograph.stores.replies import CachedReply
@@ -25,10 +27,13 @@ __all__ = [
     "ChunkRead",
     "ChunksBegun",
     "KeepReply",
+    "Launcher",
     "LookUpReply",
     "Notice",
     "Outcome",
     "TextsEmbedded",
+    "Worker",
+    "WorkerLostError",
     "WorkerSetup",
 ]
 
@@ -131,3 +136,57 @@ class Outcome:
     value: Any = None
     error: HeliographError | None = None
     notices: Sequence[Notice] = field(default=())
+
+
+# The contract of whatever carries workers: a cluster that starts them, and one worker that is called.
+#
+# `WorkerLostError` is between a launcher and the pool; nobody else sees it.
+
+
+class WorkerLostError(Exception):
+    """A worker's process has ended, or its machine is gone; says what is known of it."""
+
+
+class Worker(ABC):
+    """One process with a `ReadingWorker` in it."""
+
+    @abstractmethod
+    async def call(self, method: str, *arguments: object) -> Any:
+        """Return what a method of the worker returns; many may be called at once.
+
+        Raises:
+            WorkerLostError: The worker is gone.
+            ClusterUnavailable: The cluster is.
+        """
+
+    @abstractmethod
+    def tell(self, method: str, *arguments: object) -> None:
+        """Call a method and do not wait for it; does nothing if the worker is gone."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """End the process at once; does nothing if it has ended."""
+
+
+class Launcher(ABC):
+    """Starts workers."""
+
+    @abstractmethod
+    async def open(self) -> int:
+        """Reach the cluster, or start one, and return how many workers it shall have.
+
+        Raises:
+            ClusterUnavailable: It cannot be reached or started.
+        """
+
+    @abstractmethod
+    async def start(self, setup: WorkerSetup) -> Worker:
+        """Return a new worker, which may still be waiting for its place.
+
+        Raises:
+            ClusterUnavailable: It cannot be started, or what it is made of cannot be sent.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of the cluster, and end it if it was started here; closing twice does nothing."""

@@ -1,8 +1,9 @@
 """Workers as actors of Ray: the only module that knows Ray, its addresses, its switches and its exceptions.
 
-A cluster of this machine alone listens on loopback, writes into a folder of its own below the system's temporary one,
-shows no dashboard, tells nobody of its use, and ends with the last who uses it in this process. A process that is
-connected to Ray already stays so, whatever address is set.
+A cluster of this machine alone listens on loopback, writes into a folder of its own below the system's temporary
+one, shows no dashboard, sends no usage data, and ends with the last who uses it in this process. Ray ends a
+cluster's processes together with the thread that started them, so a thread of its own (`OwnThread`) starts it and
+lives as long.
 """
 
 from __future__ import annotations
@@ -18,21 +19,59 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
-from heliograph.distributed.launching import Launcher, Worker, WorkerLostError
-from heliograph.distributed.messages import WorkerSetup
-from heliograph.distributed.own_thread import OwnThread
+from heliograph.distributed.messages import Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import ClusterUnavailable, MissingDependencyError
 from heliograph.settings import RaySettings
 
-__all__ = ["RayLauncher", "check_ray", "translate"]
+__all__ = ["OwnThread", "RayLauncher", "check_ray", "translate"]
+
+
+# A thread that lives until it is told to end, for work whose thread must not go away.
+#
+# Linux ends the processes of a Ray cluster together with the thread that started them, and threads of an event loop's
+# pool end with the loop.
+
+_Order = tuple[Callable[[], None], Future[None]]
+
+
+class OwnThread:
+    """Runs one piece of work after the other; it does not keep the process from ending."""
+
+    def __init__(self, name: str) -> None:
+        self._orders: SimpleQueue[_Order | None] = SimpleQueue()
+        Thread(target=self._serve, name=name, daemon=True).start()
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do something there and wait until it is done; what it raises is raised here."""
+        done: Future[None] = Future()
+        self._orders.put((work, done))
+        done.result()
+
+    def end(self) -> None:
+        """Let the thread go when it has done what it was given."""
+        self._orders.put(None)
+
+    def _serve(self) -> None:
+        while (order := self._orders.get()) is not None:
+            work, done = order
+            try:
+                work()
+            except BaseException as error:  # noqa: BLE001 (it is raised where the work was given)
+                done.set_exception(error)
+            else:
+                done.set_result(None)
+
 
 _log = logging.getLogger(__name__)
 

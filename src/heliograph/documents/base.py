@@ -1,18 +1,21 @@
-"""The contract of loaders: the bytes of one source go in, clean text and what is known about it come out.
+"""The contract of loaders: the bytes of one source come in, clean text and metadata go out.
 
-A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a process
-of its own (`isolation`) and gives the same document every time. What it cannot read is an `IngestError` that names the
-source and says what to do.
+A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a process of
+its own and gives the same document every time. What it cannot read is an `IngestError` that names the source and says
+what to do. Packages that read formats are imported by `import_package` when the first document needs them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
-__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument"]
+from heliograph.errors import MissingDependencyError
+
+__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument", "import_package", "join_pages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,44 @@ class Loader(ABC):
             IngestError: They are broken, encrypted, of another kind or beyond a limit.
             MissingDependencyError: The package that reads them is not installed.
         """
+
+
+# Third-party packages that read formats, imported when the first document needs them.
+
+
+def import_package(module: str, package: str, extra: str = "") -> Any:
+    """Return a module.
+
+    Args:
+        module: What to import.
+        package: What brings it.
+        extra: The extra of Heliograph that brings the package; empty if a plain install does.
+
+    Raises:
+        MissingDependencyError: It is not installed; names package and extra.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependencyError(package, extra) from error
+
+
+# Pages put together into one text, with the place where each starts.
+
+
+def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of all pages, blank lines between them, and the offset at which each starts.
+
+    A page without text starts where the next begins, or at the end. No page gives an empty text and no offset.
+    """
+    starts: list[int] = []
+    pieces: list[str] = []
+    position = 0
+    for page in pages:
+        body = page.strip("\n")
+        starts.append(position)
+        if body:
+            pieces += [body, "\n\n"]
+            position += len(body) + 2
+    text = "".join(pieces)[:-1]
+    return text, tuple(min(start, len(text)) for start in starts)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 from xml.etree.ElementTree import Element
 
-from heliograph.documents.archive import Archive, open_archive
+from heliograph.documents.archive import Archive, local_name, open_archive, parse_xml
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.finishing import too_long
+from heliograph.documents.markdown import too_long
 from heliograph.documents.web_page import html_to_markdown
-from heliograph.documents.xml_tree import local_name, parse_xml
 from heliograph.errors import IngestError
 
 __all__ = ["EpubLoader"]

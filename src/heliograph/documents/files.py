@@ -1,6 +1,6 @@
-"""Finding the files to load: folders are walked, files are taken as given.
+"""Finds the files to load: walks folders, takes files as given, and applies patterns like those of `.gitignore`.
 
-Paths go in; a list without repeats comes out, in the order given and sorted within each folder. Hidden files and
+Paths come in; a list without repeats comes out, in the order given and sorted within each folder. Hidden files and
 folders are passed over unless they were named themselves; links are followed, each folder once.
 """
 
@@ -8,15 +8,60 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-from heliograph.documents.patterns import matches_any
 from heliograph.documents.registry import known_suffixes
 from heliograph.errors import IngestError
 
-__all__ = ["FileFilter", "find_files", "find_path_error"]
+__all__ = ["FileFilter", "find_files", "find_path_error", "matches_any"]
+
+
+# Patterns for paths, as `.gitignore` has them.
+#
+# `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A
+# pattern with a `/` that is not its last character is matched from the folder that is walked, others at any depth;
+# one that matches a folder matches everything in it, and one that ends with `/` matches folders only.
+
+
+def matches_any(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a path below the folder, with `/` between its parts, matches one of the patterns."""
+    return any(_compile(pattern).fullmatch(path) for pattern in patterns if pattern.strip("/"))
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> re.Pattern[str]:
+    is_folder = pattern.endswith("/")
+    body = pattern.rstrip("/")
+    prefix = "" if "/" in body else "(?:.*/)?"
+    below = "/.*" if is_folder else "(?:/.*)?"
+    return re.compile(prefix + _translate(body.lstrip("/")) + below, re.DOTALL)
+
+
+def _translate(pattern: str) -> str:
+    expression = ""
+    position = 0
+    while position < len(pattern):
+        rest = pattern[position:]
+        if rest.startswith("**/"):
+            expression, position = expression + "(?:.*/)?", position + 3
+        elif rest.startswith("**"):
+            expression, position = expression + ".*", position + 2
+        elif rest[0] == "*":
+            expression, position = expression + "[^/]*", position + 1
+        elif rest[0] == "?":
+            expression, position = expression + "[^/]", position + 1
+        elif match := re.match(r"\[([!^]?)(\]?[^\]/]*)\]", rest):
+            characters = match[2].replace("\\", "\\\\").replace("[", "\\[")
+            expression += f"[{'^/' if match[1] else ''}{characters}]" if match[2] else re.escape(match[0])
+            position += match.end()
+        else:
+            expression, position = expression + re.escape(rest[0]), position + 1
+    return expression
+
 
 _log = logging.getLogger(__name__)
 

@@ -1,12 +1,9 @@
-"""Reading documents outside the event loop, hostile ones in a process of their own that can be ended.
+"""Reads documents outside the event loop, hostile ones in a process of their own that can be ended.
 
-`DocumentReader` owns at most one such process: started for the first document that needs it, used for those after it,
-killed when one takes too long, and replaced when it dies. Plain text, Markdown and program text, whose readers are
-Python of linear cost in time and memory, are read in the caller's thread.
-
-The folder that documents lie in may be anybody's, and Python would run its files as modules. So the process starts
-isolated (`python -I`), at the root of the file system, with few variables of the environment, and finds modules where
-this process does, the working folder excepted. What it parses may take it over; secrets are not among the variables.
+`DocumentReader` owns at most one such process: started for the first document that needs it, killed when one takes too
+long, replaced when it dies. Plain text, Markdown and program text are read in the caller's thread. The process starts
+isolated (`python -I`), with few environment variables and no module of the working folder; `worker` is its code. Only
+regular files are read, and only up to the limit.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import stat
 import subprocess
 import sys
 import threading
@@ -24,12 +22,48 @@ from pathlib import Path
 from typing import IO, Any
 
 from heliograph.documents.base import Limits, LoadedDocument, RawDocument
-from heliograph.documents.reading import read_file
 from heliograph.documents.registry import find_loader, load_document
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
 from heliograph.settings import DocumentSettings, isolated_environment
 
-__all__ = ["DocumentReader", "limits_of"]
+__all__ = ["DocumentReader", "limits_of", "read_file"]
+
+
+# From a path to bytes: only regular files, only as long as allowed.
+
+
+def read_file(path: str | os.PathLike[str], max_bytes: int, name: str = "") -> RawDocument:
+    """Return a file's bytes; blocks.
+
+    Args:
+        path: The file; links are followed.
+        max_bytes: A longer file is refused unread.
+        name: What the document is called, here and in messages; empty takes the path.
+
+    Raises:
+        IngestError: It is missing, unreadable, no regular file, or too long.
+    """
+    name = name or os.fspath(path)
+    try:
+        status = Path(path).stat()
+        # A pipe or a device would never end.
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise IngestError(f"{name!r} is {kind}; give files, or folders that hold them")
+        with Path(path).open("rb") as file:
+            # One byte more, so that a file that grows meanwhile is noticed.
+            data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+    except OSError as error:
+        raise IngestError(f"{name!r} cannot be read ({error.strerror}); check the path and its permissions") from error
+    except ValueError as error:
+        raise IngestError(f"{name!r} is not a path ({error})") from error
+    if status.st_size > max_bytes or len(data) > max_bytes:
+        size = max(status.st_size, len(data))
+        raise IngestError(
+            f"{name!r} has {size:,} bytes, more than {max_bytes:,}; split it, or raise documents.max_file_bytes"
+        )
+    return RawDocument(name, data)
+
 
 _PACKAGE = Path(__file__).parent.parent
 # Makes the package known without running its __init__, which would load the whole engine into the process. What the

@@ -9,8 +9,8 @@ from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.cleaning import clean_text
 from heliograph.documents.encoding import decode_text
+from heliograph.documents.markdown import clean_text
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
 

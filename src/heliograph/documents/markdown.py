@@ -1,16 +1,102 @@
-"""The structure of Markdown that retrieval uses: headings, a title, and front matter.
+"""The clean Markdown that every document becomes.
 
-Only what is needed is read: ATX headings, one-line Setext headings, and code fences, inside which nothing is a
-heading. Plain text passes through the same functions; it simply has no headings.
+`clean_text` removes what no later step can store or show: control characters, lone surrogates, odd line ends. The
+structure that retrieval uses is read here: headings, title, front matter. Rows of cells become a Markdown table.
+`finish` completes every loaded document: text cleaned, length checked, title and language filled in.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
-__all__ = ["Heading", "find_headings", "find_title", "split_front_matter"]
+from heliograph.documents.base import Limits, LoadedDocument
+from heliograph.errors import IngestError
+from heliograph.text.language import detect_language
+
+__all__ = [
+    "Heading",
+    "clean_text",
+    "find_headings",
+    "find_title",
+    "finish",
+    "markdown_table",
+    "name_title",
+    "replace_surrogates",
+    "split_front_matter",
+    "too_long",
+]
+
+
+# What every text goes through before it is stored, whether it comes from a file or from a caller.
+#
+# Any string goes in. What comes out has the line feed as its only line end, no NUL or other control character but
+# tab, no byte order mark and no lone surrogate, so every later room may encode, store and show it. Clean text comes
+# back as it is.
+
+_LINE_ENDS = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_REMOVED = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNCLEAN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+
+
+def clean_text(text: str) -> str:
+    """Return a text with line feeds as its line ends, control characters removed and lone surrogates replaced.
+
+    Two surrogates that form a pair become the character they stand for; a lone one becomes U+FFFD.
+    """
+    if not _UNCLEAN.search(text):
+        return text
+    return _REMOVED.sub("", _LINE_ENDS.sub("\n", replace_surrogates(text)))
+
+
+def replace_surrogates(text: str) -> str:
+    """Return a text that can be encoded: pairs of surrogates made one character, lone ones U+FFFD."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+# Rows of cells as a Markdown table.
+
+# A file of one long row and many short ones would fill up to its square.
+_MOST_FILLED_CELLS = 10_000_000
+
+
+def markdown_table(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows as a table whose first row is the header.
+
+    Short rows are filled up, unless that took more than ten million cells; rows without a word, and columns without
+    one at the right end, are left out. White space in a cell becomes one space, as a cell is one line. No rows are the
+    empty string.
+    """
+    filled = [cells for cells in ([_cell(cell) for cell in row] for row in rows) if any(cells)]
+    if not filled:
+        return ""
+    width = max(_used(cells) for cells in filled)
+    fills = width * len(filled) <= _MOST_FILLED_CELLS
+    lines = [_line(cells, width if fills else min(width, len(cells))) for cells in filled]
+    return "\n".join((lines[0], "|" + " --- |" * width, *lines[1:]))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _used(cells: Sequence[str]) -> int:
+    return max(index + 1 for index, cell in enumerate(cells) if cell)
+
+
+def _line(cells: Sequence[str], width: int) -> str:
+    padded = [*cells[:width], *[""] * (width - len(cells))]
+    return f"| {' | '.join(padded)} |"
+
 
 _MAX_TITLE_LENGTH = 200
 # Of a longer line only the beginning can become a title.
@@ -140,3 +226,68 @@ def _inline_items(value: str) -> list[str]:
 def _unquoted(value: str) -> str:
     is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if is_quoted else value
+
+
+# What every loaded document goes through: its text cleaned, its length checked, title and language completed.
+#
+# Cleaning may remove characters, so pages are cleaned one by one and their starts counted anew.
+
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+
+
+def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
+    """Return a document with clean text, a title, and a language.
+
+    Raises:
+        IngestError: Its text is too long.
+    """
+    if len(loaded.text) > limits.max_characters:
+        raise too_long(loaded.source, limits.max_characters)
+    pages = [clean_text(page) for page in _pages(loaded)]
+    starts: list[int] = []
+    position = 0
+    for page in pages:
+        starts.append(position)
+        position += len(page)
+    text = "".join(pages)
+    title = " ".join(clean_text(loaded.title).split()) or find_title(text) or name_title(loaded.source)
+    metadata = _metadata(loaded.metadata, text)
+    return replace(
+        loaded, title=title, text=text, metadata=metadata, page_starts=tuple(starts) if loaded.page_starts else ()
+    )
+
+
+def name_title(source: str) -> str:
+    """Return a title made of the end of a path or URL, without its ending; the source itself if that is nothing."""
+    name = PurePath(source).stem
+    if "://" in source:
+        # What only looks like an address is a path.
+        with suppress(ValueError):
+            name = _end_of_address(source)
+    return clean_text(name) or source
+
+
+def _end_of_address(source: str) -> str:
+    parts = urlsplit(source)
+    path = unquote(parts.path).rstrip("/") or parts.netloc
+    return " ".join((PurePath(path).name or path).split())
+
+
+def too_long(name: str, max_characters: int) -> IngestError:
+    """Return the error of a text that is too long."""
+    return IngestError(
+        f"{name!r} has more than {max_characters:,} characters; split it, or raise ingest.max_document_characters"
+    )
+
+
+def _pages(loaded: LoadedDocument) -> list[str]:
+    bounds = [*loaded.page_starts, len(loaded.text)] if loaded.page_starts else [0, len(loaded.text)]
+    return [loaded.text[start:end] for start, end in pairwise(bounds)]
+
+
+def _metadata(stated: Mapping[str, Any], text: str) -> dict[str, Any]:
+    metadata = {key: value for key, value in stated.items() if value not in ("", None, [], ())}
+    language = metadata.get("language")
+    if isinstance(language, str) and _LANGUAGE.fullmatch(language.strip()):
+        return metadata
+    return {**metadata, "language": detect_language(text)}

@@ -1,23 +1,322 @@
-"""PDF through PDFium: text in reading order, page by page, with headings, lists and tables."""
+"""Loads PDF through PDFium: text in reading order, page by page, with headings, lists and tables.
+
+Lines come from `pdf_layout`. Running heads, feet and page numbers go: they stand at the same height on page after page.
+Headings are told by size and weight relative to most of the text, and words parted at a line end are joined.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.cleaning import clean_text
-from heliograph.documents.finishing import too_long
-from heliograph.documents.optional import import_package
-from heliograph.documents.pages import join_pages
-from heliograph.documents.pdf_flow import read_flow
-from heliograph.documents.pdf_margins import PageSpans, remove_margins
-from heliograph.documents.pdf_spans import read_spans
-from heliograph.documents.pdf_text import measure_style, render_page
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, import_package, join_pages
+from heliograph.documents.markdown import clean_text, markdown_table, too_long
+from heliograph.documents.pdf_layout import (
+    HYPHEN,
+    Grid,
+    Line,
+    Span,
+    Table,
+    find_tables,
+    group_lines,
+    read_flow,
+    read_spans,
+)
 from heliograph.errors import IngestError
 
-__all__ = ["PdfLoader"]
+__all__ = ["PageSpans", "PdfLoader", "Style", "join_lines", "measure_style", "remove_margins", "render_page"]
+
+
+# Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
+
+# Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
+_ZONE = 0.13
+_LINES = 3
+_LEAST_PAGES = 3
+_HEIGHT_STEP = 4.0
+_DIGITS = re.compile(r"\d+")
+_ROMAN = re.compile(r"^[ivxlcdm]{1,8}$")
+_PAGE_NUMBER = re.compile(
+    r"(?:page|p\.|seite|página|第)?\s*[-\u2013\u2014|]?\s*\d{1,4}\s*[-\u2013\u2014|]?\s*(?:(?:of|/|von|de)\s*\d{1,4}|页|頁)?"
+    r"(?:\s*[,，/]?\s*共\s*\d{1,4}\s*[页頁])?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpans:
+    """What stands on a page, and how high the page is."""
+
+    spans: tuple[Span, ...]
+    height: float
+
+
+def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
+    """Return the spans of each page without running heads, feet and page numbers.
+
+    A line goes if, at the same height at the edge of at least three pages, stand the same words, numbers aside, or a
+    number first or last that counts the pages; in a shorter document, if that holds for all pages. A page number goes
+    that stands alone in its line.
+    """
+    edges = [list(_edge_lines(page)) for page in pages]
+    seen = Counter(
+        key for number, lines in enumerate(edges) for key in {key for line in lines for key in _keys(line, number)}
+    )
+    kept: list[list[Span]] = []
+    for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
+        running = [line for line in lines if _is_running(line, number, seen, len(pages))]
+        kept.append([span for span in page.spans if not any(_is_in(span, line) for line in running)])
+    return kept
+
+
+def _edge_lines(page: PageSpans) -> Iterator[Line]:
+    """Yield the outermost lines near the upper and lower edge."""
+    zone = _ZONE * page.height
+    upper = group_lines([span for span in page.spans if span.middle < zone])
+    lower = group_lines([span for span in page.spans if span.middle > page.height - zone])
+    yield from upper[:_LINES]
+    yield from lower[-_LINES:]
+
+
+def _keys(line: Line, page: int) -> list[tuple[str, int]]:
+    """Return what lines of other pages must share with a line for it to be a running one, each with its height."""
+    height = round(line.cells[0].middle / _HEIGHT_STEP)
+    words = line.text.casefold().split()
+    numbers = (
+        {int(word) - page for word in (words[0], words[-1]) if word.isdecimal() and len(word) <= 4} if words else ()
+    )
+    same_words = _DIGITS.sub("#", " ".join(words))
+    return [(_ROMAN.sub("#", same_words), height), *((f"counts from {first}", height) for first in numbers)]
+
+
+def _is_running(line: Line, page: int, seen: Counter[tuple[str, int]], pages: int) -> bool:
+    # Rounding may part lines of one height.
+    times = max(
+        seen[words, height] + max(seen[words, height - 1], seen[words, height + 1])
+        for words, height in _keys(line, page)
+    )
+    if pages >= _LEAST_PAGES:
+        return times >= _LEAST_PAGES or _is_page_number(line)
+    is_on_all = pages > 1 and times >= pages and any(character.isdecimal() for character in line.text)
+    return is_on_all or _is_page_number(line)
+
+
+def _is_page_number(line: Line) -> bool:
+    text = line.text.strip()
+    return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
+
+
+def _is_in(span: Span, line: Line) -> bool:
+    return line.top <= span.middle <= line.bottom
+
+
+# From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
+#
+# Sizes count in relation to the one that most of the document's letters have. A word that a hyphen parts at the end
+# of a line is joined, unless the document writes it with the hyphen elsewhere.
+
+_HEADING_RATIO = 1.13
+_MAX_HEADING_CHARACTERS = 200
+_MAX_BOLD_HEADING_CHARACTERS = 90
+_HEADING_LEVELS = 4
+_SIZE_STEP = 0.5
+_PARAGRAPH_GAP = 1.35
+_INDENT = 0.8
+_SHORT_LINE = 0.75
+_BULLET = re.compile(r"^([•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-])\s+(?=\S)")
+_NUMBERED = re.compile(r"^(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{2,5})[.)]|[（(][一二三四五六七八九十\d]+[)）])\s+(?=\S)")
+_SENTENCE_END = (".", "!", "?", ":", "。", "！", "？", "；", "：", ".”", '."', ".)")
+_LEADER = re.compile(r"(?:\s?[.·…]){4,}\s*")
+_WORD = re.compile(r"[^\W\d_]+(?:[-\u2010][^\W\d_]+)*")
+_LAST_WORD = re.compile(rf"([^\W\d_]+)[-\u2010{HYPHEN}]$")
+_FIRST_WORD = re.compile(r"[^\W\d_]+")
+_UNSPACED = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef\u3000-\u30ff]")
+_MARK_AT_START = re.compile(r"^(#{1,6}(?=\s)|```|~~~)")
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a document is set.
+
+    Attributes:
+        body_size: Line height of most of its letters.
+        heading_sizes: Line heights of its headings, the largest first.
+        words: Its words, in lower case; those with a hyphen within a line too.
+    """
+
+    body_size: float
+    heading_sizes: tuple[float, ...]
+    words: frozenset[str]
+
+
+def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
+    """Return how a document is set, from the lines of all of its pages."""
+    letters: Counter[float] = Counter()
+    lines_of: Counter[float] = Counter()
+    words: set[str] = set()
+    for page in pages:
+        for line in (line for group in page for line in _lines(group)):
+            size = _rounded(line.size)
+            letters[size] += len(line.text)
+            lines_of[size] += 1
+            words.update(word.casefold() for word in _WORD.findall(line.text))
+    body = letters.most_common(1)[0][0] if letters else 0.0
+    larger = sorted((size for size in lines_of if size >= _HEADING_RATIO * body), reverse=True)
+    return Style(body, tuple(_distinct(larger))[:_HEADING_LEVELS], frozenset(words))
+
+
+def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
+    """Return a page as Markdown."""
+    blocks: list[str] = []
+    for group in groups:
+        if isinstance(group, Grid):
+            blocks.append(_grid_table(group, style))
+            continue
+        for part in find_tables(group):
+            if isinstance(part, Table):
+                blocks.append(part.markdown)
+            else:
+                blocks += _paragraphs(part, style)
+    return "\n\n".join(block for block in _merged_lists(blocks) if block)
+
+
+def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
+    """Return the lines of a paragraph as one: hyphens at line ends resolved, no space between Chinese characters."""
+    text = ""
+    for line in lines:
+        text = _joined(text, line.strip(), words) if text else line.strip()
+    return text.replace(HYPHEN, "-")
+
+
+def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
+    return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
+
+
+def _grid_table(grid: Grid, style: Style) -> str:
+    return markdown_table(
+        [[join_lines((line.text for line in cell), style.words) for cell in row] for row in grid.rows]
+    )
+
+
+def _rounded(size: float) -> float:
+    return round(size / _SIZE_STEP) * _SIZE_STEP
+
+
+def _distinct(sizes: Sequence[float]) -> Iterator[float]:
+    """Yield sizes that differ by more than the eye would see."""
+    last = 0.0
+    for size in sizes:
+        if not last or size < 0.95 * last:
+            yield size
+            last = size
+
+
+def _paragraphs(lines: Sequence[Line], style: Style) -> Iterator[str]:
+    pitches = [after.middle - before.middle for before, after in pairwise(lines)]
+    pitch = median(sorted(pitches)[: max(1, len(pitches) * 3 // 4)]) if pitches else 0.0
+    left, right = min((line.left for line in lines), default=0.0), max((line.right for line in lines), default=0.0)
+    current: list[Line] = []
+    for line in lines:
+        if current and _starts_paragraph(current, line, pitch, left, right, style):
+            yield _paragraph(current, style)
+            current = []
+        current.append(line)
+    if current:
+        yield _paragraph(current, style)
+
+
+def _starts_paragraph(
+    current: Sequence[Line], line: Line, pitch: float, left: float, right: float, style: Style
+) -> bool:
+    last = current[-1]
+    if _BULLET.match(line.text) or _NUMBERED.match(line.text):
+        return True
+    if not _is_same_size(line, last, style) or (line.is_bold != last.is_bold and _stands_out(last, line)):
+        return True
+    if line.middle - last.middle > max(_PARAGRAPH_GAP * pitch, 1.1 * last.size):
+        return True
+    is_item = bool(_BULLET.match(current[0].text) or _NUMBERED.match(current[0].text))
+    if line.left > left + _INDENT * line.size and last.left < line.left - _INDENT * line.size and not is_item:
+        return len(current) > 1 or last.text.endswith(_SENTENCE_END)
+    is_short = last.right < left + _SHORT_LINE * (right - left)
+    return is_short and last.text.endswith(_SENTENCE_END)
+
+
+def _is_same_size(line: Line, last: Line, style: Style) -> bool:
+    """Whether neighbouring lines may be of one paragraph; fonts of one size differ in height, headings stand out."""
+    ratio = line.size / last.size if last.size else 1.0
+    is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
+    return 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
+
+
+def _stands_out(last: Line, line: Line) -> bool:
+    """Whether one of two neighbouring lines is bold throughout and short, as a heading without a gap is."""
+    bold = last if last.is_bold else line
+    return len(bold.text) <= _MAX_BOLD_HEADING_CHARACTERS and not bold.text.endswith((",", ";"))
+
+
+def _paragraph(lines: Sequence[Line], style: Style) -> str:
+    text = _LEADER.sub(" ", join_lines((line.text for line in lines), style.words)).strip()
+    level = _heading_level(lines, text, style)
+    if level:
+        return f"{'#' * level} {text}"
+    if _BULLET.match(text):
+        return _BULLET.sub("- ", text)
+    return _MARK_AT_START.sub(r"\\\1", text)
+
+
+def _heading_level(lines: Sequence[Line], text: str, style: Style) -> int:
+    """Return the level of a heading, or 0 if it is none."""
+    if not any(character.isalpha() for character in text) or len(text) > _MAX_HEADING_CHARACTERS:
+        return 0
+    size = median(line.size for line in lines)
+    for level, heading_size in enumerate(style.heading_sizes, 1):
+        if size >= 0.95 * heading_size:
+            return level
+    is_bold = all(line.is_bold for line in lines) and len(lines) <= 2 and size >= 0.95 * style.body_size
+    if not is_bold or len(text) > _MAX_BOLD_HEADING_CHARACTERS or text.endswith((".", ",", ";", "。", "，")):
+        return 0
+    return min(6, len(style.heading_sizes) + 1)
+
+
+def _joined(text: str, line: str, words: frozenset[str]) -> str:
+    if not line:
+        return text
+    before, after = _LAST_WORD.search(text), _FIRST_WORD.match(line)
+    if before and after:
+        if after[0][0].islower() and not _keeps_hyphen(before[1], after[0], words):
+            return text[:-1] + line
+        return f"{text[:-1]}-{line}"
+    if text.endswith(HYPHEN):
+        return f"{text[:-1]}-{line}"
+    is_unspaced = _UNSPACED.match(text[-1]) and _UNSPACED.match(line[0])
+    return f"{text}{'' if is_unspaced else ' '}{line}"
+
+
+def _keeps_hyphen(before: str, after: str, words: frozenset[str]) -> bool:
+    whole, hyphenated = f"{before}{after}".casefold(), f"{before}-{after}".casefold()
+    return whole not in words and hyphenated in words
+
+
+def _merged_lists(blocks: Sequence[str]) -> Iterator[str]:
+    """Yield blocks with neighbouring items of a list put into one."""
+    items: list[str] = []
+    for block in blocks:
+        if block.startswith("- "):
+            items.append(block)
+            continue
+        if items:
+            yield "\n".join(items)
+            items = []
+        yield block
+    if items:
+        yield "\n".join(items)
+
 
 _PASSWORD_ERROR = 4
 _DATE = re.compile(r"D?:?(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")

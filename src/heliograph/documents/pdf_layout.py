@@ -1,19 +1,224 @@
-"""From spans to lines in reading order: columns are found by the gap between them.
+"""Turns a PDF page into lines in reading order.
 
-A gap counts if text stands on both sides of it in lines that mostly fill their side; that tells columns of prose from
-columns of a table, which are read by rows. Lines that cross the gap, such as a title or a wide table, part the page
-into bands that are read one after the other.
+Characters become spans: runs on one line with place, size and weight, in points from the upper left corner. Columns
+are found by the gap between spans; consecutive lines whose cells stand in the same columns are a table. The order in
+which the PDF draws its text is used where it makes sense; elsewhere the page is read by geometry alone. Only the spans
+know PDFium.
 """
 
 from __future__ import annotations
 
+import ctypes
+import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import median
+from typing import Any
 
-from heliograph.documents.pdf_spans import Span
+from heliograph.documents.base import import_package
+from heliograph.documents.markdown import markdown_table
 
-__all__ = ["Line", "find_gap", "group_lines", "read_columns"]
+__all__ = [
+    "HYPHEN",
+    "Grid",
+    "Line",
+    "Span",
+    "Table",
+    "find_gap",
+    "find_tables",
+    "group_lines",
+    "is_marker",
+    "read_columns",
+    "read_flow",
+    "read_spans",
+]
+
+
+# From a PDF page to spans: runs of characters on one line without a wide gap, with their place, size and weight.
+#
+# Coordinates are points from the page's upper left corner, after turning a page that is shown or written sideways.
+# Everything above works on spans alone and knows nothing of PDFium.
+
+# A hyphen at the end of a line, as PDFium marks it in one way or another.
+HYPHEN = "\u00ad"
+_HYPHENS = frozenset({0x02, 0xAD, 0xFFFE})
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_SPACES = frozenset({0x20, 0xA0, 0x09, 0x3000, 0x2002, 0x2003, 0x2009})
+_LINE_ENDS = frozenset({0x0A, 0x0D})
+_SURROGATES = range(0xD800, 0xE000)
+# Wider gaps, in ems, part columns of text or of a table; words of a justified line stand closer.
+_WIDEST_GAP = 1.1
+_BOLD_WEIGHT = 600
+_ANGLE_SAMPLES = 24
+_MAX_TILT_DEGREES = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Characters beside each other.
+
+    Attributes:
+        left: Where it starts.
+        top: Upper edge of its line, which lies above the letters.
+        right: Where it ends.
+        bottom: Lower edge of its line.
+        text: Its characters, without white space at the ends.
+        is_bold: Whether its first letter is bold.
+    """
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    text: str
+    is_bold: bool = False
+
+    @property
+    def size(self) -> float:
+        """Height of its line, which goes with the size of its font."""
+        return self.bottom - self.top
+
+    @property
+    def middle(self) -> float:
+        """Where its line is, from the top."""
+        return (self.top + self.bottom) / 2
+
+
+@dataclass(slots=True)
+class _Frame:
+    """How to turn the page's own coordinates, from its lower left corner, into those of spans."""
+
+    width: float
+    height: float
+    quarter_turns: int
+
+    def place(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float, float, float]:
+        if self.quarter_turns == 1:
+            return bottom, left, top, right
+        if self.quarter_turns == 2:
+            return self.width - right, bottom, self.width - left, top
+        if self.quarter_turns == 3:
+            return self.height - top, self.width - right, self.height - bottom, self.width - left
+        return left, self.height - top, right, self.height - bottom
+
+
+def read_spans(page: Any, max_characters: int) -> list[Span]:
+    """Return the spans of a page in the order in which the file draws them; text that stands tilted is left out.
+
+    Args:
+        page: A `pypdfium2.PdfPage`.
+        max_characters: Characters read at the most.
+    """
+    c = import_package("pypdfium2.raw", "pypdfium2")
+    text_page = page.get_textpage()
+    try:
+        raw = text_page.raw
+        count = min(text_page.count_chars(), max_characters)
+        turns = _main_turns(c, raw, count)
+        width, height = _unrotated_size(page)
+        frame = _Frame(width, height, turns)
+        return list(_spans(c, raw, count, frame))
+    finally:
+        text_page.close()
+
+
+def _unrotated_size(page: Any) -> tuple[float, float]:
+    left, bottom, right, top = page.get_mediabox()
+    return abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
+
+
+def _main_turns(c: Any, raw: Any, count: int) -> int:
+    """Return in how many quarter turns most of the text runs, counted clockwise as PDFium does."""
+    if not count:
+        return 0
+    step = max(1, count // _ANGLE_SAMPLES)
+    votes = Counter(_turns(c, raw, index) for index in range(0, count, step))
+    return votes.most_common(1)[0][0]
+
+
+def _turns(c: Any, raw: Any, index: int) -> int:
+    angle = c.FPDFText_GetCharAngle(raw, index)
+    return round(math.degrees(angle) / 90) % 4 if angle >= 0 else 0
+
+
+@dataclass(slots=True)
+class _Open:
+    """The span being read."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    pieces: list[str]
+    first: int
+
+    def takes(self, left: float, top: float, bottom: float) -> bool:
+        """Whether a character belongs to it."""
+        size = self.bottom - self.top
+        middle = (top + bottom) / 2
+        is_same_line = self.top <= middle <= self.bottom or top <= (self.top + self.bottom) / 2 <= bottom
+        return is_same_line and -size < left - self.right < _WIDEST_GAP * max(size, bottom - top)
+
+
+def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
+    current: _Open | None = None
+    box = c.FS_RECTF()
+    pointer = ctypes.byref(box)
+    get_unicode, get_box = c.FPDFText_GetUnicode, c.FPDFText_GetLooseCharBox
+    has_space = False
+    index = 0
+    while index < count:
+        position = index
+        code = get_unicode(raw, index)
+        index += 1
+        if code in _SPACES or code in _LINE_ENDS:
+            has_space = True
+            continue
+        text = _character(code)
+        if code in _SURROGATES and index < count:
+            text = (
+                (chr(code) + chr(get_unicode(raw, index)))
+                .encode("utf-16-le", "surrogatepass")
+                .decode("utf-16-le", "replace")
+            )
+            index += 1
+        if not text or not get_box(raw, position, pointer) or box.top <= box.bottom:
+            continue
+        left, top, right, bottom = frame.place(box.left, box.bottom, box.right, box.top)
+        if current is not None and current.takes(left, top, bottom):
+            if not any(character.isalnum() for piece in current.pieces for character in piece):
+                # The height of a bullet says nothing about the font of what follows.
+                current.top, current.bottom, current.first = top, bottom, position
+            current.pieces.append(f" {text}" if has_space else text)
+            current.right = max(current.right, right)
+        else:
+            yield from _close(c, raw, current, frame)
+            current = _Open(left, top, right, bottom, [text], position)
+        has_space = False
+    yield from _close(c, raw, current, frame)
+
+
+def _character(code: int) -> str:
+    if code in _HYPHENS:
+        return HYPHEN
+    if code < 0x20 or code == 0xFFFF:
+        return ""
+    return _LIGATURES.get(code) or chr(code)
+
+
+def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[Span]:
+    if current is None:
+        return
+    angle = c.FPDFText_GetCharAngle(raw, current.first)
+    tilt = abs((math.degrees(angle) - 90 * frame.quarter_turns + 180) % 360 - 180) if angle >= 0 else 0.0
+    if tilt > _MAX_TILT_DEGREES:
+        return
+    is_bold = c.FPDFText_GetFontWeight(raw, current.first) >= _BOLD_WEIGHT
+    yield Span(current.left, current.top, current.right, current.bottom, "".join(current.pieces), is_bold)
+
 
 _CELL_GAP = 1.1
 _STEP_POINTS = 4.0
@@ -187,3 +392,303 @@ def _is_prose(spans: Sequence[Span]) -> bool:
     filled = sum(line.right - line.left >= _FILLED_SHARE * (end - start) and len(line.cells) == 1 for line in lines)
     width = median((line.right - line.left) / max(line.size, 1.0) for line in lines)
     return filled >= _LEAST_FILLED * len(lines) and width >= _LEAST_LINE_EMS
+
+
+# Tables in a PDF: consecutive lines whose cells stand in the same columns.
+
+_LEAST_TABLE_ROWS = 3
+_LEAST_WIDE_ROWS = 2
+_LEAST_WIDE_COLUMNS = 3
+_MAX_CELL_CHARACTERS = 80
+# Lines of one cell follow each other more closely than rows do.
+_CONTINUATION_GAP = 0.35
+_ROW_GAP = 2.5
+# What numbers or marks an item of a list, or a heading, when a wide gap follows it.
+_MARKER = re.compile(
+    r"[•●▪■◦○‣∙·➢➤✓\uf0b7\uf0a7*–—-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})[.)]|\d{1,2}(?:\.\d{1,2})+\.?|第.{1,3}[章节]|[一二三四五六七八九十]+、"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as Markdown."""
+
+    markdown: str
+
+
+def is_marker(text: str) -> bool:
+    """Return whether a text is a bullet, or numbers an item of a list or a heading."""
+    return bool(_MARKER.fullmatch(text))
+
+
+def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
+    """Yield the lines of a column in order, those that form tables as tables."""
+    plain: list[Line] = []
+    position = 0
+    merged = [_without_marker(line) for line in lines]
+    while position < len(merged):
+        end = _table_end(merged, position)
+        table = _table(merged[position:end]) if end > position else None
+        if table is None:
+            plain.append(merged[position])
+            position += 1
+            continue
+        if plain:
+            yield plain
+        plain = []
+        yield table
+        position = end
+    if plain:
+        yield plain
+
+
+def _without_marker(line: Line) -> Line:
+    """Return a line whose first cell, if it only marks or numbers an item, is one with the second."""
+    first, *others = line.cells
+    if not others or not is_marker(first.text) or (len(others) > 1 and first.text[0].isalnum()):
+        return line
+    joined = replace(others[0], left=first.left, text=f"{first.text} {others[0].text}")
+    return Line((joined, *others[1:]))
+
+
+def _table_end(lines: Sequence[Line], start: int) -> int:
+    """Return where the run of lines ends that may be a table, or `start` if none starts here."""
+    if len(lines[start].cells) < 2:
+        return start
+    end = start + 1
+    while end < len(lines):
+        line, last = lines[end], lines[end - 1]
+        gap = line.top - last.bottom
+        is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
+        if not is_row and not (gap < _CONTINUATION_GAP * line.size and _fits_one_column(lines[start:end], line)):
+            break
+        end += 1
+    return end
+
+
+def _fits_one_column(rows: Sequence[Line], line: Line) -> bool:
+    columns = _table_columns(rows)
+    return len(columns) > 1 and sum(line.left < right and line.right > left for left, right in columns) == 1
+
+
+def _table(lines: Sequence[Line]) -> Table | None:
+    rows = [line for line in lines if len(line.cells) > 1]
+    columns = _table_columns(lines)
+    least = _LEAST_WIDE_ROWS if len(columns) >= _LEAST_WIDE_COLUMNS else _LEAST_TABLE_ROWS
+    if len(columns) < 2 or len(rows) < least:
+        return None
+    if median(len(cell.text) for line in rows for cell in line.cells) > _MAX_CELL_CHARACTERS:
+        return None
+    filled: list[list[str]] = []
+    last: Line | None = None
+    for line in lines:
+        cells = [""] * len(columns)
+        for cell in line.cells:
+            index = _column_of(cell.left, cell.right, columns)
+            cells[index] = f"{cells[index]} {cell.text}".strip()
+        is_continued = last is not None and line.top - last.bottom < _CONTINUATION_GAP * line.size
+        if filled and is_continued and not cells[0]:
+            filled[-1] = [f"{above} {below}".strip() for above, below in zip(filled[-1], cells, strict=True)]
+        else:
+            filled.append(cells)
+        last = line
+    return Table(markdown_table([[cell.replace(HYPHEN, "-") for cell in row] for row in filled]))
+
+
+def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
+    """Return the columns: stretches that cells cover, apart from each other."""
+    stretches = sorted((cell.left, cell.right) for line in lines if len(line.cells) > 1 for cell in line.cells)
+    columns: list[tuple[float, float]] = []
+    for left, right in stretches:
+        if columns and left < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
+        else:
+            columns.append((left, right))
+    return columns
+
+
+def _column_of(left: float, right: float, columns: Sequence[tuple[float, float]]) -> int:
+    return max(range(len(columns)), key=lambda index: min(right, columns[index][1]) - max(left, columns[index][0]))
+
+
+# The order in which a PDF draws its text, used where it makes sense: most programs write in reading order.
+#
+# Spans that follow each other down a column form a run. Runs beside each other form a row, and rows in the same
+# columns a grid, which is a table whose cells may hold several lines. Where the drawing order jumps about, or goes
+# across columns of prose line by line, the page is read by its geometry alone (`pdf_layout`).
+
+_LINE_GAP = 1.2
+_OUTDENT = 3.0
+_MAX_CELL_LINES = 15
+_LEAST_GRID_ROWS = 2
+# Jumps back up the page, beside those from column to column, before the drawing order is not trusted.
+_MOST_JUMPS = 4
+_MOST_JUMPS_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: rows of cells, each the lines it holds; empty where a row has nothing in a column."""
+
+    rows: tuple[tuple[tuple[Line, ...], ...], ...]
+
+
+@dataclass(slots=True)
+class _Run:
+    """Spans drawn one after the other, line below line."""
+
+    spans: list[Span] = field(default_factory=list[Span])
+    left: float = 0.0
+    top: float = 0.0
+    right: float = 0.0
+    bottom: float = 0.0
+    lines: int = 0
+
+    def add(self, span: Span, *, is_new_line: bool) -> None:
+        first = not self.spans
+        self.spans.append(span)
+        self.left = span.left if first else min(self.left, span.left)
+        self.top = span.top if first else min(self.top, span.top)
+        self.right = span.right if first else max(self.right, span.right)
+        self.bottom = span.bottom if first else max(self.bottom, span.bottom)
+        self.lines += is_new_line
+
+    def overlaps_across(self, other: _Run) -> bool:
+        """Whether both stand side by side."""
+        return min(self.bottom, other.bottom) - max(self.top, other.top) > 0.5 * min(
+            self.spans[0].size, other.spans[0].size
+        )
+
+
+def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
+    """Return a page's lines in reading order, in groups of one column each, and its tables of several lines a cell.
+
+    Args:
+        spans: As the file draws them.
+    """
+    runs = list(_runs(spans))
+    if _jumps(runs) > max(_MOST_JUMPS, _MOST_JUMPS_SHARE * len(runs)):
+        return [*read_columns(spans)]
+    groups: list[list[Line] | Grid] = []
+    for part in _parts(_rows(runs)):
+        found = [span for row in part for run in row for span in run.spans]
+        is_grid = len(part[0]) > 1
+        if is_grid and any(run.lines > 1 for row in part for run in row):
+            groups.append(_grid(part))
+        elif is_grid and find_gap(found) is not None:
+            return [*read_columns(spans)]
+        else:
+            groups.append(group_lines(found))
+    return groups
+
+
+def _runs(spans: Sequence[Span]) -> Iterator[_Run]:
+    run = _Run()
+    for span in spans:
+        if run.spans:
+            last = run.spans[-1]
+            is_beside = abs(span.middle - last.middle) < 0.5 * max(span.size, last.size) and span.left > last.left
+            is_near = span.left - last.right < _CELL_GAP * max(span.size, last.size) or is_marker(last.text)
+            is_below = span.middle - last.middle > 0 and span.top - last.bottom < _LINE_GAP * last.size
+            is_aligned = span.left < run.right and span.right > run.left - _OUTDENT * span.size
+            if not (is_near if is_beside else is_below and is_aligned):
+                yield run
+                run = _Run()
+            run.add(span, is_new_line=not is_beside or not run.spans)
+        else:
+            run.add(span, is_new_line=True)
+    if run.spans:
+        yield run
+
+
+def _jumps(runs: Sequence[_Run]) -> int:
+    """Return how often the drawing order goes back up other than to the right."""
+    return sum(
+        after.bottom < before.top and after.left < before.right - 0.5 * (before.right - before.left)
+        for before, after in pairwise(runs)
+    )
+
+
+def _rows(runs: Sequence[_Run]) -> list[list[_Run]]:
+    """Return runs in rows: each stands to the right of the one before it and beside the first."""
+    rows: list[list[_Run]] = []
+    for run in runs:
+        row = rows[-1] if rows else []
+        if row and run.left >= row[-1].right and run.overlaps_across(row[0]) and _is_cell(run) and _is_cell(row[-1]):
+            row.append(run)
+        else:
+            rows.append([run])
+    return rows
+
+
+def _is_cell(run: _Run) -> bool:
+    return run.lines <= _MAX_CELL_LINES
+
+
+def _parts(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
+    """Yield rows in parts: those that form a grid, and those between that go down one column."""
+    position = 0
+    flow: list[Sequence[_Run]] = []
+    while position < len(rows):
+        end = _grid_end(rows, position)
+        if end - position >= _LEAST_GRID_ROWS:
+            yield from _columns_of_flow(flow)
+            flow = []
+            yield list(rows[position:end])
+            position = end
+        else:
+            flow.append(rows[position])
+            position += 1
+    yield from _columns_of_flow(flow)
+
+
+def _columns_of_flow(rows: Sequence[Sequence[_Run]]) -> Iterator[list[Sequence[_Run]]]:
+    """Yield rows parted where the order goes back up, to the next column."""
+    column: list[Sequence[_Run]] = []
+    for row in rows:
+        if column and row[0].spans[0].middle < column[-1][0].bottom:
+            yield _single(column)
+            column = []
+        column.append(row)
+    if column:
+        yield _single(column)
+
+
+def _single(rows: Sequence[Sequence[_Run]]) -> list[Sequence[_Run]]:
+    """Return rows as one row for each run, so that none is taken for a grid."""
+    return [[run] for row in rows for run in row]
+
+
+def _grid_end(rows: Sequence[Sequence[_Run]], start: int) -> int:
+    """Return where the rows end that share columns with the one at `start`."""
+    end, most = start, 0
+    while end < len(rows) and len(rows[end]) > 1:
+        if end > start and rows[end][0].top < rows[end - 1][0].top:
+            break
+        count = len(_run_columns(rows[start : end + 1]))
+        if count < max(2, most):
+            break
+        most, end = count, end + 1
+    return end
+
+
+def _run_columns(rows: Sequence[Sequence[_Run]]) -> list[tuple[float, float]]:
+    columns: list[tuple[float, float]] = []
+    for left, right in sorted((run.left, run.right) for row in rows for run in row):
+        if columns and left < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], right))
+        else:
+            columns.append((left, right))
+    return columns
+
+
+def _grid(rows: Sequence[Sequence[_Run]]) -> Grid:
+    columns = _run_columns(rows)
+    filled: list[tuple[tuple[Line, ...], ...]] = []
+    for row in rows:
+        cells: list[tuple[Line, ...]] = [()] * len(columns)
+        for run in row:
+            index = next(number for number, (left, right) in enumerate(columns) if left <= run.left <= right)
+            cells[index] = (*cells[index], *group_lines(run.spans))
+        filled.append(tuple(cells))
+    return Grid(tuple(filled))

@@ -1,18 +1,552 @@
-"""HTML pages: their content (`html_content` says what that is) as Markdown, their title and what they state."""
+"""Loads HTML pages: their content as Markdown, their title, and what they state about themselves.
+
+Prose stays; menus, banners and footers go. A block is judged by what it is and where it stands, and a block that holds
+sentences is never left out because of the name its author gave it.
+"""
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, import_package
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.html_content import remove_furniture
-from heliograph.documents.html_markdown import to_markdown
-from heliograph.documents.optional import import_package
+from heliograph.documents.html_markdown import is_hidden, to_markdown
 
-__all__ = ["HtmlLoader", "html_to_markdown", "parse_html"]
+__all__ = ["HtmlLoader", "html_to_markdown", "parse_html", "remove_furniture"]
+
+
+# Which blocks of a web page are its content: prose stays, the site's furniture (menus, banners, footers) goes.
+#
+# A block that holds sentences is never left out for what its author named it. What goes is told by what a block is
+# and where it stands:
+#
+# - elements that are furniture by their meaning (`nav`, `header`, `footer`, `aside`, their roles), unless they hold
+#   prose where content is expected of them;
+# - blocks without a sentence that are mostly links: bars of links that lead to the next page, lists of links into the
+#   page itself, and what stands outside of the block that holds the prose;
+# - blocks without a sentence that are named as furniture.
+#
+# A *sentence* is a run of words outside of links; what counts is the tree of one page alone, so the same bytes always
+# give the same text, whatever else a site or a workspace holds.
+
+Node = Any
+
+_UNREAD = frozenset({"script", "style", "noscript", "template", "select", "option", "textarea", "datalist", "head"})
+_INLINE = frozenset({
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "button", "cite", "code", "data", "del", "dfn", "em",
+    "font", "i", "img", "input", "ins", "kbd", "label", "mark", "q", "s", "samp", "small", "span", "strike",
+    "strong", "sub", "sup", "time", "tt", "u", "var", "wbr", "svg", "math", "object",
+})  # fmt: skip
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_ROLES = {
+    "navigation": "nav",
+    "menu": "nav",
+    "menubar": "nav",
+    "toolbar": "nav",
+    "tablist": "nav",
+    "search": "nav",
+    "directory": "nav",
+    "doc-toc": "nav",
+    "banner": "header",
+    "contentinfo": "footer",
+    "complementary": "aside",
+    "dialog": "dialog",
+    "alertdialog": "dialog",
+    "main": "main",
+}
+_SECTIONS = frozenset({"nav", "header", "footer", "aside", "dialog"})
+# What blocks without a sentence are called that lead elsewhere, wherever they stand ...
+_LEADING_NAMES = (
+    r"nav|navbar|navigation|menu|sidenav|breadcrumbs?|crumbs|paginat(?:ion|or)|pager|skip|skip-link|toolbar|toc|"
+    r"table-of-contents|prev-next|social|share|sharing|searchbox|search-form|cookies?|consent|gdpr|adsbygoogle"
+)
+# ... and what others are called at the edges of the content.
+_OUTER_NAMES = (
+    r"sidebar|side-bar|footer|masthead|banner|advert|advertisement|ads|promo|sponsor(?:ed)?|related|recommended|"
+    r"newsletter|subscribe|subscription|signup|popup|modal|overlay|respond|widget|buttons"
+)
+_LEADS = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES})(?:$|[-_ ])", re.IGNORECASE)
+_NAMES = re.compile(rf"(?:^|[-_ ])(?:{_LEADING_NAMES}|{_OUTER_NAMES})(?:$|[-_ ])", re.IGNORECASE)
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_STEPS = frozenset({"next", "prev", "previous", "up", "start", "home", "contents", "index", "first", "last", "top"})
+_STEP_KEYS = frozenset({"n", "p", "u", "h"})
+_STEP_WORDS = frozenset({
+    "next", "prev", "previous", "up", "home", "top", "start", "back", "forward", "contents", "index", "toc",
+    "first", "last", "return", "上一页", "下一页", "上一頁", "下一頁", "上一级", "上一級", "上一节", "下一节",
+    "上一章", "下一章", "上页", "下页", "起始页", "首页", "首頁", "主页", "目录", "目錄", "索引", "返回", "顶部",
+    "返回顶部", "回到顶部", "«", "»", "‹", "›", "<", ">", "<<", ">>", "←", "→", "↑", "⟵", "⟶",
+})  # fmt: skip
+_COPYRIGHT = re.compile(r"\s*(?:©|\(c\)\s|copyright\b|版权所有|版權所有)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])[\"'”’)\]]*\s+|(?<=[。！？；：])")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = re.compile(r"[^\W\d_]{2,}|[AaI]\b")
+_LEAST_WORDS, _LEAST_WORDS_WITHOUT_END = 5, 12
+_LEAST_WIDE, _LEAST_WIDE_WITHOUT_END = 8, 24
+# The block that holds the content is the innermost with this share of the prose.
+_SHARE_OF_PROSE = 0.9
+_MOSTLY_LINKS = 0.6
+_LEAST_LINKS = 3
+_LONGEST_BAR = 400
+_MANY_LINKS = 0.3
+# A navigation that holds more of the prose than this is none.
+_SHARE_OF_SECTION = 0.3
+_ARTICLES = frozenset({"article", "section", "blockquote", "figure"})
+# What lies in a list, a table or a definition is judged with the whole of it.
+_PARTS = frozenset({"li", "dd", "dt", "tr", "td", "th", "tbody", "thead", "tfoot", "caption", "summary", "legend"})
+_DATA = frozenset({"td", "dd", "figcaption"})
+_LEAVES = frozenset({"p", "pre", "ul", "ol", "dl", "table", "blockquote", "figure", "details", *_PARTS})
+_MAX_DEPTH = 150
+_LEAST_LEFT = 0.1
+_LEAST_CHARACTERS = 200
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    """An element that is no inline one, with what it and those below it hold, counted in characters without spaces."""
+
+    node: Node
+    tag: str
+    parent: _Block | None
+    classes: str = ""
+    id: str = ""
+    children: list[_Block] = field(default_factory=list["_Block"])
+    own: list[str] = field(default_factory=list[str])
+    linked: list[str] = field(default_factory=list[str])
+    characters: int = 0
+    link_characters: int = 0
+    links: int = 0
+    links_within: int = 0
+    listed: int = 0
+    steps: int = 0
+    marked_steps: int = 0
+    prose: int = 0
+    data: int = 0
+    headings: int = 0
+    titles: int = 0
+    controls: int = 0
+    core: int = 0
+    is_hidden: bool = False
+
+    def is_named(self, names: re.Pattern[str]) -> bool:
+        """Return whether its author calls it one of these; an id that only repeats its heading is no name."""
+        if names.search(_HUMP.sub("-", self.classes)):
+            return True
+        return bool(self.id and names.search(_HUMP.sub("-", self.id)) and self.id.lower() not in self.heading_slugs())
+
+    def heading_slugs(self) -> set[str]:
+        """Return what generators of pages make of the headings in here for ids."""
+        return {
+            re.sub(r"\W+", "-", block.text()).strip("-").lower() for block in _downwards(self) if block.is_heading()
+        }
+
+    def is_heading(self) -> bool:
+        return self.tag in _HEADINGS
+
+    def text(self) -> str:
+        """Return the words right in it."""
+        return " ".join("".join((*self.own, *self.linked)).split())
+
+    def link_share(self) -> float:
+        return self.link_characters / max(1, self.characters)
+
+
+def remove_furniture(body: Node, title: str = "") -> int:
+    """Take everything but the content out of a page.
+
+    Args:
+        body: The page's body; changed in place.
+        title: What the page calls itself; a block that says the same stays.
+
+    Returns:
+        How many characters that a reader sees were taken out, spaces not counted.
+    """
+    for node in body.css("script, style, noscript, template"):
+        node.decompose()
+    root = _read_blocks(body)
+    judge = _Judge(root, "".join(title.split()).casefold())
+    doomed = judge.furniture()
+    omitted = sum(block.characters for block in doomed)
+    left = root.characters - omitted
+    if left < min(_LEAST_CHARACTERS, _LEAST_LEFT * root.characters) and not judge.has_heading_or_main():
+        # A page that is nothing but furniture is taken whole.
+        doomed = [block for block in doomed if block.is_hidden]
+        omitted = sum(block.characters for block in doomed)
+    omitted += sum(_remove_bare_bars(block) for block in judge.kept())
+    for block in doomed:
+        block.node.decompose()
+    return omitted
+
+
+def _read_blocks(body: Node) -> _Block:
+    root = _Block(body, "body", None)
+    blocks = [root]
+    # Nodes to look at, each with the block that it stands in and whether that is within a link.
+    waiting: list[tuple[Node, _Block, bool]] = [(body.first_child, root, False)] if body.first_child else []
+    while waiting:
+        node, block, is_linked = waiting.pop()
+        if (following := node.next) is not None:
+            waiting.append((following, block, is_linked))
+        if node.is_text_node:
+            (block.linked if is_linked else block.own).append(node.text_content or "")
+            continue
+        tag: str = node.tag or ""  # pyright: ignore[reportAssignmentType]
+        if not node.is_element_node or tag in _UNREAD:
+            block.controls += tag in ("select", "textarea")
+            continue
+        attributes = node.attributes
+        hidden = bool(attributes) and is_hidden(attributes)
+        if tag not in _INLINE or hidden:
+            role = (attributes.get("role") or "").strip().lower()
+            classes, id_ = attributes.get("class") or "", attributes.get("id") or ""
+            inner = _Block(node, _ROLES.get(role, tag) if role else tag, block, classes, id_, is_hidden=hidden)
+            block.children.append(inner)
+            blocks.append(inner)
+            block = inner
+        elif tag == "a":
+            if "href" in attributes:
+                is_linked = True
+                block.links += 1
+                block.links_within += (attributes["href"] or "").startswith("#")
+                is_marked = _is_marked_step(attributes)
+                block.marked_steps += is_marked
+                block.steps += is_marked or _is_step_word(node.text())
+        elif tag == "img":
+            (block.linked if is_linked else block.own).append(attributes.get("alt") or "")
+        elif tag in ("button", "input"):
+            block.controls += 1
+        if (child := node.first_child) is not None:
+            waiting.append((child, block, is_linked))
+    for block in reversed(blocks):
+        _sum_up(block)
+    return root
+
+
+def _sum_up(block: _Block) -> None:
+    """Complete a block whose children are complete, and add it to the one that it stands in."""
+    own, linked = "".join(block.own), "".join(block.linked)
+    own_length, linked_length = len("".join(own.split())), len("".join(linked.split()))
+    block.characters += own_length + linked_length
+    block.link_characters += linked_length
+    if block.tag == "pre" or (own_length and _has_sentence(own)):
+        block.prose += own_length + linked_length
+        block.core += own_length + linked_length
+    elif block.tag in _DATA:
+        block.data += own_length
+    if block.tag in _PARTS:
+        block.listed = block.links
+    block.headings += block.tag in _HEADINGS
+    block.titles += block.tag == "h1"
+    parent = block.parent
+    if parent is None:
+        return
+    parent.characters += block.characters
+    if block.is_hidden:
+        return
+    parent.link_characters += block.link_characters
+    parent.links += block.links
+    parent.links_within += block.links_within
+    parent.listed += block.listed
+    parent.steps += block.steps
+    parent.marked_steps += block.marked_steps
+    parent.controls += block.controls
+    parent.headings += block.headings
+    parent.titles += block.titles
+    parent.data += block.data
+    parent.prose += block.prose
+    if block.core and block.tag not in _SECTIONS and not block.is_named(_NAMES):
+        parent.core += block.core
+
+
+def _has_sentence(text: str) -> bool:
+    """Whether a text holds a run of words as sentences have them, with an end or so long that it needs none."""
+    if len(text) < _LEAST_WIDE:
+        return False
+    pieces = _SENTENCE_END.split(text)
+    for index, piece in enumerate(pieces):
+        has_end = index < len(pieces) - 1 or piece.rstrip()[-1:] in tuple(".!?:;。！？；：")
+        if len(_WIDE.findall(piece)) >= (_LEAST_WIDE if has_end else _LEAST_WIDE_WITHOUT_END):
+            return True
+        if len(_WORD.findall(piece)) >= (_LEAST_WORDS if has_end else _LEAST_WORDS_WITHOUT_END):
+            return True
+    return False
+
+
+class _Judge:
+    """Says which blocks of a page are furniture."""
+
+    def __init__(self, root: _Block, title: str) -> None:
+        self._root = root
+        self._title = title
+        self._content = _find_content(root, title)
+        self._path = set(_upwards(self._content))
+        self._has_title = False
+        self._is_begun = False
+        self._begins_with_heading = _begins_with_heading(self._content)
+        # Whether what is judged stands right before the content, which has no heading of its own.
+        self._is_next = False
+        self._doomed: list[_Block] = []
+
+    def furniture(self) -> list[_Block]:
+        """Return the blocks to take out, none within another."""
+        self._walk()
+        doomed = set(self._doomed)
+        self._doomed = [
+            block for block in self._doomed if block.parent is None or doomed.isdisjoint(_upwards(block.parent))
+        ]
+        return self._doomed
+
+    def kept(self) -> Iterator[_Block]:
+        """Yield the blocks that stay."""
+        gone = set(self._doomed)
+        waiting = [self._root]
+        while waiting:
+            block = waiting.pop()
+            if block not in gone:
+                yield block
+                waiting += block.children
+
+    def has_heading_or_main(self) -> bool:
+        """Whether what stays is marked as the main part of the page, or begins with a heading of the first level."""
+        return self._content.tag == "main" or self._has_title
+
+    def _walk(self) -> None:
+        """Judge what stands beside the way down to the content, and then what lies within it."""
+        after: list[_Block] = []
+        block = self._root
+        while block is not self._content:
+            place = next(index for index, child in enumerate(block.children) if child in self._path)
+            for index, child in enumerate(block.children[:place]):
+                self._is_next = index == place - 1 and not self._begins_with_heading
+                self._judge_outside(child, 0, is_before=True)
+            after += block.children[place + 1 :]
+            block = block.children[place]
+        self._walk_inside(block, 0, is_last=True)
+        for child in after:
+            self._judge_outside(child, 0, is_before=False)
+
+    def _judge_outside(self, block: _Block, depth: int, *, is_before: bool) -> None:
+        """Judge a block that stands before or after the one that holds the content."""
+        if self._is_furniture_outside(block, is_before=is_before):
+            self._doomed.append(block)
+            return
+        self._has_title |= block.tag == "h1"
+        if depth < _MAX_DEPTH:
+            for child in block.children:
+                self._judge_outside(child, depth + 1, is_before=is_before)
+
+    def _is_furniture_outside(self, block: _Block, *, is_before: bool) -> bool:
+        if block.is_hidden or block.tag == "dialog" or _is_bar_of_steps(block):
+            return True
+        has_plain_prose = block.prose > 0 and block.link_share() < _MANY_LINKS
+        if block.tag == "footer":
+            return True
+        if block.tag == "nav":
+            return block.prose < _SHARE_OF_SECTION * self._root.prose or not has_plain_prose
+        if block.tag == "aside":
+            return not has_plain_prose or block.controls > 0 or block.is_named(_NAMES)
+        if block.titles:
+            return False
+        if block.tag == "header":
+            return not (has_plain_prose and block.headings)
+        if block.prose:
+            if block.is_named(_NAMES) and (block.controls or not has_plain_prose):
+                return True
+            return not block.children and bool(_COPYRIGHT.match(block.text()))
+        if block.data and block.link_share() < _MANY_LINKS:
+            return False
+        if self._is_next and block.children and not block.is_named(_NAMES):
+            return False
+        if block.links or block.controls or block.is_named(_NAMES) or not is_before:
+            return True
+        # A subtitle, or a title that is no heading.
+        return not (self._is_next or self._has_title or block.headings or _says(block, self._title))
+
+    def _walk_inside(self, block: _Block, depth: int, *, is_last: bool) -> None:
+        """Judge what lies within the content.
+
+        Args:
+            block: Its children are judged.
+            depth: How deep in the content it lies.
+            is_last: Whether no prose follows it.
+        """
+        last: _Block | None = None
+        end = max((index for index, child in enumerate(block.children) if child.prose or child.data), default=-1)
+        for index, child in enumerate(block.children):
+            following = block.children[index + 1] if index + 1 < len(block.children) else None
+            ends_content = is_last and index >= end
+            if self._is_furniture_inside(child) or (ends_content and _is_foot(child, last)):
+                if last is not None and last.tag in _HEADINGS and last.tag != "h1" and _ends_section(following):
+                    # The heading of what goes.
+                    self._doomed.append(last)
+                self._doomed.append(child)
+                last = None
+                continue
+            last = child
+            self._has_title |= child.tag == "h1"
+            self._is_begun |= child.tag in _HEADINGS or (child.prose > 0 and not child.children)
+            if depth < _MAX_DEPTH:
+                self._walk_inside(child, depth + 1, is_last=ends_content)
+
+    def _is_furniture_inside(self, block: _Block) -> bool:
+        if block.is_hidden or block.tag == "dialog" or _is_bar_of_steps(block):
+            return True
+        if block.tag == "nav":
+            return not block.prose or block.link_share() >= _MOSTLY_LINKS
+        if block.tag == "aside":
+            return not block.prose and not block.data
+        if block.tag == "footer" and not any(above.tag in _ARTICLES for above in _upwards(block)):
+            return True
+        if block.prose or block.titles or block.tag in _HEADINGS or block.tag in _PARTS:
+            return False
+        if not (block.links or block.controls):
+            return False
+        if block.tag in ("header", "footer") and not block.headings:
+            return True
+        if block.is_named(_LEADS) and not block.data:
+            return True
+        if block.steps and 2 * block.steps >= block.links:
+            return True
+        share = block.link_share()
+        if min(block.links_within, block.listed) >= max(_LEAST_LINKS, 0.9 * block.links) and share >= _MOSTLY_LINKS:
+            # A list of the headings of this page.
+            return not block.data
+        if self._is_begun or block.headings or block.data:
+            return False
+        return share >= _MOSTLY_LINKS and (block.links > 1 or not "".join(block.own).strip())
+
+
+def _is_bar_of_steps(block: _Block) -> bool:
+    """Whether a block leads to the pages around this one by links that say so; their titles may read like sentences."""
+    return (
+        block.marked_steps >= 2
+        and 2 * block.marked_steps >= block.links
+        and block.characters <= _LONGEST_BAR
+        and not block.headings
+        and block.tag not in _PARTS
+    )
+
+
+def _remove_bare_bars(block: _Block) -> int:
+    """Take out links to the pages around this one that stand between blocks, in none of their own.
+
+    Returns:
+        How many characters they had, spaces not counted.
+    """
+    if not (block.children and block.linked and block.steps):
+        return 0
+    omitted = 0
+    blocks = {child.node.mem_id for child in block.children}
+    runs: list[list[Node]] = [[]]
+    child = block.node.first_child
+    while child is not None:
+        if child.mem_id in blocks:
+            runs.append([])
+        else:
+            runs[-1].append(child)
+        child = child.next
+    for run in runs:
+        links = [node for node in run if node.tag == "a" and "href" in node.attributes]
+        rest = "".join(node.text_content or "" if node.is_text_node else node.text() for node in run if node.tag != "a")
+        # A link that leads nowhere from here, such as "Next" on the last page, is a bare word.
+        if (
+            links
+            and all(_is_step_word(word) for word in re.findall(r"\w+", rest))
+            and 2 * sum(_is_marked_step(link.attributes) or _is_step_word(link.text()) for link in links) >= len(links)
+        ):
+            omitted += sum(len("".join(node.text().split())) for node in links)
+            for node in run:
+                node.remove()
+    return omitted
+
+
+def _is_marked_step(attributes: Mapping[str, str | None]) -> bool:
+    """Whether a link says that it leads to the next page or the like, or to this page in another language."""
+    return (
+        "hreflang" in attributes
+        or ("accesskey" in attributes and (attributes["accesskey"] or "").lower() in _STEP_KEYS)
+        or ("rel" in attributes and not _STEPS.isdisjoint((attributes["rel"] or "").lower().split()))
+    )
+
+
+def _is_step_word(text: str) -> bool:
+    return " ".join(text.split()).strip("[]()").casefold() in _STEP_WORDS
+
+
+def _is_foot(block: _Block, previous: _Block | None) -> bool:
+    """Whether the last block of the content is a page's foot: a copyright, or named so and without a sentence."""
+    if previous is not None and previous.tag in _HEADINGS:
+        return False
+    if block.tag in _HEADINGS or block.tag in _PARTS:
+        return False
+    return bool(_COPYRIGHT.match(block.text())) or (
+        not (block.prose or block.data)
+        and block.is_named(_NAMES)
+        and bool(block.links or block.controls or "foot" in block.classes + block.id)
+    )
+
+
+def _find_content(root: _Block, title: str) -> _Block:
+    """Return the block that a page says is its main one, if the prose is there, else the innermost that holds it.
+
+    That holds the page's title too, where a heading says the same as the page's head.
+    """
+    blocks = list(_downwards(root))
+    for tag in ("main", "article"):
+        found = [block for block in blocks if block.tag == tag]
+        if len(found) == 1 and found[0].characters and 2 * found[0].core >= root.core:
+            return found[0]
+    headings = [block for block in blocks if block.tag in ("h1", "h2") and _says(block, title)]
+    if not headings:
+        level = min((block.tag for block in blocks if block.tag in _HEADINGS), default="")
+        headings = [block for block in blocks if block.tag == level]
+        headings = headings if len(headings) == 1 else []
+    around = set(_upwards(headings[-1])) if headings else set()
+    block = root
+    while root.core:
+        inner = next((child for child in block.children if child.core >= _SHARE_OF_PROSE * root.core), None)
+        if inner is None or inner.tag in _LEAVES or inner.tag in _SECTIONS or (around and inner not in around):
+            break
+        block = inner
+    return block
+
+
+def _begins_with_heading(block: _Block) -> bool:
+    """Whether the first words in a block are a heading."""
+    while not block.is_heading():
+        first = next((child for child in block.children if child.characters), None)
+        if first is None or block.text():
+            return False
+        block = first
+    return True
+
+
+def _says(heading: _Block, title: str) -> bool:
+    text = heading.text().replace(" ", "").strip("¶#").casefold()
+    return bool(text) and bool(title) and (text in title or title in text)
+
+
+def _upwards(block: _Block) -> Iterator[_Block]:
+    above: _Block | None = block
+    while above is not None:
+        yield above
+        above = above.parent
+
+
+def _downwards(block: _Block) -> Iterator[_Block]:
+    waiting = [block]
+    while waiting:
+        below = waiting.pop()
+        yield below
+        waiting += reversed(below.children)
+
+
+def _ends_section(following: _Block | None) -> bool:
+    return following is None or following.tag in _HEADINGS
+
 
 _DECLARED = re.compile(
     rb"""<meta[^>]{0,200}charset\s*=\s*["']?([\w.:-]{2,40})|<\?xml[^>]{0,100}encoding=["']([\w.-]+)""", re.IGNORECASE

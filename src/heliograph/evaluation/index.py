@@ -22,21 +22,22 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 import heliograph.documents
+import heliograph.extraction
 import heliograph.ingest
 import heliograph.prompts
 import heliograph.text
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
-from heliograph.evaluation.corpus import CorpusMap
-from heliograph.evaluation.models import IndexInfo
-from heliograph.ingest.progress import Progress
+from heliograph.evaluation.results import IndexInfo
+from heliograph.evaluation.sets import CorpusMap
+from heliograph.ingest.models import Progress
 from heliograph.settings import IngestSettings, Settings
 
 __all__ = ["IndexPlan", "ensure_index", "plan_index"]
 
 _FILE = "fingerprint.json"
-_READING_ROOMS = (heliograph.documents, heliograph.ingest, heliograph.prompts, heliograph.text)
+_READING_ROOMS = (heliograph.documents, heliograph.extraction, heliograph.ingest, heliograph.prompts, heliograph.text)
 # Trying other words in what is asked later must not cost an index that a chat model was paid for.
 _QUESTION_PROMPTS = ("answer.txt", "answer_naive.txt", "keywords.txt", "understanding.txt")
 _CHAT_OPTIONS = {"temperature", "max_output_tokens", "json_mode"}

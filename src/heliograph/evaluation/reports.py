@@ -1,19 +1,47 @@
-"""An evaluation as JSON, to be kept and compared, and as Markdown, to be read; and as Ragas reads it."""
+"""Reports of an evaluation (JSON, Markdown, Ragas lines, an SVG of recall), and two evaluations compared.
+
+JSON is kept and read back, Markdown is for people. `diff_runs` pairs runs by set and configuration, and says which
+questions gained, which lost, and whether the means differ for certain. The SVG is written by hand: a plotting library
+would be the largest dependency for the smallest part.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.bootstrap import Difference
-from heliograph.evaluation.models import EvaluationRun, GroupSummary, QuestionOutcome, RunReport, SetReport
+from heliograph.evaluation.results import (
+    Comparison,
+    EvaluationRun,
+    GroupSummary,
+    QuestionOutcome,
+    RunReport,
+    SetReport,
+    compare,
+    question_scores,
+)
+from heliograph.evaluation.scores import CUTS, Difference
 
-__all__ = ["SHOWN", "markdown_table", "ragas_lines", "read_run", "to_json", "to_markdown"]
+__all__ = [
+    "SHOWN",
+    "QuestionDiff",
+    "RunDiff",
+    "diff_runs",
+    "diff_to_markdown",
+    "markdown_table",
+    "ragas_lines",
+    "read_run",
+    "to_json",
+    "to_markdown",
+    "to_svg",
+]
+
 
 _RUN = TypeAdapter(EvaluationRun)
 SHOWN = {
@@ -209,3 +237,203 @@ def _without_contexts(run: EvaluationRun) -> EvaluationRun:
             for report in run.sets
         ),
     )
+
+
+# Two evaluations side by side: which questions gained, which lost, and whether the means differ for certain.
+#
+# Runs are paired by set and, within a set, by configuration of the same name, else in the order given.
+
+_RANKED_BY = "recall@5"
+_MOST_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionDiff:
+    """One question that scored otherwise.
+
+    Attributes:
+        id: Its id.
+        question: Its text.
+        type: As the set names it.
+        gain: Difference in recall@5; where that is none, 0.
+        ranks_before: First place of each gold passage, from 1; None where it was not found.
+        ranks_after: The same, now.
+    """
+
+    id: str
+    question: str
+    type: str
+    gain: float
+    ranks_before: tuple[int | None, ...]
+    ranks_after: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDiff:
+    """One set and configuration in two evaluations.
+
+    Attributes:
+        name: Name of the set.
+        comparison: Means and intervals.
+        questions: Those whose gold moved, most gained first.
+        unmatched: Questions that only one of the two asked.
+    """
+
+    name: str
+    comparison: Comparison
+    questions: tuple[QuestionDiff, ...]
+    unmatched: int
+
+
+def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
+    """Return the differences of every set and configuration that both have.
+
+    Raises:
+        InvalidRequestError: They have no set in common.
+    """
+    earlier = {(report.name, report.join): report for report in before.sets}
+    pairs = [
+        (earlier[report.name, report.join], report) for report in after.sets if (report.name, report.join) in earlier
+    ]
+    if not pairs:
+        names = ", ".join(sorted({report.name for report in (*before.sets, *after.sets)}))
+        raise InvalidRequestError(f"the two evaluations have no set in common; they have {names}")
+    return [_diff(old.name, *runs) for old, new in pairs for runs in _matched(old, new)]
+
+
+def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
+    """Return differences as Markdown, the questions that moved most first."""
+    return "\n\n".join(part for diff in diffs for part in _parts(diff)) + "\n"
+
+
+def _matched(old: SetReport, new: SetReport) -> Iterator[tuple[RunReport, RunReport]]:
+    by_name = {run.configuration.name: run for run in old.runs}
+    same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
+    yield from same or list(zip(old.runs, new.runs, strict=False))
+
+
+def _diff(name: str, old: RunReport, new: RunReport) -> RunDiff:
+    before = {item.id: item for item in old.questions}
+    after = {item.id: item for item in new.questions}
+    shared = [id_ for id_ in before if id_ in after]
+    moved = (_question(before[id_], after[id_]) for id_ in shared if before[id_].gold)
+    questions = sorted(
+        (item for item in moved if item.ranks_before != item.ranks_after), key=lambda item: (-item.gain, item.id)
+    )
+    unmatched = len(before.keys() ^ after.keys())
+    return RunDiff(name, compare(old, new), tuple(questions), unmatched)
+
+
+def _question(old: QuestionOutcome, new: QuestionOutcome) -> QuestionDiff:
+    gain = question_scores(new).get(_RANKED_BY, 0.0) - question_scores(old).get(_RANKED_BY, 0.0)
+    return QuestionDiff(new.id, new.question, new.type, gain, _ranks(old, old.gold), _ranks(new, old.gold))
+
+
+def _ranks(outcome: QuestionOutcome, gold: Iterable[str]) -> tuple[int | None, ...]:
+    ranks = {id_: rank for rank, ids in reversed(list(enumerate(outcome.found, 1))) for id_ in ids}
+    return tuple(ranks.get(id_) for id_ in gold)
+
+
+def _parts(diff: RunDiff) -> Iterator[str]:
+    comparison = diff.comparison
+    yield f"## {diff.name}: {comparison.base} -> {comparison.other}"
+    rows = (
+        (
+            SHOWN[metric],
+            f"{100 * found.mean:+.1f}",
+            f"[{100 * found.low:+.1f}, {100 * found.high:+.1f}]",
+            "yes" if found.is_certain else "",
+        )
+        for metric, found in comparison.differences.items()
+        if metric in SHOWN
+    )
+    yield markdown_table(("metric", "points", "95% interval", "certain"), rows)
+    gained, lost = (sum(item.gain * sign > 0 for item in diff.questions) for sign in (1, -1))
+    unmatched = f", {diff.unmatched:,} asked by only one of them" if diff.unmatched else ""
+    yield f"{gained:,} questions gained in R@5, {lost:,} lost, {len(diff.questions):,} moved at all{unmatched}."
+    if gained or lost:
+        changed = [item for item in diff.questions if item.gain]
+        shown = changed if len(changed) <= _MOST_SHOWN else changed[: _MOST_SHOWN // 2] + changed[-_MOST_SHOWN // 2 :]
+        yield markdown_table(("question", "type", "R@5", "ranks before", "ranks after"), map(_row, shown))
+
+
+def _row(item: QuestionDiff) -> tuple[str, ...]:
+    ranks = (
+        ", ".join("-" if rank is None else str(rank) for rank in found)
+        for found in (item.ranks_before, item.ranks_after)
+    )
+    return f"{item.id}: {item.question}", item.type, f"{100 * item.gain:+.0f}", *ranks
+
+
+# Recall over the number of places read, as an SVG: one panel a set, one line a configuration.
+#
+# Written by hand rather than by a plotting library, which would be the largest dependency for the smallest part.
+
+_WIDTH, _HEIGHT = 340, 230
+_LEFT, _TOP, _RIGHT, _BOTTOM = 44, 34, 12, 40
+_PER_ROW = 3
+# Told apart by colour-blind readers too: Okabe and Ito, 2008.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+
+
+def to_svg(run: EvaluationRun) -> str:
+    """Return the plot; sets without gold are left out, and without any other the drawing is empty."""
+    reports = [report for report in run.sets if any(item.summary.questions for item in report.runs)]
+    names = list(dict.fromkeys(item.configuration.name for report in reports for item in report.runs))
+    columns = max(1, min(_PER_ROW, len(reports)))
+    rows = -(-len(reports) // columns)
+    width, height = columns * _WIDTH, rows * _HEIGHT + 18 * len(names) + 10
+    panels = (
+        f'<g transform="translate({place % columns * _WIDTH},{place // columns * _HEIGHT})">'
+        f"{''.join(_panel(report, names))}</g>"
+        for place, report in enumerate(reports)
+    )
+    legend = "".join(_legend(names, rows * _HEIGHT + 14))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>'
+        f"{''.join(panels)}{legend}</svg>\n"
+    )
+
+
+def _panel(report: SetReport, names: list[str]) -> Iterator[str]:
+    title = report.name + (f" (x{report.join})" if report.join > 1 else "")
+    yield f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)}</text>'
+    lowest = _lowest(report)
+    for share in range(lowest, 101, 10 if lowest >= 50 else 20):
+        y = _y(share, lowest)
+        yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
+        yield f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{share}</text>'
+    for place, cut in enumerate(CUTS):
+        yield f'<text x="{_x(place):.1f}" y="{_HEIGHT - _BOTTOM + 16}" text-anchor="middle">R@{cut}</text>'
+    for run in report.runs:
+        colour = _COLOURS[names.index(run.configuration.name) % len(_COLOURS)]
+        values = [100 * run.summary.scores[f"recall@{cut}"] for cut in CUTS] if run.summary.scores else []
+        points = [(_x(place), _y(value, lowest)) for place, value in enumerate(values)]
+        line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        yield f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
+        yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
+
+
+def _legend(names: list[str], top: int) -> Iterator[str]:
+    for place, name in enumerate(names):
+        y = top + 18 * place
+        yield f'<rect x="{_LEFT}" y="{y - 9}" width="14" height="10" fill="{_COLOURS[place % len(_COLOURS)]}"/>'
+        yield f'<text x="{_LEFT + 20}" y="{y}">{escape(name)}</text>'
+
+
+def _lowest(report: SetReport) -> int:
+    """Return where the scale begins: the ten below the least value, so that lines do not all lie at the top."""
+    least = min(
+        (100 * run.summary.scores[f"recall@{cut}"] for run in report.runs if run.summary.scores for cut in CUTS),
+        default=0.0,
+    )
+    return min(90, int(least // 10) * 10)
+
+
+def _x(place: int) -> float:
+    return _LEFT + 20 + place * (_WIDTH - _LEFT - _RIGHT - 40) / (len(CUTS) - 1)
+
+
+def _y(share: float, lowest: int) -> float:
+    return _TOP + (100 - share) / (100 - lowest) * (_HEIGHT - _TOP - _BOTTOM)

@@ -1,25 +1,46 @@
-"""Reads evaluation sets: passages, questions, and which passages answer which question.
+"""Evaluation sets: passages, questions, which passages answer which question; and passages as documents.
 
-Two layouts, told apart by the corpus: the plain one (`corpus.jsonl` with `id`, `title`, `text`; `queries.jsonl` with
-`id`, `question`, `answers`, `gold`, `type`), and that of BEIR (`_id` in place of `id`, `text` for the question, and
-judgements in `qrels/<split>.tsv`). What cannot be read is an `InvalidRequestError` that names file and line; halves of
-surrogate pairs, with which no report could be written, become U+FFFD.
+Two layouts are read, told apart by the corpus: the plain one, and that of BEIR. `map_corpus` makes documents of
+passages (several passages a document on request) and maps retrieved chunks back to passages. `GivenExtractor` gives
+the extractions that a set brings with it, in place of an extractor's.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from heliograph.documents.cleaning import replace_surrogates
+from heliograph.documents.markdown import clean_text, replace_surrogates
 from heliograph.errors import InvalidRequestError, NotFoundError
+from heliograph.extraction.base import Extractor, ignore_progress
+from heliograph.extraction.chat import ReadRecords, to_mentions
+from heliograph.extraction.replies import ParsedEntity, ParsedExtraction, ParsedRelation
+from heliograph.ingest.models import NewDocument
+from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.models import Chunk, Document, Extraction
+from heliograph.text.names import clean_name, entity_key
+from heliograph.text.sentences import sentence_spans
 
-__all__ = ["EvaluationSet", "GivenExtraction", "Passage", "Question", "find_sets", "read_set"]
+__all__ = [
+    "ChunkSpan",
+    "CorpusMap",
+    "EvaluationSet",
+    "GivenExtraction",
+    "GivenExtractor",
+    "Passage",
+    "Question",
+    "find_sets",
+    "map_corpus",
+    "read_set",
+]
+
 
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 # BEIR measures on test; sets that have no such split are for development.
@@ -294,3 +315,207 @@ def _check_gold(folder: Path, passages: Sequence[Passage], questions: Sequence[Q
                 f"the question {question.id!r} in {str(folder)!r} names {missing[0]!r} as gold, "
                 f"which {CORPUS} does not have"
             )
+
+
+# Passages as documents, and retrieved chunks as passages again.
+#
+# A passage is a document: its title a first line, its text below. On request several neighbouring passages make one
+# document, so that chunks mix topics; a chunk then stands for the passages that it shares enough characters with.
+
+_GAP = "\n\n"
+# A chunk holds a passage if they share this part of the shorter of the two.
+_LEAST_SHARED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpan:
+    """Where a retrieved chunk stands: the source of its document and its characters in it, `start` to before `end`."""
+
+    source: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Spans:
+    """The passages of one document, in order: the id, first character and end of each."""
+
+    ids: tuple[str, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+    def within(self, start: int, end: int) -> list[str]:
+        found: list[str] = []
+        for place in range(max(0, bisect_right(self.starts, start) - 1), len(self.ids)):
+            first, last = self.starts[place], self.ends[place]
+            if first >= end:
+                break
+            shared = min(end, last) - max(start, first)
+            if shared >= _LEAST_SHARED * min(end - start, last - first):
+                found.append(self.ids[place])
+        return found
+
+    def touching(self, start: int, end: int) -> list[tuple[str, bool]]:
+        spans = zip(self.ids, self.starts, self.ends, strict=True)
+        return [
+            (id_, start <= first and last <= end) for id_, first, last in spans if min(end, last) > max(start, first)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusMap:
+    """The documents to index, and the way back.
+
+    Attributes:
+        documents: In the order of the corpus; each has a source, by which its chunks are known.
+        spans: Passages per source.
+    """
+
+    documents: tuple[NewDocument, ...]
+    spans: Mapping[str, _Spans]
+
+    def passages_in(self, chunk: ChunkSpan) -> list[tuple[str, bool]]:
+        """Return the passages that a chunk holds any character of, in order, and whether it holds them whole.
+
+        A chunk of an unknown source holds none.
+        """
+        spans = self.spans.get(chunk.source)
+        return spans.touching(chunk.start, chunk.end) if spans else []
+
+    def places(self, chunks: Iterable[ChunkSpan]) -> list[tuple[str, ...]]:
+        """Return, per chunk that brings a passage which none before it brought, those passages; order is kept.
+
+        A chunk of an unknown source, such as of a document that does not belong to the set, is a place without any
+        passage: it took room that a passage could have had.
+        """
+        seen: set[str] = set()
+        places: list[tuple[str, ...]] = []
+        for chunk in chunks:
+            spans = self.spans.get(chunk.source)
+            if spans is None:
+                places.append(())
+                continue
+            new = tuple(id_ for id_ in spans.within(chunk.start, chunk.end) if id_ not in seen)
+            if new:
+                seen.update(new)
+                places.append(new)
+        return places
+
+
+def map_corpus(evaluation_set: EvaluationSet, join: int = 1) -> CorpusMap:
+    """Return the documents that stand for a set's passages.
+
+    Args:
+        evaluation_set: Its passages, in order.
+        join: Passages in one document; 1 keeps each alone, with its own title. Joined documents have no title but
+            their name.
+    """
+    passages = evaluation_set.passages
+    if join == 1:
+        documents = [NewDocument(_text(item), source=item.id, title=item.title) for item in passages]
+        spans = {item.id: _Spans((item.id,), (0,), (len(_text(item)),)) for item in passages}
+        return CorpusMap(tuple(documents), spans)
+    groups = [passages[start : start + join] for start in range(0, len(passages), join)]
+    joined = [_joined(group, f"{evaluation_set.name}-{number:05}") for number, group in enumerate(groups)]
+    return CorpusMap(tuple(document for document, _ in joined), {document.source: spans for document, spans in joined})
+
+
+def _joined(passages: Sequence[Passage], source: str) -> tuple[NewDocument, _Spans]:
+    texts = [_text(passage) for passage in passages]
+    starts: list[int] = []
+    place = 0
+    for text in texts:
+        starts.append(place)
+        place += len(text) + len(_GAP)
+    ends = tuple(start + len(text) for start, text in zip(starts, texts, strict=True))
+    spans = _Spans(tuple(passage.id for passage in passages), tuple(starts), ends)
+    return NewDocument(_GAP.join(texts), source=source), spans
+
+
+def _text(passage: Passage) -> str:
+    """Return a passage as it will be stored, so that characters can be counted in it."""
+    return clean_text(f"{passage.title}\n{passage.text}" if passage.title else passage.text)
+
+
+# Extractions that a set brings with it, in place of what an extractor would read: what would a better one be worth?
+#
+# A set may hold a file beside its corpus that says what a model or a person read in each passage, one passage a line:
+# `id`, `entities` (names) and `triples` (lists of source, predicate and target). `GivenExtractor` gives a chunk what
+# was read in its passages: all of one that it holds whole, of one that is cut off what the chunk's text names. Names
+# become mentions in the same way as those in the replies of a chat model.
+
+
+class GivenExtractor(Extractor):
+    """Replays given extractions. The documents must be those of the corpus; they are taken in once and not updated.
+
+    Args:
+        corpus: The documents, and which passages each of them holds.
+        given: Per id of a passage what was read in it; a passage without any says nothing.
+    """
+
+    def __init__(self, corpus: CorpusMap, given: Mapping[str, GivenExtraction]) -> None:
+        self._corpus = corpus
+        self._given = given
+        self._name = f"given-{hashlib.sha256(repr(sorted(given.items())).encode()).hexdigest()[:12]}"
+
+    @property
+    def name(self) -> str:
+        """`given-` and a hash of all that is given."""
+        return self._name
+
+    async def extract(
+        self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
+    ) -> list[Extraction]:
+        """Return what is given for the passages of each chunk; see `Extractor.extract`."""
+        extractions: list[Extraction] = []
+        for chunk in chunks:
+            extractions.append(self._read(document, chunk))
+            on_chunk()
+        return extractions
+
+    def _read(self, document: Document, chunk: Chunk) -> Extraction:
+        records = ReadRecords()
+        sentences = _Sentences(chunk.text)
+        for item in self._given_in(document, chunk):
+            records.add(_parsed(item, sentences))
+        return Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ()))
+
+    def _given_in(self, document: Document, chunk: Chunk) -> Iterator[GivenExtraction]:
+        text = chunk.text.casefold()
+        span = ChunkSpan(document.source, chunk.start, chunk.end)
+        for passage, is_whole in self._corpus.passages_in(span):
+            item = self._given.get(passage, GivenExtraction())
+            yield item if is_whole else _named_in(item, text)
+
+
+class _Sentences:
+    """The sentences of a text, to say of a name what the text says of it."""
+
+    def __init__(self, text: str) -> None:
+        self._sentences = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
+        self._folded = [sentence.casefold() for sentence in self._sentences]
+
+    def about(self, name: str) -> str:
+        """Return the first sentence that holds the name; empty if none does."""
+        wanted = name.casefold()
+        held = (sentence for sentence, folded in zip(self._sentences, self._folded, strict=True) if wanted in folded)
+        return next(held, "")
+
+
+def _named_in(item: GivenExtraction, text: str) -> GivenExtraction:
+    return GivenExtraction(
+        tuple(name for name in item.entities if name.casefold() in text),
+        tuple(triple for triple in item.triples if triple[0].casefold() in text and triple[2].casefold() in text),
+    )
+
+
+def _parsed(item: GivenExtraction, sentences: _Sentences) -> ParsedExtraction:
+    names = {entity_key(name): name for name in map(clean_name, reversed(item.entities)) if name}
+    entities = tuple(ParsedEntity(name, UNKNOWN_TYPE, sentences.about(name)) for name in names.values())
+    triples = [(clean_name(source), predicate, clean_name(target)) for source, predicate, target in item.triples]
+    relations = tuple(
+        ParsedRelation(source, target, (predicate,), f"{source} {predicate} {target}", 1.0)
+        for source, predicate, target in triples
+        if source and target and entity_key(source) != entity_key(target)
+    )
+    return ParsedExtraction(entities, relations)

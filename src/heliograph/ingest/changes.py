@@ -1,25 +1,50 @@
-"""What one commit is about, before and while it is drafted, and the changeset that it becomes.
+"""What one commit is about, and how it changes the rules of names.
 
-`DocumentChange` says what becomes of one document, `CurationChange` what people say of the graph. `DraftMemo` holds
-what drafts of that change have read, folded and paid for, so that a second draft repeats only what another commit has
-changed in between. `changeset` puts both together.
+`DocumentChange` says what becomes of a document, `CurationChange` what people say of the graph. Where a change makes
+names lead elsewhere (a new acronym, a merge of two entities), mentions in other documents are resolved again. A memo
+keeps what drafts have read and paid for, so a second draft repeats only what another commit changed. `changeset` puts
+all together for the store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.ingest.folding import Folded, TouchedEntity, TouchedRelation
-from heliograph.ingest.mentions import MentionDelta
-from heliograph.ingest.resolution import Resolution
-from heliograph.models import Chunk, Curation, Document, Entity, Extraction, Relation, Usage
+from heliograph.errors import ConflictError
+from heliograph.ids import relation_id, succeeding_entity_id
+from heliograph.ingest.merging import Folded, TouchedEntity, TouchedRelation
+from heliograph.ingest.reading import MentionDelta
+from heliograph.ingest.resolution import (
+    RELATION_KINDS,
+    LocalAliases,
+    Resolution,
+    RuleBook,
+    entity_overrides,
+    local_aliases,
+    relation_overrides,
+    relation_pair,
+    resolve_extraction,
+    rule_counts,
+)
+from heliograph.models import Chunk, Curation, Document, Entity, Extraction, NameRules, Relation, Usage
+from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.text.names import end_ids, name_to_entity_id
 
-__all__ = ["Change", "CurationChange", "DocumentChange", "DraftMemo", "changeset"]
+__all__ = [
+    "Change",
+    "CurationChange",
+    "DocumentChange",
+    "DraftMemo",
+    "Resolver",
+    "RuleLoader",
+    "changeset",
+    "resolve_again",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +117,7 @@ class CurationChange:
 
     @property
     def replaced(self) -> tuple[Extraction, ...]:
-        """None: which mentions count otherwise is found by `heliograph.ingest.resolving`."""
+        """None: which mentions count otherwise is found by `heliograph.ingest.changes`."""
         return ()
 
     @property
@@ -218,3 +243,358 @@ def _graph_changeset(memo: DraftMemo, vectors: Mapping[Collection, VectorBatch])
         expected_rules=resolution.versions,
         expected_version=resolution.data_version,
     )
+
+
+# What a change does to the rules of names, and what those rules do to it.
+#
+# A change comes in with what it takes away and adds, as chunks say it; out come the same extractions with every
+# mention counting for the entity that the rules lead to. Where the change itself makes names lead elsewhere (a chunk
+# introduces an acronym, a person merges two entities), the mentions of those names in other documents are resolved
+# anew and go and come with it. Rules are read once for all names of a change, and where there are none that is all
+# that is done. Every version that was read is named, so that a draft that comes too late is refused.
+
+_NO_ENDS: Mapping[str, tuple[str, str]] = {}
+
+
+class Resolver:
+    """Resolves the changes of one store, which it only reads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def resolve(self, change: Change) -> Resolution:
+        """Return a change resolved by the rules that are stored now and those that it brings.
+
+        Raises:
+            ConflictError: The change is joint, and rules, which may differ from document to document, concern it.
+            StoreError: The store cannot be read.
+        """
+        counts = _count_changes(change)
+        curated = {id_ for item in change.curations for id_ in item.entity_ids}
+        touched = curated.union(*counts)
+        loader = RuleLoader(self._store)
+        await loader.load(_named_ids(change) | touched)
+        if not loader.rules and not touched:
+            return Resolution(change.replaced, change.extractions, versions=loader.versions())
+        if isinstance(change, DocumentChange) and change.is_joint:
+            raise ConflictError("rules of names concern several documents at once; commit them one by one")
+        # What was read when the change was planned may have come to count for something else since.
+        replaced = change.replaced and tuple(
+            await self._store.records.get_extractions([item.chunk_id for item in change.replaced])
+        )
+        rules = _changed_rules(loader, counts, change.curations)
+        await loader.load_changed(rules)
+        task = _Task(self._store, loader, change, replaced, rules, {alias for alias, _ in counts})
+        return await task.run()
+
+
+class RuleLoader:
+    """Reads the rules of names, and of all that they lead to and that leads to them."""
+
+    def __init__(self, store: Store) -> None:
+        self._curations = store.curations
+        self._read: set[str] = set()
+        self._followed: set[str] = set()
+        self._aliases: set[str] = set()
+        self._ends: set[str] = set()
+        self._changed: tuple[NameRules, ...] = ()
+        self.rules: dict[str, NameRules] = {}
+
+    def versions(self) -> dict[str, int]:
+        """Return the version of all rules that were read."""
+        return {id_: self.rules[id_].version if id_ in self.rules else 0 for id_ in self._read}
+
+    async def load(self, ids: Iterable[str]) -> None:
+        """Read the rules of these ids and follow them both ways to their ends."""
+        waiting = set(ids) - self._followed
+        while waiting:
+            await self._fetch(waiting)
+            self._followed |= waiting
+            following: set[str] = set()
+            for book in self._books():
+                for id_ in (id_ for id_ in waiting if id_ in book):
+                    following |= book.next_ids(id_) | book.previous_ids(id_)
+                    self._aliases.update(book[id_].aliases)
+            waiting = following - self._followed
+        await self._fetch(self._aliases)
+        await self._load_ends()
+
+    async def load_bearers(self, ids: Iterable[str]) -> None:
+        """Read the rules of all that bore these ids' names one after the other, and what they lead to."""
+        waiting = set(ids)
+        await self.load(waiting)
+        while waiting:
+            waiting = {succeeding_entity_id(id_) for id_ in waiting}
+            await self.load(waiting)
+            waiting = {id_ for id_ in waiting if id_ in self.rules and self.rules[id_].curations}
+
+    async def load_changed(self, rules: Sequence[NameRules]) -> None:
+        """Follow rules as a change leaves them too, from now on: a name that stayed may lead away without it."""
+        self._changed = tuple(rules)
+        ids = {item.id for item in rules}
+        self._followed -= ids
+        await self.load(ids)
+
+    async def _load_ends(self) -> None:
+        """Read what the other ends of curated relations lead to: it says which of these are about the same two."""
+        subjects = self._followed | self._aliases
+        said = (rules for book in self._books() for rules in book if rules.id in subjects)
+        ends = {id_ for rules in said for item in _relating(rules) for id_ in item.entity_ids}
+        waiting = ends - self._followed - self._ends
+        while waiting:
+            await self._fetch(waiting)
+            self._ends |= waiting
+            following = {id_ for book in self._books() for known in waiting for id_ in book.next_ids(known)}
+            waiting = following - self._followed - self._ends
+
+    def _books(self) -> tuple[RuleBook, ...]:
+        before = RuleBook(self.rules.values())
+        return (before, before.changed(self._changed)) if self._changed else (before,)
+
+    async def _fetch(self, ids: set[str]) -> None:
+        if missing := sorted(ids - self._read):
+            for item in await self._curations.get_rules(missing):
+                self.rules[item.id] = item
+            self._read.update(missing)
+
+
+class _Task:
+    """One change that touches rules."""
+
+    def __init__(
+        self,
+        store: Store,
+        loader: RuleLoader,
+        change: Change,
+        replaced: tuple[Extraction, ...],
+        rules: tuple[NameRules, ...],
+        aliases: set[str],
+    ) -> None:
+        self._store = store
+        self._loader = loader
+        self._change = change
+        self._replaced = replaced
+        self._rules = rules
+        self._aliases = aliases
+        self._own_chunks = {item.chunk_id for item in (*replaced, *change.extractions)}
+        if isinstance(change, DocumentChange):
+            self._own_chunks.update(change.removed_chunks)
+
+    async def run(self) -> Resolution:
+        """Resolve it."""
+        data_version = await self._store.get_data_version() if self._rules else None
+        before, after = self._books()
+        near = set[str]().union(*(book.sources(item.id) for book in (before, after) for item in self._rules))
+        affected = {id_ for id_ in near if before.route(id_) != after.route(id_)}
+        # Read before the mentions are: what is mentioned in between makes the draft stale.
+        watched = await self._watch({id_ for name in affected for id_ in _reachable(before, name)})
+        local = await self._local_aliases(after)
+        extractions = [resolve_extraction(item, after, self._document_id, local) for item in self._change.extractions]
+        others = await self._read_others(affected, local)
+        moved = [(old, new) for old, new in others if new != old]
+        await self._loader.load(id_ for pair in moved for item in pair for id_ in _counted_ids(item))
+        entities, relations = frozenset[str](), _NO_ENDS
+        if affected or self._change.curations:
+            entities, relations = await self._reshaped(near, others)
+        return Resolution(
+            replaced=(*self._replaced, *(old for old, _ in moved)),
+            extractions=(*extractions, *(new for _, new in moved)),
+            book=self._books()[1],
+            rules=self._rules,
+            versions=self._loader.versions(),
+            watched=watched,
+            # All relations of these were looked for: none may come in between.
+            data_version=data_version if entities else None,
+            entities=entities,
+            relations=relations,
+        )
+
+    async def _watch(self, ids: set[str]) -> dict[str, int]:
+        if not ids:
+            return {}
+        evidence, _ = await self._store.records.get_evidence(sorted(ids), [], 0)
+        versions = {item.id: item.version for item in evidence}
+        return {id_: versions.get(id_, 0) for id_ in ids}
+
+    @property
+    def _document_id(self) -> str:
+        return self._change.basis.id if isinstance(self._change, DocumentChange) else ""
+
+    def _books(self) -> tuple[RuleBook, RuleBook]:
+        """Return the rules before and after, as far as they are read."""
+        before = RuleBook(self._loader.rules.values())
+        return before, before.changed(self._rules)
+
+    async def _local_aliases(self, book: RuleBook) -> LocalAliases:
+        """Return what the change's document gives as aliases where others disagree."""
+        ids = {id_ for id_ in _named_ids(self._change) | self._aliases if book.is_ambiguous(id_)}
+        if not ids or not self._document_id:
+            return {}
+        found = await self._store.curations.get_document_aliases([self._document_id])
+        kept = tuple(item for item in found.get(self._document_id, ()) if item.chunk_id not in self._own_chunks)
+        return local_aliases((*self._change.extractions, Extraction("", "", aliases=kept)), ids)
+
+    async def _read_others(self, affected: set[str], local: LocalAliases) -> list[tuple[Extraction, Extraction]]:
+        """Return what other chunks say with names that lead elsewhere now, as it is and as it shall be."""
+        before, after = self._books()
+        places = await self._store.curations.find_mentioning_chunks(sorted(affected))
+        doubtful = affected | self._aliases
+        ambiguous = {id_ for id_ in doubtful if before.is_ambiguous(id_) or after.is_ambiguous(id_)}
+        if self._aliases & ambiguous and isinstance(self._change, DocumentChange) and self._change.basis.chunk_count:
+            kept = await self._store.records.get_document_chunks(self._document_id)
+            places |= {chunk.id: self._document_id for chunk in kept}
+        places = {chunk: document for chunk, document in places.items() if chunk not in self._own_chunks}
+        found = await self._store.records.get_extractions(list(places))
+        given = await self._store.curations.get_document_aliases(sorted({*places.values()})) if ambiguous else {}
+        per_document = {
+            id_: local_aliases([Extraction("", "", aliases=tuple(items))], ambiguous) for id_, items in given.items()
+        }
+        per_document[self._document_id] = local
+        return [
+            (item, resolve_extraction(item, after, document, per_document.get(document, {}), affected | ambiguous))
+            for item in found
+            if (document := places[item.chunk_id])
+        ]
+
+    async def _reshaped(
+        self, near: set[str], others: Sequence[tuple[Extraction, Extraction]]
+    ) -> tuple[frozenset[str], Mapping[str, tuple[str, str]]]:
+        """Return the entities and relations of which people now say something else, or under other names."""
+        before, after = self._books()
+        ids = near | {book.resolve(id_) for book in (before, after) for id_ in near}
+        related = [item for rules in (*before, *after) if rules.id in ids for item in _relating(rules)]
+        await self._loader.load(id_ for item in related for id_ in item.entity_ids)
+        before, after = self._books()
+        # Whether a relation made by hand still holds its ends depends on what both lead to.
+        ids |= {end for book in (before, after) for item in related for end in relation_pair(book, item)}
+        entities = {id_ for id_ in ids if entity_overrides(before, id_) != entity_overrides(after, id_)}
+        pairs = {relation_pair(book, item) for book in (before, after) for item in related}
+        pairs |= await self._incident_pairs(entities, others)
+        await self._loader.load(id_ for pair in pairs for id_ in pair)
+        before, after = self._books()
+        reshaped = {
+            relation_id(*pair): pair
+            for pair in pairs
+            if pair[0] != pair[1] and relation_overrides(before, *pair) != relation_overrides(after, *pair)
+        }
+        return frozenset(entities), reshaped
+
+    async def _incident_pairs(
+        self, entities: set[str], others: Sequence[tuple[Extraction, Extraction]]
+    ) -> set[tuple[str, str]]:
+        """Return the ends of all relations of the entities that are named otherwise, appear or disappear."""
+        before, after = self._books()
+        changed: set[str] = set()
+        shown: set[str] = set()
+        for id_ in entities:
+            old, new = entity_overrides(before, id_), entity_overrides(after, id_)
+            # Without another name that may lead here, even within one document only, all mentions spell its own.
+            is_alone = {id_} in (before.sources(id_), after.sources(id_))
+            is_renamed = old.merged_name != new.merged_name and not is_alone
+            if is_renamed or (old.name, old.is_hidden) != (new.name, new.is_hidden):
+                changed.add(id_)
+            if old.is_hidden and not new.is_hidden:
+                shown.add(id_)
+        if not changed:
+            return set()
+        incident = await self._store.graph.rank_incident_relations(sorted(changed))
+        relations = await self._store.graph.get_relations([item.id for item in incident])
+        pairs = {_ascending(item.source_id, item.target_id) for item in relations}
+        # Relations of what was hidden are in no graph: the mentions tell them.
+        said = [item for pair in others for item in pair]
+        if shown:
+            names = sorted(set[str]().union(*(book.sources(id_) for book in (before, after) for id_ in shown)))
+            places = await self._store.curations.find_mentioning_chunks(names)
+            said += await self._store.records.get_extractions(list(places))
+        ends = (_ascending(*end_ids(mention)) for item in said for mention in item.relations)
+        return pairs | {pair for pair in ends if not shown.isdisjoint(pair)}
+
+
+def _relating(rules: NameRules) -> Iterator[Curation]:
+    return (item for item in rules.curations if item.kind in RELATION_KINDS)
+
+
+def _count_changes(change: Change) -> dict[tuple[str, str], int]:
+    """Return by how much the counts of alias mentions change, per ids of alias and name."""
+    if isinstance(change, CurationChange):
+        return {}
+    counts = rule_counts(change.extractions)
+    for pair, count in rule_counts(change.replaced).items():
+        counts[pair] = counts.get(pair, 0) - count
+    return {pair: count for pair, count in counts.items() if count}
+
+
+def _changed_rules(
+    loader: RuleLoader, counts: Mapping[tuple[str, str], int], curations: Sequence[Curation]
+) -> tuple[NameRules, ...]:
+    changed: dict[str, NameRules] = {}
+
+    def rules(id_: str) -> NameRules:
+        return changed.get(id_) or loader.rules.get(id_) or NameRules(id_)
+
+    for (alias, name), count in counts.items():
+        changed[alias] = replace(rules(alias), names=_counted(rules(alias).names, name, count))
+        changed[name] = replace(rules(name), aliases=_counted(rules(name).aliases, alias, count))
+    for item in curations:
+        for id_ in item.entity_ids:
+            kept = [other for other in rules(id_).curations if other.id != item.id]
+            active = sorted((*kept, item) if item.is_active else kept, key=lambda item: item.place)
+            changed[id_] = replace(rules(id_), curations=tuple(active))
+    return tuple(changed.values())
+
+
+def _counted(counts: Mapping[str, int], id_: str, count: int) -> dict[str, int]:
+    new = {**counts, id_: counts.get(id_, 0) + count}
+    return {key: value for key, value in new.items() if value > 0}
+
+
+def _named_ids(change: Change) -> set[str]:
+    """Return the ids of all names in a change, and those that its mentions count for."""
+    ids: set[str] = set()
+    for extraction in change.extractions:
+        ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
+    for extraction in change.replaced:
+        ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
+        ids.update(mention.entity_id for mention in extraction.entities if mention.entity_id)
+    return ids
+
+
+def _counted_ids(extraction: Extraction) -> set[str]:
+    return {id_ for mention in extraction.relations for id_ in end_ids(mention)} | {
+        mention.entity_id or name_to_entity_id(mention.name) for mention in extraction.entities
+    }
+
+
+def _reachable(book: RuleBook, id_: str) -> set[str]:
+    found: set[str] = set()
+    waiting = {id_}
+    while waiting:
+        current = waiting.pop()
+        found.add(current)
+        waiting |= book.next_ids(current) - found
+    return found
+
+
+def _ascending(left: str, right: str) -> tuple[str, str]:
+    return (left, right) if left <= right else (right, left)
+
+
+async def resolve_again(store: Store, document_id: str, extractions: Sequence[Extraction]) -> list[Extraction]:
+    """Return what a document's chunks say, every mention counting for the entity that the stored rules lead to now.
+
+    For checks and rebuilding; of an intact store, what comes out is what is stored.
+
+    Args:
+        store: Read only.
+        document_id: The document.
+        extractions: Of any of its chunks, canonical.
+    """
+    ids = {name_to_entity_id(mention.name) for item in extractions for mention in item.entities}
+    loader = RuleLoader(store)
+    await loader.load(ids)
+    book = RuleBook(loader.rules.values())
+    ambiguous = {id_ for id_ in ids if book.is_ambiguous(id_)}
+    given = await store.curations.get_document_aliases([document_id]) if ambiguous else {}
+    said = Extraction("", "", aliases=tuple(given.get(document_id, ())))
+    local = local_aliases([said], ambiguous)
+    return [resolve_extraction(item, book, document_id, local) for item in extractions]

@@ -1,25 +1,333 @@
-"""Committing changes optimistically: draft outside any lock, apply, and draft again if something had changed.
+"""Commits changes optimistically: draft outside any lock, apply, and draft again if something had changed.
 
-Drafts of many documents are computed at once; only applying is one at a time. A draft that was refused is computed
-again while no other commit of this process may come in between, so that the second try fails only if another process
-writes; what the first try paid for (vectors, summaries) is not paid for again.
+A change comes in; its mentions are resolved, entities and relations merged, descriptions summarised, texts embedded in
+one call, and a `Changeset` with expected versions goes to `Store.apply`. Documents that become ready while a commit is
+under way are committed together by the next one; a joint commit that fails is taken apart.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TypeVar
 
-from heliograph.errors import ConflictError, StaleChangesetError
-from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo
-from heliograph.ingest.drafting import Drafter
-from heliograph.models import Document, DocumentStatus, Usage
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.calls.tasks import gather_or_cancel
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
+from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo, Resolver, changeset
+from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, Folder, TouchedEntity, TouchedRelation
+from heliograph.ingest.reading import mention_delta
+from heliograph.ingest.resolution import Resolution, entity_overrides, relation_overrides
+from heliograph.ingest.summary import DescriptionSummarizer, Summary, join_fragments
+from heliograph.models import (
+    FIELD_SEPARATOR,
+    Document,
+    DocumentStatus,
+    Entity,
+    EntityEvidence,
+    Relation,
+    RelationEvidence,
+    Usage,
+)
 from heliograph.observing import stage
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Changeset
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.text.names import end_ids
 
-__all__ = ["Commit", "Committer"]
+__all__ = ["Commit", "Committer", "Draft", "Drafter", "JointCommits", "is_plain", "joined"]
+
+
+# From what one document changes to a `Changeset`, outside any lock.
+#
+# A `Change` comes in; its mentions are resolved by the rules of names, evidence is read, the difference applied,
+# entities and relations folded, descriptions summarised where a chat model is there, and everything whose text
+# changed embedded in one call. What comes out names every version it was computed from, so that `Store.apply` refuses
+# it when something has changed in between; then a second draft reads, folds and pays for only that. What folds to the
+# same as is stored is not written again.
+
+T = TypeVar("T")
+
+# Folding fewer things than this takes about a millisecond and is not worth a thread.
+_THREAD_FROM = 100
+# What two joint commits embed, about; 1.5 MB of the offline embedding's.
+_REMEMBERED_VECTORS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A changeset and how it changes the size of the graph."""
+
+    changeset: Changeset
+    added_entities: int
+    added_relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the store holds of some entities and relations, by id."""
+
+    entity_evidence: dict[str, EntityEvidence]
+    relation_evidence: dict[str, RelationEvidence]
+    entities: dict[str, Entity]
+    relations: dict[str, Relation]
+
+
+class Drafter:
+    """Computes changesets; what it remembers between drafts of a change is in the change's memo.
+
+    Of other changes it remembers the last vectors, since a joint commit that is taken apart asks for them again.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        embedding: EmbeddingModel,
+        summarizer: DescriptionSummarizer,
+        folder: Folder,
+        max_description_tokens: int,
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            store: Read only.
+            embedding: Embeds chunks, entities and relations.
+            summarizer: Makes descriptions of many fragments.
+            folder: Folds.
+            max_description_tokens: o200k_base tokens of a description that is joined, not summarised.
+        """
+        self._store = store
+        self._resolver = Resolver(store)
+        self._embedding = embedding
+        self._summarizer = summarizer
+        self._folder = folder
+        self._max_description_tokens = max_description_tokens
+        self._last_vectors: dict[str, NDArray[np.float32]] = {}
+
+    async def draft(self, change: Change, memo: DraftMemo) -> Draft:
+        """Compute the changeset of a change from what is stored now.
+
+        Raises:
+            ConflictError: Somebody else curated the same entities since the change was checked against them.
+            ModelError: A model failed.
+            StaleChangesetError: What was read is of different moments; draft again.
+            StoreError: Something could not be read.
+        """
+        resolution = await self._resolve(change, memo)
+        entity_ids, relation_ids = await self._find_stale(memo, resolution)
+        try:
+            await self._touch(memo, resolution, entity_ids, relation_ids)
+        except StaleChangesetError:
+            raise
+        except StoreError as error:
+            # Mentions and evidence do not go together: something may have changed after the mentions were read.
+            if await self._is_outdated(resolution):
+                message = "what a name counts for has changed since it was read; draft again"
+                raise StaleChangesetError(message) from error
+            raise
+        await self._summarize(memo, [*entity_ids, *relation_ids], change)
+        size = len(entity_ids) + len(relation_ids)
+        await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
+        vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
+        return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
+
+    async def with_vectors(self, change: DocumentChange) -> DocumentChange:
+        """Return a change with vectors of all its passages.
+
+        Raises:
+            ModelError: The model failed.
+        """
+        memo = DraftMemo(vectors=dict(change.vectors))
+        await self._embed({Collection.CHUNKS: change.passages}, memo)
+        return replace(change, vectors=memo.vectors)
+
+    async def _resolve(self, change: Change, memo: DraftMemo) -> Resolution:
+        """Resolve the change, unless that was done and no rule plays a part in it."""
+        known = memo.resolution
+        if known is not None and not len(known.book) and not await self._is_outdated(known):
+            return known
+        resolution = await self._resolver.resolve(change)
+        if isinstance(change, CurationChange):
+            _check_versions(change, resolution)
+        size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
+        memo.begin(resolution, await _compute(lambda: mention_delta(resolution.replaced, resolution.extractions), size))
+        return resolution
+
+    async def _is_outdated(self, resolution: Resolution) -> bool:
+        rules = await self._store.curations.get_rules(list(resolution.versions))
+        versions = {item.id: item.version for item in rules}
+        if any(versions.get(id_, 0) != version for id_, version in resolution.versions.items()):
+            return True
+        if resolution.data_version not in (None, await self._store.get_data_version()):
+            return True
+        if not resolution.watched:
+            return False
+        evidence, _ = await self._store.records.get_evidence(list(resolution.watched), [], 0)
+        versions = {item.id: item.version for item in evidence}
+        return any(versions.get(id_, 0) != version for id_, version in resolution.watched.items())
+
+    async def _find_stale(self, memo: DraftMemo, resolution: Resolution) -> tuple[list[str], list[str]]:
+        """Return the ids that must be read: all at first, then those whose version is no longer what it was."""
+        entity_ids = list(dict.fromkeys((*memo.delta.entity_ids, *sorted(resolution.entities))))
+        relation_ids = list(dict.fromkeys((*memo.delta.relation_ids, *sorted(resolution.relations))))
+        if not memo.entities and not memo.relations:
+            return entity_ids, relation_ids
+        entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, 0)
+        versions = {item.id: item.version for item in (*entities, *relations)}
+        return (
+            [id_ for id_ in entity_ids if memo.entities[id_].evidence.version != versions.get(id_, 0)],
+            [id_ for id_ in relation_ids if memo.relations[id_].evidence.version != versions.get(id_, 0)],
+        )
+
+    async def _touch(
+        self, memo: DraftMemo, resolution: Resolution, entity_ids: Sequence[str], relation_ids: Sequence[str]
+    ) -> None:
+        if not entity_ids and not relation_ids:
+            return
+        is_curated = len(resolution.book) > 0
+        leading = self._folder.limits.leading + memo.delta.most_removed
+        stored = await self._read(entity_ids, relation_ids, leading, reads_all=is_curated)
+        delta, folder = memo.delta, self._folder
+
+        def touch() -> None:
+            for id_ in entity_ids:
+                change = delta.removed_entities.get(id_, []), delta.added_entities.get(id_, [])
+                memo.entities[id_] = folder.touch_entity(
+                    *(id_, change, stored.entity_evidence.get(id_), stored.entities.get(id_)),
+                    entity_overrides(resolution.book, id_) if is_curated else NO_ENTITY_OVERRIDES,
+                    is_reshaped=id_ in resolution.entities,
+                )
+            for id_ in relation_ids:
+                change = delta.removed_relations.get(id_, []), delta.added_relations.get(id_, [])
+                ends = resolution.relations.get(id_)
+                memo.relations[id_] = folder.touch_relation(
+                    *(id_, change, stored.relation_evidence.get(id_), stored.relations.get(id_)),
+                    relation_overrides(resolution.book, *(ends or end_ids((*change[0], *change[1])[0])))
+                    if is_curated
+                    else NO_RELATION_OVERRIDES,
+                    is_reshaped=ends is not None,
+                    ends=ends,
+                )
+
+        await _compute(touch, len(entity_ids) + len(relation_ids))
+
+    async def _read(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int, *, reads_all: bool
+    ) -> _Stored:
+        entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
+        # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is refused.
+        # Without evidence there is none, unless people keep it.
+        folds = await self._store.graph.get_entities(entity_ids if reads_all else [item.id for item in entities])
+        joins = await self._store.graph.get_relations(relation_ids if reads_all else [item.id for item in relations])
+        return _Stored(
+            {item.id: item for item in entities},
+            {item.id: item for item in relations},
+            {item.id: item for item in folds},
+            {item.id: item for item in joins},
+        )
+
+    async def _summarize(self, memo: DraftMemo, ids: Sequence[str], change: Change) -> None:
+        """Ask the chat model for the descriptions that need it and are not known yet."""
+        may_call = change.may_call_chat and not change.is_removal
+        wanted: dict[tuple[str, tuple[str, ...]], TouchedEntity | TouchedRelation] = {}
+        for id_ in ids:
+            item = memo.entities.get(id_) or memo.relations[id_]
+            key = (item.label, item.fragments)
+            is_wanted = item.description is None and self._summarizer.is_needed(item.fragments)
+            if may_call and self._summarizer.is_stand_in(item.description, item.fragments):
+                # A deletion left it, and called no model.
+                is_wanted = True
+                memo.forget_description(id_)
+            if is_wanted and key not in memo.descriptions:
+                wanted[key] = item
+        summaries = await gather_or_cancel(self._summary(item, change, may_call) for item in wanted.values())
+        for key, summary in zip(wanted, summaries, strict=True):
+            memo.descriptions[key] = summary.text
+            memo.usage += summary.usage
+            memo.reply_keys.update(summary.reply_keys)
+
+    async def _summary(self, item: TouchedEntity | TouchedRelation, change: Change, may_call: bool) -> Summary:
+        id_ = item.evidence.id
+        if may_call:
+            return await self._summarizer.summarize(item.label, item.fragments, subject_id=id_)
+        if kept := await self._summarizer.recall(item.label, item.fragments, id_):
+            return kept
+        if not change.is_removal:
+            return Summary(self._join(item.fragments))
+        return self._summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
+
+    def _fold(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+        for id_ in entity_ids:
+            entity = memo.entities[id_]
+            memo.folded_entities[id_] = self._folder.fold_entity(entity, self._description(memo, entity))
+        for id_ in relation_ids:
+            relation = memo.relations[id_]
+            memo.folded_relations[id_] = self._folder.fold_relation(relation, self._description(memo, relation))
+
+    def _description(self, memo: DraftMemo, item: TouchedEntity | TouchedRelation) -> str:
+        if item.description is not None:
+            return item.description
+        summary = memo.descriptions.get((item.label, item.fragments))
+        return self._join(item.fragments) if summary is None else summary
+
+    def _join(self, found: Sequence[str]) -> str:
+        joined, limit = FIELD_SEPARATOR.join(found), self._max_description_tokens
+        # No text has more tokens than bytes: most need not be counted.
+        is_short = len(joined) <= limit and len(joined.encode("utf-8", "replace")) <= limit
+        return joined if is_short else join_fragments(found, limit)
+
+    async def _embed(
+        self, texts: Mapping[Collection, Mapping[str, str]], memo: DraftMemo
+    ) -> dict[Collection, VectorBatch]:
+        """Embed all texts in one call, but those that are known."""
+        wanted = {text: None for part in texts.values() for text in part.values() if text not in memo.vectors}
+        memo.vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
+        unknown = [text for text in wanted if text not in memo.vectors]
+        if unknown:
+            with stage("ingest.embed", texts=len(unknown)):
+                vectors = (await self._embedding.embed(unknown, "document")).vectors
+            if vectors.shape != (len(unknown), self._embedding.info.dimension):
+                raise BadModelReply(
+                    f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "
+                    f"for {len(unknown)} texts; check its model and dimension"
+                )
+            memo.vectors.update(zip(unknown, vectors, strict=True))
+            self._remember(unknown, vectors)
+        return {
+            collection: VectorBatch(
+                tuple(part), np.stack([memo.vectors[text] for text in part.values()]), tuple(part.values())
+            )
+            for collection, part in texts.items()
+            if part
+        }
+
+    def _remember(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        # Copied, or each would keep all that came with it in memory.
+        last = zip(texts[-_REMEMBERED_VECTORS:], vectors[-_REMEMBERED_VECTORS:].copy(), strict=True)
+        kept = list({**self._last_vectors, **dict(last)}.items())
+        self._last_vectors = dict(kept[-_REMEMBERED_VECTORS:])
+
+
+def _check_versions(change: CurationChange, resolution: Resolution) -> None:
+    named = ((name, id_) for item in change.curations for name, id_ in zip(item.names, item.entity_ids, strict=True))
+    for name, id_ in named:
+        if resolution.versions.get(id_, 0) != change.versions.get(id_, resolution.versions.get(id_, 0)):
+            raise ConflictError(f"somebody else has just changed what {name!r} stands for; look at it and try again")
+
+
+async def _compute(work: Callable[[], T], size: int) -> T:
+    return work() if size < _THREAD_FROM else await asyncio.to_thread(work)
+
+
+def _growth(touched: Mapping[str, TouchedEntity] | Mapping[str, TouchedRelation]) -> int:
+    return sum(item.growth for item in touched.values())
+
 
 _MAX_TRIES = 6
 
@@ -118,3 +426,146 @@ class Committer:
 
 def _state(document: Document) -> tuple[str, DocumentStatus, int]:
     return (document.content_hash, document.status, document.chunk_count)
+
+
+# Documents that become ready while a commit is under way are committed together, by the next one.
+#
+# What several of them mention is then read, folded, embedded and written once, and all share one transaction: each is
+# still in every projection or in none, and none waits for another to become ready. Only new documents that no alias
+# concerns go together; a joint commit that fails is taken apart, so that what fails for one document fails for it
+# alone. While a document waits, its passages are embedded.
+
+# Bounds how long a transaction keeps other writers waiting.
+_MOST_CHUNKS = 64
+
+
+def is_plain(change: DocumentChange) -> bool:
+    """Whether a change only adds what was read in a document that had no chunks, and no alias of a name is among it."""
+    if change.document is None or change.is_new or change.text is not None:
+        return False
+    others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone, change.expected)
+    return not any(others) and not any(item.aliases for item in change.extractions)
+
+
+def joined(changes: Sequence[DocumentChange]) -> DocumentChange:
+    """Return one change that does what several do, all of them plain."""
+    first, *others = changes
+    return replace(
+        first,
+        chunks=tuple(chain.from_iterable(item.chunks for item in changes)),
+        extractions=tuple(chain.from_iterable(item.extractions for item in changes)),
+        passages={id_: text for item in changes for id_, text in item.passages.items()},
+        terms=tuple(chain.from_iterable(item.terms for item in changes)),
+        vectors={text: vector for item in changes for text, vector in item.vectors.items()},
+        others=tuple(item.document for item in others if item.document is not None),
+        expected={item.basis.id: item.basis.content_hash for item in others},
+        is_joint=bool(others),
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A document that waits to be committed, and what became of it."""
+
+    change: DocumentChange
+    outcome: asyncio.Future[Commit]
+    context: Context = field(default_factory=copy_context)
+
+    def settle(self, outcome: Commit | BaseException | None) -> None:
+        """Tell it, unless it waits no more; None is that nobody will commit it."""
+        if self.outcome.done():
+            return
+        if outcome is None:
+            self.outcome.cancel()
+        elif isinstance(outcome, BaseException):
+            self.outcome.set_exception(outcome)
+        else:
+            self.outcome.set_result(outcome)
+
+
+class JointCommits:
+    """Commits what becomes of documents, plain changes together, one joint commit at a time.
+
+    Args:
+        committer: Commits one change, which may be joint.
+        drafter: Embeds the passages of what waits.
+        most_documents: Documents of one commit; 1 commits each by itself, several at a time.
+    """
+
+    def __init__(self, committer: Committer, drafter: Drafter, most_documents: int) -> None:
+        self._committer = committer
+        self._drafter = drafter
+        self._most_documents = most_documents
+        self._waiting: list[_Waiting] = []
+        self._group: list[_Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def commit(self, change: DocumentChange) -> Commit:
+        """Commit a change, with others if they are ready; raises as `Committer.commit` does for it alone.
+
+        What a joint commit added is told of one of its documents.
+        """
+        if self._most_documents == 1 or not is_plain(change):
+            return await self._committer.commit(change)
+        if self._task is not None:
+            change = await self._drafter.with_vectors(change)
+        waiting = _Waiting(change, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._begin()
+        try:
+            return await waiting.outcome
+        except asyncio.CancelledError:
+            await self._leave(waiting)
+            raise
+
+    def _begin(self) -> None:
+        if self._task is None and self._waiting:
+            self._group = self._take()
+            work = self._commit_group(self._group)
+            self._task = asyncio.get_running_loop().create_task(work, context=self._group[0].context)
+            self._task.add_done_callback(self._end)
+
+    def _take(self) -> list[_Waiting]:
+        """Take the first in line and as many after it as may go with it."""
+        count, chunks = 1, len(self._waiting[0].change.chunks)
+        for waiting in self._waiting[1 : self._most_documents]:
+            chunks += len(waiting.change.chunks)
+            if chunks > _MOST_CHUNKS:
+                break
+            count += 1
+        group, self._waiting = self._waiting[:count], self._waiting[count:]
+        return group
+
+    async def _commit_group(self, group: Sequence[_Waiting]) -> None:
+        if len(group) == 1:
+            return await self._commit_alone(group[0])
+        try:
+            commit = await self._committer.commit(joined([waiting.change for waiting in group]))
+        except Exception:  # noqa: BLE001 (not swallowed: whose it is meets it again alone)
+            await gather_or_cancel(map(self._commit_alone, group))
+            return None
+        for waiting in group:
+            waiting.settle(commit)
+            commit = Commit(0, 0, Usage())
+        return None
+
+    async def _commit_alone(self, waiting: _Waiting) -> None:
+        try:
+            waiting.settle(await self._committer.commit(waiting.change))
+        except Exception as error:  # noqa: BLE001 (not swallowed: the document gets it)
+            waiting.settle(error)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        for waiting in self._group:
+            waiting.settle(None if task.cancelled() else task.exception())
+        self._group, self._task = [], None
+        self._begin()
+
+    async def _leave(self, waiting: _Waiting) -> None:
+        """Leave the line; or see the commit under way to its end, which is soon if nobody else waits for it."""
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+        elif waiting in self._group and self._task is not None:
+            if all(other.outcome.cancelled() for other in self._group):
+                self._task.cancel()
+            await asyncio.wait([self._task])

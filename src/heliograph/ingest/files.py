@@ -19,11 +19,17 @@ from typing import Any
 
 from heliograph.documents.base import LoadedDocument
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.identity import identify_files
-from heliograph.ingest.models import DocumentResult, IngestReport, NewDocument
+from heliograph.ingest.intake import identify_files
+from heliograph.ingest.models import (
+    DocumentResult,
+    IngestReport,
+    NewDocument,
+    Progress,
+    ProgressCallback,
+    expected_seconds,
+)
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.processing import OUTAGES, as_failure
-from heliograph.ingest.progress import Progress, ProgressCallback, expected_seconds
 from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore

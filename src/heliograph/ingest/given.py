@@ -15,14 +15,14 @@ from pathlib import PurePath
 from typing import Any, cast
 
 from heliograph.arguments import check_fields
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
+from heliograph.extraction.local_subjects import subject_keys
 from heliograph.ids import chunk_id, content_hash, mention_rank
-from heliograph.ingest.extraction.chunk_subjects import subject_keys
-from heliograph.ingest.mentions import UNKNOWN_TYPE, canonical_extraction
-from heliograph.ingest.metadata import clean_metadata
+from heliograph.ingest.intake import clean_metadata
 from heliograph.ingest.models import DocumentResult
 from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Extraction, RelationMention
 from heliograph.text.names import clean_name, entity_key
 from heliograph.text.tokens import count_tokens

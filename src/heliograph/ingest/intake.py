@@ -1,34 +1,132 @@
-"""From what a caller hands over to documents that wait, durably, to be processed.
+"""Takes documents in: from what a caller hands over to documents that wait, durably, to be processed.
 
-`prepare` checks and cleans; `Intake.identify` finds which document each one is; `Intake.enqueue` compares with what is
-stored and writes the new and the changed as pending, text included, a few hundred in one transaction. A document that
-cannot be taken in is reported, and kept as failed if it has a name and hides no other; the rest go on.
+`prepare` checks and cleans text and metadata; `Intake.identify` finds which stored document each one is, by id or by
+source; `Intake.enqueue` writes the new and the changed as pending, a few hundred in one transaction. A document that
+cannot be taken in is reported, and the rest go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Literal
 
-from heliograph.documents.cleaning import clean_text
-from heliograph.documents.markdown import find_title
+from heliograph.documents.markdown import clean_text, find_title, replace_surrogates
 from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
-from heliograph.ids import content_hash, document_id
-from heliograph.ingest.claims import Claims
+from heliograph.filters import Sources
+from heliograph.ids import content_hash, document_id, is_storable
+from heliograph.ingest.chunking import clean_pages
 from heliograph.ingest.commit import Committer
-from heliograph.ingest.identity import identify_files, identify_texts
-from heliograph.ingest.metadata import clean_metadata
+from heliograph.ingest.duplicate_documents import as_twin, find_heirs, find_originals, succeed
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.pages import clean_pages
-from heliograph.ingest.processing import OUTAGES, Work, as_failure
-from heliograph.ingest.twins import as_twin, find_heirs, find_originals, succeed
+from heliograph.ingest.processing import OUTAGES, Claims, Work, as_failure
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
-from heliograph.stores.base import RecordsStore
+from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["Candidate", "Intake", "prepare"]
+__all__ = [
+    "PLACEHOLDER_SOURCES",
+    "Candidate",
+    "Intake",
+    "clean_metadata",
+    "find_by_source",
+    "identify_files",
+    "identify_texts",
+    "prepare",
+]
+
+
+# Metadata of documents as it is stored: JSON, and nothing else.
+
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return metadata as JSON reads it back, without NUL, so that it compares equal with what is stored.
+
+    Args:
+        metadata: As given.
+        label: What the document is called in an error.
+
+    Raises:
+        InvalidRequestError: It is not JSON.
+    """
+    try:
+        text = json.dumps(dict(metadata), allow_nan=False, ensure_ascii=False)
+        return json.loads(_NUL.sub(r"\1", replace_surrogates(text)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidRequestError(
+            f"the metadata of the document {label!r} is not JSON ({error}); use strings, numbers, lists and objects"
+        ) from error
+
+
+# Which stored document a text or a file stands for that comes with a source and without an id.
+#
+# A source that names one document is its identity, whatever the document's id: what comes from there again is an
+# update. A source that names several is none, as are the names that LightRAG writes where it was told no path: a text
+# of such a source replaces nothing, and is known again by source and text together. A file or URL is the one document
+# of its address: where others claim that address, too, it keeps the id that follows from it, and leaves theirs alone.
+
+# What LightRAG calls the file of a text or graph that came without one.
+PLACEHOLDER_SOURCES = frozenset({"unknown_source", "no-file-path", "custom_kg"})
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SourceClaims:
+    """The documents of one source: how many there are, and the first two by id."""
+
+    count: int = 0
+    first: tuple[Document, ...] = ()
+
+
+async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[str, SourceClaims]:
+    """Return, per source that names a document, who claims it; costs what these sources have, at most two each."""
+    wanted = [source for source in dict.fromkeys(sources) if source and is_storable(source)]
+    found: dict[str, SourceClaims] = {}
+    for start in range(0, len(wanted), _PAGE):
+        some = wanted[start : start + _PAGE]
+        page = await records.find_documents(DocumentQuery(filter=Sources(tuple(some)), sort="id", limit=2 * len(some)))
+        if page.total > len(page.documents):
+            for source in some:
+                alone = await records.find_documents(DocumentQuery(filter=Sources((source,)), sort="id", limit=2))
+                found[source] = SourceClaims(alone.total, alone.documents)
+            continue
+        for document in page.documents:
+            known = found.get(document.source, SourceClaims())
+            found[document.source] = SourceClaims(known.count + 1, (*known.first, document)[:2])
+    return {source: claims for source, claims in found.items() if claims.count}
+
+
+async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the id of the document that each text stands for, given clean sources and texts, in order."""
+    claims = await find_by_source(records, (source for source, _ in texts if source not in PLACEHOLDER_SOURCES))
+    ids: list[str] = []
+    for source, text in texts:
+        known = claims.get(source)
+        if source not in PLACEHOLDER_SOURCES and (known is None or known.count == 1):
+            ids.append(known.first[0].id if known else document_id(source or text))
+            continue
+        same = DocumentQuery(filter=Sources((source,)), content_hashes=(content_hash(text),), sort="id", limit=1)
+        page = await records.find_documents(same)
+        ids.append(page.documents[0].id if page.documents else document_id(f"{source}\n{text}"))
+    return ids
+
+
+async def identify_files(records: RecordsStore, sources: Sequence[str]) -> list[str]:
+    """Return the id of the document that the file or URL at each source stands for, in order."""
+    cleaned = [clean_text(source) for source in sources]
+    claims = await find_by_source(records, cleaned)
+    ids: list[str] = []
+    for source in cleaned:
+        known = claims.get(source)
+        is_identity = known is not None and known.count == 1 and source not in PLACEHOLDER_SOURCES
+        ids.append(known.first[0].id if known and is_identity else document_id(source))
+    return ids
+
 
 _BATCH_DOCUMENTS = 500
 _BATCH_CHARACTERS = 8_000_000
@@ -96,7 +194,7 @@ class Intake:
         self._texts = texts
 
     async def identify(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return candidates with the ids of the documents that they are, see `heliograph.ingest.identity`.
+        """Return candidates with the ids of the documents that they are, see `heliograph.ingest.intake`.
 
         Of several with one id the first that can be taken in counts; the others are errors, or twins if they say the
         same.

@@ -1,10 +1,9 @@
-"""The fold: from mentions to entities and relations. Pure functions; what they read comes in, nothing is stored.
+"""Merges mentions into entities and relations. Pure functions: what they read comes in, nothing is stored.
 
-`EntityEvidence` and `RelationEvidence` are counts over all mentions and the first few mentions in canonical order.
-They are kept by differences (`apply_entity_delta`, `apply_relation_delta`), and whatever the order in which mentions
-came and went, equal mentions give equal evidence and `fold_entity` and `fold_relation` equal results. The counts must
-be of all mentions; the leading ones must be `FoldLimits.leading` plus as many as are taken away, or all there are.
-What people say goes over what mentions say (`heliograph.ingest.overrides`).
+Counts over all mentions and the first few in canonical order are kept by differences; equal mentions give equal
+entities, whatever the order in which they came and went. What people say overrides what mentions say. For one change,
+each touched entity or relation gets its new counts, its description, and what must be written, embedded and indexed.
+The same merge serves a store's reading under a filter.
 """
 
 from __future__ import annotations
@@ -14,44 +13,121 @@ from bisect import insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
-from heliograph.ingest.mentions import UNKNOWN_TYPE, entity_mention_order, relation_mention_order
-from heliograph.ingest.overrides import (
-    NO_ENTITY_OVERRIDES,
-    NO_RELATION_OVERRIDES,
-    EntityOverrides,
-    RelationOverrides,
-)
-from heliograph.models import (
-    Entity,
-    EntityEvidence,
-    EntityMention,
-    Relation,
-    RelationEvidence,
-    RelationMention,
-)
-from heliograph.text.mention_ids import end_ids
-from heliograph.text.names import entity_key, name_to_entity_id
-from heliograph.text.rows import entity_row, relation_row
-from heliograph.text.tokens import count_tokens
+from heliograph.ingest.reading import UNKNOWN_TYPE, entity_mention_order, relation_mention_order
+from heliograph.ingest.summary import join_fragments
+from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
+from heliograph.settings import IngestSettings
+from heliograph.stores.base import Fold
+from heliograph.stores.changeset import TextEntry
+from heliograph.stores.full_text import entity_terms
+from heliograph.text.names import end_ids, entity_key, name_to_entity_id
+from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 __all__ = [
+    "LOCAL_INDEX_LIMITS",
+    "NO_ENTITY_OVERRIDES",
+    "NO_RELATION_OVERRIDES",
+    "EntityOverrides",
+    "EvidenceFold",
     "FoldLimits",
+    "Folded",
+    "Folder",
+    "IndexLimits",
+    "RelationOverrides",
+    "Touched",
+    "TouchedEntity",
+    "TouchedRelation",
     "apply_entity_delta",
     "apply_relation_delta",
     "empty_entity_evidence",
     "empty_relation_evidence",
     "end_names",
+    "entity_index_text",
     "entity_name",
     "fold_entity",
     "fold_relation",
     "fragments",
+    "index_limits",
+    "is_same_entity",
+    "is_same_relation",
+    "relation_index_text",
     "shown_evidence",
     "split_keywords",
     "unmentioned_relation_evidence",
 ]
+
+
+# What people say of one entity or one relation, as the fold takes it: pure data.
+#
+# Made from the active curations by `heliograph.ingest.resolution`, used by `heliograph.ingest.merging`. Nothing said is
+# `NO_ENTITY_OVERRIDES` or `NO_RELATION_OVERRIDES`, under which a fold is that of the mentions alone.
+
+
+@dataclass(frozen=True, slots=True)
+class EntityOverrides:
+    """What people say of an entity.
+
+    Attributes:
+        name: Its name; empty leaves it to the mentions.
+        merged_name: Its name where no mention spells the name that its id stands for.
+        type: Its type; empty leaves it to the mentions.
+        description: In place of what mentions say; None leaves it to them.
+        statements: Descriptions given when it was made by hand; they stand before those of mentions.
+        aliases: Names under which it was made by hand.
+        is_kept: Whether it stays without any mention.
+        is_hidden: Whether it was deleted by hand.
+    """
+
+    name: str = ""
+    merged_name: str = ""
+    type: str = ""
+    description: str | None = None
+    statements: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    is_kept: bool = False
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RelationOverrides:
+    """What people say of a relation.
+
+    Attributes:
+        source: Name that people gave the entity `source_id` of its evidence; empty leaves it to the mentions.
+        target: Likewise.
+        other_names: Names of the two ends where no mention spells those that their ids stand for.
+        description: In place of what mentions say; None leaves it to them.
+        keywords: In place of those of mentions; None leaves it to them.
+        weight: In place of the sum over mentions; None leaves it to them.
+        statements: Descriptions given when it was made by hand; they stand before those of mentions.
+        more_keywords: Keywords given then.
+        more_weight: Weight given then, added to that of the mentions.
+        is_kept: Whether it stays without any mention.
+        is_hidden: Whether it, or one of its ends, was deleted by hand.
+        is_anew: Whether it was made by hand after it was deleted, so that what documents say stays deleted.
+    """
+
+    source: str = ""
+    target: str = ""
+    other_names: tuple[str, str] = ("", "")
+    description: str | None = None
+    keywords: tuple[str, ...] | None = None
+    weight: float | None = None
+    statements: tuple[str, ...] = ()
+    more_keywords: tuple[str, ...] = ()
+    more_weight: float = 0.0
+    is_kept: bool = False
+    is_hidden: bool = False
+    is_anew: bool = False
+
+
+NO_ENTITY_OVERRIDES = EntityOverrides()
+NO_RELATION_OVERRIDES = RelationOverrides()
+
 
 _MILLION = 1_000_000
 _KEYWORD_ENDS = re.compile(r"[,;、，；\n\t]+")
@@ -327,3 +403,327 @@ def _shown_keywords(counts: Mapping[str, int]) -> tuple[str, ...]:
         return tuple(sorted(counts))
     commonest = sorted(counts, key=lambda keyword: (-counts[keyword], keyword))[:_MAX_KEYWORDS]
     return tuple(sorted(commonest))
+
+
+# What is embedded of entities and relations; what is of a chunk, `heliograph.text.analysis` says.
+#
+# Their texts may be cut, since their embedding is the main cost of indexing.
+
+# Characters a token in running text: Latin letters, other alphabets, Chinese and its neighbours. Counting real tokens
+# would cost more than all else that is done to a folded entity.
+_LATIN_CHARACTERS_PER_TOKEN = 4
+_COSTS = ((0x0250, 1), (0x2E80, 2), (0x110000, 3))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLimits:
+    """How much of the text of an entity and of a relation is embedded, in o200k_base tokens."""
+
+    entity_tokens: int
+    relation_tokens: int
+
+
+# Local extraction makes many of both, and embedding them is most of what indexing costs: a name and how the sentence
+# about it begins.
+LOCAL_INDEX_LIMITS = IndexLimits(12, 20)
+
+
+def index_limits(settings: IngestSettings, embedding: EmbeddingInfo, *, has_chat: bool) -> IndexLimits:
+    """Return how much is embedded: all that fits where a chat model reads."""
+    window = embedding.max_input_tokens
+    if has_chat and settings.extractor in ("auto", "chat"):
+        return IndexLimits(window, window)
+    return IndexLimits(min(LOCAL_INDEX_LIMITS.entity_tokens, window), min(LOCAL_INDEX_LIMITS.relation_tokens, window))
+
+
+def entity_index_text(entity: Entity, max_tokens: int) -> str:
+    """Return the text that stands for an entity: name, line feed, description; cut to about `max_tokens` tokens."""
+    text = f"{entity.name}\n{entity.description}"
+    # Its line in a context holds all of it and more.
+    return text if entity.token_count <= max_tokens else _cut(text, max_tokens)
+
+
+def relation_index_text(relation: Relation, max_tokens: int) -> str:
+    """Return the text that stands for a relation: keywords, names and description between tabs; cut likewise."""
+    keywords = ",".join(relation.keywords)
+    is_short = relation.token_count + len(keywords) <= max_tokens
+    # The names and the description must not be crowded out.
+    shown = keywords if is_short else keywords[: 2 * max_tokens]
+    text = "\t".join((shown, relation.source, relation.target, relation.description))
+    return text if is_short else _cut(text, max_tokens)
+
+
+def _cut(text: str, max_tokens: int) -> str:
+    room = max_tokens * _LATIN_CHARACTERS_PER_TOKEN
+    head = text[:room]
+    if head.isascii():
+        return head
+    for index, character in enumerate(head):
+        room -= next(cost for end, cost in _COSTS if ord(character) < end)
+        if room < 0:
+            return head[:index]
+    return head
+
+
+# What one document's mentions do to the entities and relations they touch: the fold, one by one.
+#
+# Stored evidence and a stored fold come in with the mentions that go and come. First they become a `Touched` thing,
+# with its new evidence and the fragments of its description; once the description is known, a `Folded` one, which
+# says what must be written, embedded and indexed, and is empty where nothing shows. Pure functions without I/O.
+
+E = TypeVar("E", EntityEvidence, RelationEvidence)
+F = TypeVar("F", Entity, Relation)
+S = TypeVar("S", EntityOverrides, RelationOverrides)
+
+
+@dataclass(frozen=True, slots=True)
+class Touched(Generic[E, F, S]):
+    """An entity or relation whose evidence changes, or what people say of it.
+
+    Attributes:
+        evidence: As it will be; its `version` is that of the evidence before.
+        stored: The fold that is stored; None if there is none.
+        overrides: What people say of it.
+        label: How a summary calls it.
+        fragments: What its description is made from.
+        description: What people say, or the stored one, if what it was made from is the same; None if it must be made.
+    """
+
+    evidence: E
+    stored: F | None
+    overrides: S
+    label: str = ""
+    fragments: tuple[str, ...] = ()
+    description: str | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing mentions it any more and nobody keeps it, or somebody deleted it."""
+        return self.overrides.is_hidden or not (self.evidence.mention_count or self.overrides.is_kept)
+
+    @property
+    def growth(self) -> int:
+        """How many more things of its kind there will be: 1, 0 or -1."""
+        return (not self.is_gone) - (self.stored is not None)
+
+
+TouchedEntity = Touched[EntityEvidence, Entity, EntityOverrides]
+TouchedRelation = Touched[RelationEvidence, Relation, RelationOverrides]
+
+
+@dataclass(frozen=True, slots=True)
+class Folded(Generic[F]):
+    """What a touched thing changes in the projections.
+
+    Attributes:
+        fold: To be written; None if it is gone or folds to what is stored.
+        index_text: To be embedded; None if that text has not changed.
+        terms: Its full text; None if that has not changed, or is not kept.
+    """
+
+    fold: F | None = None
+    index_text: str | None = None
+    terms: TextEntry | None = None
+
+
+class Folder:
+    """The fold under given limits; may be used from any thread."""
+
+    def __init__(self, limits: FoldLimits, index_limits: IndexLimits) -> None:
+        """Keep the limits.
+
+        Args:
+            limits: How much of the evidence shows in a fold.
+            index_limits: How much of an entity's or relation's text is embedded.
+        """
+        self.limits = limits
+        self._index_limits = index_limits
+
+    def touch_entity(
+        self,
+        id_: str,
+        change: tuple[Sequence[EntityMention], Sequence[EntityMention]],
+        known: EntityEvidence | None,
+        stored: Entity | None,
+        overrides: EntityOverrides = NO_ENTITY_OVERRIDES,
+        *,
+        is_reshaped: bool = False,
+    ) -> TouchedEntity:
+        """Apply the mentions of an entity that go and those that come.
+
+        Args:
+            id_: The entity.
+            change: Mentions that go, mentions that come.
+            known: Its evidence with its first `limits.leading` mentions and as many as go; None if there is none.
+            stored: Its stored fold; None if there is none.
+            overrides: What people say of it.
+            is_reshaped: Whether they said something else when it was stored.
+        """
+        before = known or empty_entity_evidence(id_)
+        after = apply_entity_delta(before, *change, self.limits.leading)
+        touched = Touched(after, stored, overrides)
+        if touched.is_gone:
+            return touched
+        name, found = entity_name(after, overrides), self._fragments(after)
+        is_kept = stored is not None and stored.name == name and not is_reshaped and self._fragments(before) == found
+        description = stored.description if stored and is_kept else overrides.description
+        return Touched(after, stored, overrides, name, _with(overrides.statements, found), description)
+
+    def touch_relation(
+        self,
+        id_: str,
+        change: tuple[Sequence[RelationMention], Sequence[RelationMention]],
+        known: RelationEvidence | None,
+        stored: Relation | None,
+        overrides: RelationOverrides = NO_RELATION_OVERRIDES,
+        *,
+        is_reshaped: bool = False,
+        ends: tuple[str, str] | None = None,
+    ) -> TouchedRelation:
+        """Apply the mentions of a relation that go and those that come; as `touch_entity`.
+
+        Args:
+            id_: The relation.
+            change: Mentions that go, mentions that come.
+            known: Its evidence; None if there is none.
+            stored: Its stored fold; None if there is none.
+            overrides: What people say of it, its ends in ascending order of their ids.
+            is_reshaped: Whether they said something else when it was stored.
+            ends: Its two entity ids, where it may have neither evidence nor mentions.
+        """
+        before = known or _first_evidence(id_, change, ends)
+        after = apply_relation_delta(before, *change, self.limits.leading)
+        touched = Touched(after, stored, overrides)
+        if touched.is_gone:
+            return touched
+        shown = shown_evidence(after, overrides)
+        (source, _), (target, _) = end_names(shown, overrides)
+        found = self._fragments(shown)
+        is_same = stored is not None and (stored.source, stored.target) == (source, target)
+        is_kept = is_same and not is_reshaped and self._fragments(shown_evidence(before, overrides)) == found
+        description = stored.description if stored and is_kept else overrides.description
+        said = _with(overrides.statements, found)
+        return Touched(after, stored, overrides, f"{source} - {target}", said, description)
+
+    def fold_entity(self, touched: TouchedEntity, description: str) -> Folded[Entity]:
+        """Fold an entity of which the description is known."""
+        if touched.is_gone:
+            return Folded()
+        old, new = (
+            touched.stored,
+            fold_entity(touched.evidence, description, self.limits, touched.stored, touched.overrides),
+        )
+        if old is None:
+            return Folded(new, entity_index_text(new, self._index_limits.entity_tokens), entity_terms(new))
+        if is_same_entity(old, new):
+            return Folded()
+        is_renamed = (old.name, old.aliases) != (new.name, new.aliases)
+        terms = entity_terms(new) if is_renamed else None
+        if (old.name, old.description) == (new.name, new.description):
+            return Folded(new, None, terms)
+        before, after = (entity_index_text(item, self._index_limits.entity_tokens) for item in (old, new))
+        return Folded(new, after if after != before else None, terms)
+
+    def fold_relation(self, touched: TouchedRelation, description: str) -> Folded[Relation]:
+        """Fold a relation of which the description is known."""
+        if touched.is_gone:
+            return Folded()
+        old, new = (
+            touched.stored,
+            fold_relation(touched.evidence, description, self.limits, touched.stored, touched.overrides),
+        )
+        if old is None:
+            return Folded(new, relation_index_text(new, self._index_limits.relation_tokens))
+        if is_same_relation(old, new):
+            return Folded()
+        unchanged = (new.keywords, new.source, new.target, new.description)
+        if (old.keywords, old.source, old.target, old.description) == unchanged:
+            return Folded(new)
+        before, after = (relation_index_text(item, self._index_limits.relation_tokens) for item in (old, new))
+        return Folded(new, after if after != before else None)
+
+    def _fragments(self, evidence: EntityEvidence | RelationEvidence) -> tuple[str, ...]:
+        return fragments(evidence.leading, self.limits.max_fragments)
+
+
+def _with(statements: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*statements, *found))) if statements else found
+
+
+def _first_evidence(
+    id_: str,
+    change: tuple[Sequence[RelationMention], Sequence[RelationMention]],
+    ends: tuple[str, str] | None,
+) -> RelationEvidence:
+    if ends is not None:
+        return unmentioned_relation_evidence(id_, ends)
+    return empty_relation_evidence(id_, (*change[0], *change[1])[0])
+
+
+def is_same_entity(left: Entity, right: Entity) -> bool:
+    """Whether two folds are the same but for what the graph store keeps itself."""
+    return (left.name, left.type, left.description, left.aliases, left.chunk_ids) == (
+        *(right.name, right.type, right.description, right.aliases, right.chunk_ids),
+    )
+
+
+def is_same_relation(left: Relation, right: Relation) -> bool:
+    """Whether two folds are the same but for what the graph store keeps itself."""
+    return (left.source, left.target, left.keywords, left.description, left.weight, left.chunk_ids) == (
+        *(right.source, right.target, right.keywords, right.description, right.weight, right.chunk_ids),
+    )
+
+
+# The fold as a store uses it under a filter: from the mentions that are left to entities and relations.
+#
+# The counts and folds are those of `heliograph.ingest.merging`, so that under a filter there is what would be there
+# had nothing else been taken in: without what people say, and with descriptions joined and never summarised, since a
+# stored summary may tell of more than the filter leaves, and a question must not wait for a model to make another.
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceFold(Fold):
+    """The fold under given limits.
+
+    Attributes:
+        limits: How much of the evidence shows.
+        max_description_tokens: o200k_base tokens of a description.
+    """
+
+    limits: FoldLimits
+    max_description_tokens: int
+
+    @classmethod
+    def of(cls, settings: IngestSettings) -> Self:
+        """Return the fold with the limits that documents are taken in under."""
+        return cls(FoldLimits(settings.max_fragments, settings.max_sources), settings.summary_tokens)
+
+    @property
+    def leading(self) -> int:
+        """See `Fold`."""
+        return self.limits.leading
+
+    def count_entity(self, id_: str, mentions: Sequence[EntityMention], leading: int) -> EntityEvidence:
+        """See `Fold`."""
+        return apply_entity_delta(empty_entity_evidence(id_), (), mentions, leading)
+
+    def count_relation(
+        self, id_: str, ends: tuple[str, str], mentions: Sequence[RelationMention], leading: int
+    ) -> RelationEvidence:
+        """See `Fold`."""
+        return apply_relation_delta(unmentioned_relation_evidence(id_, ends), (), mentions, leading)
+
+    def fold_entity(self, evidence: EntityEvidence) -> Entity:
+        """See `Fold`."""
+        return fold_entity(evidence, self._description(evidence), self.limits)
+
+    def fold_relation(self, evidence: RelationEvidence) -> Relation:
+        """See `Fold`."""
+        return fold_relation(evidence, self._description(evidence), self.limits)
+
+    def name_terms(self, entity: Entity) -> Sequence[str]:
+        """See `Fold`."""
+        return entity_terms(entity).terms
+
+    def _description(self, evidence: EntityEvidence | RelationEvidence) -> str:
+        return join_fragments(fragments(evidence.leading, self.limits.max_fragments), self.max_description_tokens)

@@ -1,9 +1,9 @@
 """The ingest of one workspace: insert, resume, retry, delete, cancel.
 
 Documents come in, or ids of stored ones; they end up in every projection, each in one transaction, and a report comes
-out. Every document is stored as pending before any is processed, so that a crash, a cancel or an outage loses none:
-`resume` goes on where it stopped and repeats no model call whose reply is cached. What can be done for one document is
-in `processing`, how it is committed in `commit`; here is only who goes when.
+out. Every document is stored as pending before any is processed, so a crash, a cancel or an outage loses none, and
+`resume` repeats no model call whose reply is cached. Runs of one process share one entry into the section that a
+single process may be in.
 """
 
 from __future__ import annotations
@@ -11,42 +11,92 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ConflictError, HeliographError
+from heliograph.extraction.base import Extractor
 from heliograph.ids import is_storable
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
-from heliograph.ingest.claims import Claims
-from heliograph.ingest.commit import Commit, Committer
-from heliograph.ingest.drafting import Drafter
-from heliograph.ingest.entry import SharedEntry
-from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.folding import Folder
-from heliograph.ingest.identity import identify_texts
-from heliograph.ingest.index_texts import IndexLimits
-from heliograph.ingest.index_texts import index_limits as find_index_limits
-from heliograph.ingest.intake import Candidate, Intake, prepare
-from heliograph.ingest.joint_commits import JointCommits
-from heliograph.ingest.merging import FoldLimits
-from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome
-from heliograph.ingest.planning import plan_chunks
-from heliograph.ingest.processing import DocumentProcessor, Work, read_stored_chunks
-from heliograph.ingest.progress import ProgressCallback, ProgressReporter
-from heliograph.ingest.reading import InProcessReader, Reader
-from heliograph.ingest.run import Run
+from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits
+from heliograph.ingest.duplicate_documents import as_twin, find_heirs, succeed
+from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
+from heliograph.ingest.merging import Folder, FoldLimits, IndexLimits
+from heliograph.ingest.merging import index_limits as find_index_limits
+from heliograph.ingest.models import (
+    DeleteReport,
+    DocumentResult,
+    IngestReport,
+    NewDocument,
+    Outcome,
+    ProgressCallback,
+    ProgressReporter,
+)
+from heliograph.ingest.processing import Claims, DocumentProcessor, Run, Work, read_stored_chunks
+from heliograph.ingest.reading import InProcessReader, Reader, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
-from heliograph.ingest.twins import as_twin, find_heirs, succeed
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["IngestPipeline"]
+__all__ = ["IngestPipeline", "SharedEntry"]
+
+
+# The one place where runs of a process enter the section that only one process of all may be in.
+#
+# The first run in opens it, those that come while it is open join, the last one out closes it.
+
+
+class SharedEntry:
+    """Shares one exclusive context among the runs of a process."""
+
+    def __init__(self, exclusive: Callable[[], AbstractAsyncContextManager[None]]) -> None:
+        self._exclusive = exclusive
+        self._opening = asyncio.Lock()
+        self._stack: AsyncExitStack | None = None
+        self._inside = 0
+
+    @asynccontextmanager
+    async def enter(self) -> AsyncGenerator[None]:
+        """Be inside; whatever opening the context raises is raised here."""
+        async with self._opening:
+            if self._stack is None:
+                stack = AsyncExitStack()
+                await stack.enter_async_context(self._exclusive())
+                self._stack = stack
+            self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            # Whoever is cancelled here still closes: a section left open would keep all other processes out.
+            await _ended(asyncio.create_task(self._leave()))
+
+    async def _leave(self) -> None:
+        """Close behind the last run; one that starts meanwhile waits, and opens the section anew."""
+        async with self._opening:
+            if not self._inside and (stack := self._stack):
+                self._stack = None
+                await stack.aclose()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    """Wait for the end of a task, also when cancelled, and be cancelled only then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    task.result()
+
 
 _log = logging.getLogger(__name__)
 

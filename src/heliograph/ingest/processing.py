@@ -1,18 +1,20 @@
-"""One document on its way in: chunks, extraction, commit.
+"""Processes documents, a few at a time: chunks, extraction, commit.
 
-`Work` comes in; the document ends up in every projection at once, as processed or partial, and a `DocumentResult`
-comes out. What concerns this document alone, a defect that it meets too, becomes a failed document; what concerns a
-model or the store as a whole is raised, and the document stays as it was.
+`Work` comes in; a document ends up in every projection at once, as processed or partial, and a `DocumentResult` comes
+out. A defect of one document makes a failed document; an outage of a model or store is raised, no further document is
+begun, and the rest stay pending. Two tasks never work on one document at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from heliograph.errors import (
+    CancelledIngestError,
     ClusterUnavailable,
     ConflictError,
     HeliographError,
@@ -24,20 +26,67 @@ from heliograph.errors import (
     StoreError,
 )
 from heliograph.ingest.changes import DocumentChange
-from heliograph.ingest.claims import Claims
-from heliograph.ingest.commit import Commit, Committer
-from heliograph.ingest.joint_commits import JointCommits
-from heliograph.ingest.models import DocumentResult, Outcome
-from heliograph.ingest.planning import StoredChunks, replaced_chunks
-from heliograph.ingest.progress import DocumentProgress
-from heliograph.ingest.reading import DocumentReading, Reader, ReadingTask
-from heliograph.ingest.twins import as_twin, find_heirs, find_original, succeed, twin_change
+from heliograph.ingest.commit import Commit, Committer, JointCommits
+from heliograph.ingest.duplicate_documents import as_twin, find_heirs, find_original, succeed, twin_change
+from heliograph.ingest.models import DocumentProgress, DocumentResult, Outcome, ProgressReporter
+from heliograph.ingest.reading import DocumentReading, Reader, ReadingTask, StoredChunks, replaced_chunks
 from heliograph.models import Chunk, Document, DocumentStatus, Extraction, Usage, utc_now
 from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["OUTAGES", "DocumentProcessor", "Work", "as_failure", "read_stored_chunks"]
+__all__ = ["OUTAGES", "Claim", "Claims", "DocumentProcessor", "Run", "Work", "as_failure", "read_stored_chunks"]
+
+
+# Who is working on which document, within one process.
+#
+# Two tasks never work on one document at once: the second waits until the first is done with it. Claims are taken for
+# all documents of a call together, so that no two calls wait for each other.
+
+
+class Claim:
+    """Documents that one task works on."""
+
+    def __init__(self, held: dict[str, asyncio.Future[None]], ids: Iterable[str]) -> None:
+        self._held = held
+        self._done = {id_: asyncio.get_running_loop().create_future() for id_ in ids}
+        held.update(self._done)
+
+    def release(self, id_: str) -> None:
+        """Let others have a document; does nothing if it was released already."""
+        done = self._done.pop(id_, None)
+        if done is not None:
+            del self._held[id_]
+            done.set_result(None)
+
+    def release_all(self) -> None:
+        """Let others have all that is left."""
+        for id_ in list(self._done):
+            self.release(id_)
+
+
+class Claims:
+    """The documents that are being worked on."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, asyncio.Future[None]] = {}
+
+    def is_claimed(self, id_: str) -> bool:
+        """Whether somebody works on this document."""
+        return id_ in self._held
+
+    @asynccontextmanager
+    async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Claim]:
+        """Wait until nobody works on any of these, then hold them all until they are released or this ends."""
+        wanted = set(ids)
+        while busy := [self._held[id_] for id_ in wanted if id_ in self._held]:
+            await asyncio.wait(busy)
+        claim = Claim(self._held, wanted)
+        try:
+            yield claim
+        finally:
+            claim.release_all()
+
 
 _log = logging.getLogger(__name__)
 
@@ -261,3 +310,122 @@ def _describe_failures(failed: Sequence[Extraction], chunk_count: int) -> str:
     more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
     message = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
     return message[:_MAX_ERROR_LENGTH]
+
+
+# One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
+#
+# Each document is worked on by one task; results keep the order of the work. After an outage no further document is
+# begun, those under way come to their own end, and the outage is raised. Cancelling ends those under way at once.
+# What is not finished stays as it is stored, pending or failed.
+
+
+class Run:
+    """Processes documents once."""
+
+    def __init__(
+        self, processor: DocumentProcessor, reporter: ProgressReporter, max_tasks: int, gate: asyncio.Event
+    ) -> None:
+        """Keep the parts.
+
+        Args:
+            processor: Does the work.
+            reporter: Is told how far it has come.
+            max_tasks: Documents under way at once.
+            gate: While it is not set, no further document is begun.
+        """
+        self._processor = processor
+        self._reporter = reporter
+        self._max_tasks = max_tasks
+        self._gate = gate
+        self._tasks: list[asyncio.Task[None]] = []
+        self._results: dict[int, DocumentResult] = {}
+        self._outage: HeliographError | None = None
+        self._is_cancelled = False
+        self._originals_left = 0
+        self._originals_done = asyncio.Event()
+
+    def cancel(self) -> None:
+        """Begin no further document and end those under way; `process` raises `CancelledIngestError`."""
+        self._is_cancelled = True
+        for task in self._tasks:
+            task.cancel()
+
+    def check_cancelled(self, unfinished: int) -> None:
+        """Raise if the run was cancelled.
+
+        Raises:
+            CancelledIngestError: It was.
+        """
+        if self._is_cancelled:
+            raise CancelledIngestError(
+                f"the run was cancelled: {len(self._results)} documents are done, {unfinished} are left for "
+                "later; run resume (or retry) to go on"
+            )
+
+    async def process(self, works: Sequence[Work], on_finished: Callable[[str], None]) -> list[DocumentResult]:
+        """Process documents; return their results in the same order.
+
+        Args:
+            works: What to do; called once per run.
+            on_finished: Called with a document's id as soon as nothing more will be done about it.
+
+        Raises:
+            CancelledIngestError: `cancel` was called before all were done.
+            ModelError: A model cannot be used at all.
+            StoreError: The store cannot be used.
+        """
+        self.check_cancelled(len(works))
+        self._reporter.expect(len(works), sum(work.document.length for work in works))
+        # A twin waits until what may hold its chunks is done.
+        queue = iter(sorted(enumerate(works), key=lambda item: bool(item[1].document.twin_of)))
+        self._originals_left = sum(not work.document.twin_of for work in works)
+        self._release_twins()
+        count = min(self._max_tasks, len(works))
+        self._tasks = [asyncio.ensure_future(self._work(queue, on_finished)) for _ in range(count)]
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            await self._end_tasks()
+            self._reporter.finish()
+        self._raise_what_stopped(len(works) - len(self._results))
+        return [self._results[index] for index in range(len(works))]
+
+    async def _work(self, queue: Iterator[tuple[int, Work]], on_finished: Callable[[str], None]) -> None:
+        for index, work in queue:
+            await self._gate.wait()
+            if work.document.twin_of:
+                await self._originals_done.wait()
+            if self._is_cancelled or self._outage:
+                return
+            try:
+                progress = self._reporter.begin(work.document.length)
+                self._results[index] = await self._processor.process(work, progress)
+            except OUTAGES as error:
+                self._outage = self._outage or error
+            finally:
+                on_finished(work.document.id)
+                self._originals_left -= not work.document.twin_of
+                self._release_twins()
+
+    def _release_twins(self) -> None:
+        if self._originals_left <= 0 or self._outage:
+            self._originals_done.set()
+
+    async def _end_tasks(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _raise_what_stopped(self, unfinished: int) -> None:
+        for task in self._tasks:
+            if not task.cancelled() and (defect := task.exception()):
+                raise defect
+        if unfinished:
+            self.check_cancelled(unfinished)
+        if self._outage:
+            self._outage.add_note(
+                f"{unfinished} documents are left for later; run resume (or retry) when this is mended"
+            )
+            raise self._outage

@@ -1,31 +1,410 @@
-"""The seam between what a document says and what becomes of it in the store.
+"""Reads a document: which chunks change, what each says, and their vectors where those are made on the way.
 
-A `ReadingTask` goes in; out come the chunks that change, what was read in them, and their vectors where those were
-made on the way. Nothing is written and, but for `find_stored`, nothing of the store is read, so reading may happen in
-another process or on another host (`heliograph.distributed`). Folding and committing stay with who owns the store.
+A `ReadingTask` goes in. `plan_chunks` says which chunks stay, move, go, come or are read again; the extractor reads
+those; `canonical_extraction` puts mentions into one order without repeats; `mention_delta` says what an ingest changes.
+Aliases that a passage itself introduces are added. Nothing is written, so reading may happen on another host.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.documents.markdown import clean_text
 from heliograph.errors import IngestError
-from heliograph.ingest.aliases import with_introduced_aliases
+from heliograph.extraction.base import Extractor
+from heliograph.ids import is_subject_rank, mention_rank, moved_rank
 from heliograph.ingest.chunking import Chunker
-from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.mentions import canonical_extraction
-from heliograph.ingest.planning import ChunkPlan, StoredChunks, plan_chunks
-from heliograph.models import Chunk, Document, Extraction
+from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention
 from heliograph.observing import stage
+from heliograph.stores.changeset import TextEntry
+from heliograph.text.analysis import chunk_index_text, terms
+from heliograph.text.names import clean_name, entity_key, mention_entity_id, mention_relation_id
+from heliograph.text.phrases import SentenceReading, find_abbreviations
+from heliograph.text.sentences import sentence_spans
 
-__all__ = ["ChunkProgress", "DocumentReading", "FindStored", "InProcessReader", "Reader", "ReadingTask"]
+__all__ = [
+    "UNKNOWN_TYPE",
+    "ChunkPlan",
+    "ChunkProgress",
+    "DocumentReading",
+    "FindStored",
+    "InProcessReader",
+    "MentionDelta",
+    "Reader",
+    "ReadingTask",
+    "StoredChunks",
+    "canonical_aliases",
+    "canonical_extraction",
+    "entity_mention_order",
+    "mention_delta",
+    "moved_extraction",
+    "placed_extraction",
+    "plan_chunks",
+    "relation_mention_order",
+    "replaced_chunks",
+    "with_introduced_aliases",
+]
+
+
+# What a chunk says, in one canonical form, and what an ingest changes of it.
+#
+# Extractions come in from an extractor or from the store. `canonical_extraction` makes them safe to fold: mentions
+# without repeats, in an order of their own, with both ends of every relation present. `mention_delta` compares what
+# is taken away with what is added and groups the rest by the entity or relation it counts for.
+
+# Casts no vote against any other type.
+UNKNOWN_TYPE = "unknown"
+_MAX_WEIGHT = 1_000_000.0
+
+EntityOrder = tuple[int, str, str, str, str]
+RelationOrder = tuple[int, str, str, str, tuple[str, ...], str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class MentionDelta:
+    """Mentions taken away and added, per id of the entity or relation; an id without any is absent."""
+
+    removed_entities: dict[str, list[EntityMention]] = field(default_factory=dict[str, list[EntityMention]])
+    added_entities: dict[str, list[EntityMention]] = field(default_factory=dict[str, list[EntityMention]])
+    removed_relations: dict[str, list[RelationMention]] = field(default_factory=dict[str, list[RelationMention]])
+    added_relations: dict[str, list[RelationMention]] = field(default_factory=dict[str, list[RelationMention]])
+
+    @property
+    def entity_ids(self) -> list[str]:
+        """The entities that change."""
+        return list(self.removed_entities | self.added_entities)
+
+    @property
+    def relation_ids(self) -> list[str]:
+        """The relations that change."""
+        return list(self.removed_relations | self.added_relations)
+
+    @property
+    def most_removed(self) -> int:
+        """The largest number of mentions that any one of them loses."""
+        removed = (*self.removed_entities.values(), *self.removed_relations.values())
+        return max(map(len, removed), default=0)
+
+
+def entity_mention_order(mention: EntityMention) -> EntityOrder:
+    """Return what an entity's mentions are sorted by: rank, chunk, then content."""
+    return (mention.rank, mention.chunk_id, mention.name, mention.type, mention.description)
+
+
+def relation_mention_order(mention: RelationMention) -> RelationOrder:
+    """Return what a relation's mentions are sorted by: rank, chunk, then content."""
+    return (
+        *(mention.rank, mention.chunk_id, mention.source, mention.target),
+        *(mention.keywords, mention.description, mention.weight),
+    )
+
+
+def canonical_extraction(extraction: Extraction) -> Extraction:
+    """Return an extraction whose mentions are clean, distinct, sorted, and complete.
+
+    Mentions without a name and relations of an entity with itself are dropped; an end of a relation that the chunk
+    does not list becomes a mention of unknown type; a weight that is no positive number counts as 1.
+    """
+    entities = {clean for mention in extraction.entities if (clean := _clean_entity(mention)).name}
+    relations = {
+        clean
+        for mention in extraction.relations
+        if entity_key((clean := _clean_relation(mention)).source) != entity_key(clean.target)
+        if clean.source and clean.target
+    }
+    in_order = sorted(relations, key=relation_mention_order)
+    return Extraction(
+        chunk_id=extraction.chunk_id,
+        extractor=extraction.extractor,
+        entities=tuple(sorted(entities | _missing_ends(entities, in_order), key=entity_mention_order)),
+        relations=tuple(in_order),
+        error=extraction.error,
+        reply_keys=extraction.reply_keys,
+        usage=extraction.usage,
+        aliases=canonical_aliases(extraction.aliases),
+    )
+
+
+def canonical_aliases(aliases: Iterable[AliasMention]) -> tuple[AliasMention, ...]:
+    """Return alias mentions clean, distinct and sorted, without those whose two names are spellings of one."""
+    if not aliases:
+        return ()
+    clean = {AliasMention(m.chunk_id, clean_name(m.name), clean_name(m.alias)) for m in aliases}
+    kept = (m for m in clean if m.name and m.alias and entity_key(m.name) != entity_key(m.alias))
+    return tuple(sorted(kept, key=lambda m: (m.chunk_id, m.name, m.alias)))
+
+
+def moved_extraction(extraction: Extraction, position: int) -> Extraction:
+    """Return the extraction of a chunk that now stands at another position of its document."""
+    return Extraction(
+        chunk_id=extraction.chunk_id,
+        extractor=extraction.extractor,
+        entities=tuple(
+            EntityMention(m.chunk_id, m.name, m.type, m.description, moved_rank(m.rank, position), m.entity_id)
+            for m in extraction.entities
+        ),
+        relations=tuple(
+            RelationMention(
+                *(m.chunk_id, m.source, m.target, m.keywords, m.description, m.weight),
+                *(moved_rank(m.rank, position), m.source_id, m.target_id),
+            )
+            for m in extraction.relations
+        ),
+        error=extraction.error,
+        reply_keys=extraction.reply_keys,
+        usage=extraction.usage,
+        aliases=extraction.aliases,
+    )
+
+
+def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, position: int) -> Extraction:
+    """Return an extraction as if it had been read in a chunk of this id, at this position of this document.
+
+    What its mentions count for is left open again: it follows from the rules where they are committed.
+    """
+    ranks = {flag: mention_rank(document_id, position, is_subject=flag) for flag in (True, False)}
+    return replace(
+        extraction,
+        chunk_id=chunk_id,
+        entities=tuple(
+            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], entity_id="")
+            for m in extraction.entities
+        ),
+        relations=tuple(
+            replace(m, chunk_id=chunk_id, rank=ranks[is_subject_rank(m.rank)], source_id="", target_id="")
+            for m in extraction.relations
+        ),
+        aliases=tuple(replace(m, chunk_id=chunk_id) for m in extraction.aliases),
+    )
+
+
+def mention_delta(removed: Sequence[Extraction], added: Sequence[Extraction]) -> MentionDelta:
+    """Return what changes when some extractions take the place of others; both canonical.
+
+    A mention that is in both changes nothing and is left out.
+    """
+    old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
+    old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
+    return MentionDelta(
+        _by_entity(old_entities - new_entities),
+        _by_entity(new_entities - old_entities),
+        _by_relation(old_relations - new_relations),
+        _by_relation(new_relations - old_relations),
+    )
+
+
+def _by_entity(mentions: Iterable[EntityMention]) -> dict[str, list[EntityMention]]:
+    grouped: dict[str, list[EntityMention]] = {}
+    for mention in mentions:
+        grouped.setdefault(mention_entity_id(mention), []).append(mention)
+    return grouped
+
+
+def _by_relation(mentions: Iterable[RelationMention]) -> dict[str, list[RelationMention]]:
+    grouped: dict[str, list[RelationMention]] = {}
+    for mention in mentions:
+        id_ = mention_relation_id(mention)
+        # The two names of one entity are not related.
+        if id_ not in (mention.source_id, mention.target_id):
+            grouped.setdefault(id_, []).append(mention)
+    return grouped
+
+
+def _clean_entity(mention: EntityMention) -> EntityMention:
+    name, kind, description = (
+        clean_name(mention.name),
+        clean_text(mention.type),
+        _clean_description(mention.description),
+    )
+    if (name, kind, description) == (mention.name, mention.type, mention.description):
+        return mention
+    return EntityMention(mention.chunk_id, name, kind, description, mention.rank)
+
+
+def _clean_relation(mention: RelationMention) -> RelationMention:
+    source, target, description = (
+        clean_name(mention.source),
+        clean_name(mention.target),
+        clean_text(mention.description),
+    )
+    keywords = tuple(map(clean_text, mention.keywords))
+    weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
+    clean = (source, target, keywords, description, weight)
+    if clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight):
+        return mention
+    return RelationMention(mention.chunk_id, *clean, mention.rank)
+
+
+def _clean_description(description: str) -> str:
+    return clean_text(description).strip()
+
+
+def _missing_ends(entities: Iterable[EntityMention], relations: Iterable[RelationMention]) -> set[EntityMention]:
+    present = {entity_key(mention.name) for mention in entities}
+    missing: dict[str, EntityMention] = {}
+    for relation in relations:
+        for name in (relation.source, relation.target):
+            if (key := entity_key(name)) not in present:
+                missing.setdefault(key, EntityMention(relation.chunk_id, name, UNKNOWN_TYPE, "", relation.rank))
+    return set(missing.values())
+
+
+# Aliases that a passage itself introduces: an acronym in brackets beside its expansion, or the other way round.
+#
+# Only what can be checked by its letters counts, since an alias holds in all documents: every letter of the acronym
+# must begin a word of the expansion, in order, and only small words may be left over. "MQTT" after "Message Queuing
+# Telemetry Transport" is one, "XML" after "Extensible Markup Language" is none. What chat models say of aliases comes
+# in by `heliograph.extraction`.
+
+# Most passages hold no acronym beside a bracket and need not be cut into sentences.
+_HINT = re.compile(r"[(（][A-Z][A-Za-z0-9&/.-]{1,11}[)）]|[A-Z][A-Za-z0-9&/.-]{1,11} ?[(（][^()（）\n]{4,80}[)）]")
+_WORD = re.compile(r"[^\W_]+")
+_SMALL_WORDS = frozenset(
+    {"a", "an", "and", "as", "at", "by", "de", "del", "der", "des", "di", "du", "for", "from", "in", "la", "le", "of"}
+    | {"on", "or", "per", "the", "to", "und", "van", "von", "with"}
+)
+
+
+def with_introduced_aliases(extraction: Extraction, chunk: Chunk) -> Extraction:
+    """Return an extraction with the aliases that its chunk introduces; the same if it introduces none."""
+    if not extraction.entities or not _HINT.search(chunk.text):
+        return extraction
+    found = tuple(AliasMention(chunk.id, long, short) for short, long in _introduced(chunk.text))
+    return replace(extraction, aliases=canonical_aliases((*extraction.aliases, *found))) if found else extraction
+
+
+def _introduced(text: str) -> Iterator[tuple[str, str]]:
+    sentences = [SentenceReading(start, end, (), ()) for start, end in sentence_spans(text)]
+    for found in find_abbreviations(text, sentences):
+        short, long = text[slice(*found.short)], text[slice(*found.long)]
+        if _spells(short, long):
+            yield short, long
+
+
+def _spells(short: str, long: str) -> bool:
+    """Whether the letters of a short form are the first letters of the words of a long one."""
+    letters = [character.casefold() for character in short if character.isalnum()]
+    words = _WORD.findall(long)
+    if len(letters) < 2 or not words or words[0].casefold()[0] != letters[0]:
+        return False
+    index = 0
+    for word in words:
+        if index < len(letters) and word.casefold()[0] == letters[index]:
+            index += 1
+        elif word.casefold() not in _SMALL_WORDS:
+            return False
+    return index == len(letters)
+
+
+# What an update does to a document's chunks: which stay, move, go, come, or must be read again.
+#
+# The chunks of the new text and what is stored come in; a `ChunkPlan` comes out. A chunk that stays keeps its
+# mentions and its vector. One that was not read, or that now stands under other headings, is read and embedded again:
+# what an extractor makes of it and how it is indexed depend on them. One whose context is another is read again.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunks:
+    """A document's chunks as they are stored, and what was read in them.
+
+    Attributes:
+        chunks: All of them, by id.
+        extractions: What was read, by chunk id: of all chunks, or of those in `replaced_chunks`.
+        all_read: Whether every chunk is known to have been read without an error.
+    """
+
+    chunks: Mapping[str, Chunk] = field(default_factory=dict[str, Chunk])
+    extractions: Mapping[str, Extraction] = field(default_factory=dict[str, Extraction])
+    all_read: bool = False
+
+    def headings(self, chunk_id: str) -> tuple[str, ...] | None:
+        """Return the headings that a chunk stood under; None if there is no such chunk."""
+        chunk = self.chunks.get(chunk_id)
+        return chunk.headings if chunk else None
+
+    def is_read(self, chunk_id: str) -> bool:
+        """Whether a chunk was read without an error."""
+        if self.all_read:
+            return chunk_id in self.chunks
+        extraction = self.extractions.get(chunk_id)
+        return extraction is not None and not extraction.error
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan:
+    """What to do with a document's chunks.
+
+    Attributes:
+        chunk_count: Chunks it will have.
+        unread: Chunks to read, in order.
+        written: Chunks to write: new, moved, or under other headings.
+        removed: Ids of chunks that go.
+        replaced: What was read in chunks that go, move, or are read again.
+        moved: What was read in chunks that only move, at their new place.
+        passages: Text to embed per id of a chunk that is new or under other headings.
+        terms: Full text of the same.
+    """
+
+    chunk_count: int
+    unread: tuple[Chunk, ...]
+    written: tuple[Chunk, ...]
+    removed: tuple[str, ...]
+    replaced: tuple[Extraction, ...]
+    moved: tuple[Extraction, ...]
+    passages: dict[str, str]
+    terms: tuple[TextEntry, ...]
+
+
+def replaced_chunks(chunks: Sequence[Chunk], stored: StoredChunks) -> list[str]:
+    """Return the ids of stored chunks whose readings go, move or are made again; `stored` may lack extractions."""
+    kept = {chunk.id: _reading_basis(chunk) for chunk in chunks}
+    return [id_ for id_, before in stored.chunks.items() if kept.get(id_) != _reading_basis(before)]
+
+
+def _reading_basis(chunk: Chunk) -> tuple[int, tuple[str, ...], str]:
+    return chunk.position, chunk.headings, chunk.context
+
+
+def plan_chunks(title: str, chunks: Sequence[Chunk], stored: StoredChunks, *, keeps_readings: bool) -> ChunkPlan:
+    """Compare a document's chunks with those that are stored of it. Takes CPU time in proportion to new text.
+
+    Args:
+        title: The document's title as it shall be.
+        chunks: Its chunks as they shall be, in order.
+        stored: What there is of it; empty for a new document.
+        keeps_readings: Whether chunks that stay keep their mentions and vectors; False if the title may be another.
+    """
+    current = {chunk.id for chunk in chunks}
+    indexed = {chunk.id for chunk in chunks if keeps_readings and stored.headings(chunk.id) == chunk.headings}
+    same = {chunk.id for chunk in chunks if chunk.id in indexed and stored.chunks[chunk.id].context == chunk.context}
+    unread = [chunk for chunk in chunks if chunk.id not in same or not stored.is_read(chunk.id)]
+    unread_ids = {chunk.id for chunk in unread}
+    moved = [
+        chunk for chunk in chunks if chunk.id not in unread_ids and stored.chunks[chunk.id].position != chunk.position
+    ]
+    removed = tuple(id_ for id_ in stored.chunks if id_ not in current)
+    replaced = (*removed, *unread_ids, *(chunk.id for chunk in moved))
+    passages = {chunk.id: chunk_index_text(title, chunk) for chunk in chunks if chunk.id not in indexed}
+    return ChunkPlan(
+        chunk_count=len(chunks),
+        unread=tuple(unread),
+        written=tuple(chunk for chunk in chunks if stored.chunks.get(chunk.id) != chunk),
+        removed=removed,
+        replaced=tuple(stored.extractions[id_] for id_ in replaced if id_ in stored.extractions),
+        moved=tuple(moved_extraction(stored.extractions[chunk.id], chunk.position) for chunk in moved),
+        passages=passages,
+        terms=tuple(TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()),
+    )
+
 
 T = TypeVar("T")
 

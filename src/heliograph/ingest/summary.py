@@ -20,10 +20,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from string import Template
 
+from heliograph.calls.tasks import gather_or_cancel
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import BadModelReply, ContextTooLong
-from heliograph.ingest.extraction.chat_requests import data_marker
-from heliograph.ingest.tasks import gather_or_cancel
+from heliograph.extraction.chat import data_marker
 from heliograph.models import FIELD_SEPARATOR, Usage
 from heliograph.prompts import load_prompt
 from heliograph.settings import IngestSettings

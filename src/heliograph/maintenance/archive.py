@@ -1,28 +1,49 @@
-"""The lines of an archive: everything that a workspace was told, so that another one can be made from it.
+"""Archives: everything that a workspace was told as JSON lines, so that another workspace can be made from it.
 
-JSON lines, each an object with one key that says what it holds: first `archive` with the version of the form, then per
-document its `document` with its text, its `chunk`s and its `extraction`s, then `curation`s, and at the end the `reply`s
-that chat models gave, which version 1 had not. What follows from these (entities, relations, vectors, full text) is not
-in it, nor are answers. Fields that a reader does not know are passed over.
+The first line names the version; then each document comes with its text, chunks and extractions, then the
+curations, then the kept replies of chat models. `export_archive` writes one, `import_archive` takes one in:
+documents in any order, curations in theirs, replies only where what they are about is here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
 from heliograph._version import __version__
+from heliograph.curation.curator import Curator
 from heliograph.errors import InvalidRequestError
-from heliograph.maintenance.export.contents import Contents, WholeDocument
+from heliograph.maintenance.whole_documents import (
+    Contents,
+    DocumentImport,
+    ImportKind,
+    ImportProgress,
+    ImportReport,
+    NoteKind,
+    NoteList,
+    WholeDocument,
+    WholeDocumentIntake,
+)
 from heliograph.models import Chunk, Curation, Document, Extraction
-from heliograph.stores.base import CachedReply
+from heliograph.stores.base import CachedReply, Store
 
-__all__ = ["ARCHIVE_VERSION", "ArchiveEntry", "export_archive", "is_archive", "read_archive"]
+__all__ = [
+    "ARCHIVE_VERSION",
+    "ArchiveEntry",
+    "add_replies",
+    "export_archive",
+    "import_archive",
+    "is_archive",
+    "read_archive",
+]
+
 
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
@@ -171,3 +192,138 @@ def _check_head(path: Path, kind: str, fields: dict[str, Any]) -> None:
 
 def _line(kind: str, fields: dict[str, Any]) -> str:
     return json.dumps({kind: fields}, ensure_ascii=False) + "\n"
+
+
+# Adding the kept replies of an archive, so that what was paid for there is not asked for again here.
+#
+# A reply goes with the chunk, entity or relation that it is about: where that is not here, no deletion would ever
+# take it away, so it is left out. Answers are left out too, since they hold for one state of one workspace.
+
+_PAGE = 500
+_ANSWERS = "query"
+
+
+async def add_replies(
+    store: Store, replies: AsyncIterator[CachedReply], notes: NoteList, progress: ImportProgress
+) -> int:
+    """Add the replies that are not here yet, in pages; return how many.
+
+    Args:
+        store: Where documents and curations have been taken in before.
+        replies: From an archive.
+        notes: Gets what is left out or here already.
+        progress: Told how many have been added.
+
+    Raises:
+        StoreError: The store cannot be used; what was added before stays.
+    """
+    added = 0
+    page: list[CachedReply] = []
+    async for reply in replies:
+        page.append(reply)
+        if len(page) == _PAGE:
+            added += await _add_page(store, page, notes)
+            progress("replies", added)
+            page = []
+    if page:
+        added += await _add_page(store, page, notes)
+        progress("replies", added)
+    return added
+
+
+async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) -> int:
+    here = await _subjects_here(store, [reply.subject_id for reply in page if reply.subject_id])
+    added = 0
+    for reply in page:
+        if reply.cache_type == _ANSWERS or (reply.subject_id and reply.subject_id not in here):
+            notes.add(NoteKind.LEFT_OUT, "kept replies about what is not here", reply.subject_id)
+        elif await store.replies.get_reply(reply.key) is not None:
+            notes.add(NoteKind.KNOWN, "kept replies that are here already")
+        else:
+            await store.replies.put_reply(reply)
+            added += 1
+    return added
+
+
+async def _subjects_here(store: Store, ids: Sequence[str]) -> set[str]:
+    distinct = list(dict.fromkeys(ids))
+    found = {chunk.id for chunk in await store.records.get_chunks(distinct)}
+    found |= {entity.id for entity in await store.graph.get_entities(distinct)}
+    return found | {relation.id for relation in await store.graph.get_relations(distinct)}
+
+
+# Importing an archive: its documents, then its curations and the kept replies of chat models, as they are.
+#
+# Documents go in several at a time and in any order, since the graph does not depend on it; those that share
+# another's text come last. Curations are added in their order where none of the same id is here, replies where what
+# they are about is here, so that no deletion misses them.
+
+T = TypeVar("T")
+
+
+async def import_archive(
+    store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
+) -> ImportReport:
+    """Import an archive; see `import_path`."""
+    notes = NoteList()
+    documents = DocumentImport(intake, notes, progress)
+    twins: list[WholeDocument] = []
+    curations: list[Curation] = []
+    first: CachedReply | None = None
+    entries = _entries(path)
+    try:
+        async for entry in entries:
+            if isinstance(entry, CachedReply):
+                first = entry
+                break
+            if isinstance(entry, Curation):
+                curations.append(entry)
+            elif entry.document.twin_of:
+                twins.append(entry)
+            else:
+                await documents.add(entry)
+    finally:
+        # What stands before a broken line is taken in.
+        await documents.finish()
+    for twin in twins:
+        await documents.add(twin)
+    await documents.finish()
+    added = await _add_curations(store, curator, curations, notes, progress)
+    replies = await add_replies(store, _replies(first, entries), notes, progress)
+    return replace(documents.report(ImportKind.ARCHIVE, path, curations=added), replies=replies)
+
+
+async def _replies(first: CachedReply | None, entries: AsyncIterator[ArchiveEntry]) -> AsyncIterator[CachedReply]:
+    """Yield the replies with which an archive ends."""
+    if first is not None:
+        yield first
+    async for entry in entries:
+        if not isinstance(entry, CachedReply):
+            raise InvalidRequestError("the archive goes on after its replies, which end it; export it anew")
+        yield entry
+
+
+async def _add_curations(
+    store: Store, curator: Curator, curations: list[Curation], notes: NoteList, progress: ImportProgress
+) -> int:
+    added = 0
+    for page in _pages(iter(curations), _PAGE):
+        known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
+        notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
+        new = [item for item in page if item.id not in known]
+        await curator.replay(new)
+        added += len(new)
+        progress("curations", added)
+    return added
+
+
+async def _entries(path: Path) -> AsyncIterator[ArchiveEntry]:
+    """Read an archive outside the event loop, an entry at a time."""
+    entries = read_archive(path)
+    while (entry := await asyncio.to_thread(next, entries, None)) is not None:
+        yield entry
+
+
+def _pages(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    while page := list(islice(items, size)):
+        yield page

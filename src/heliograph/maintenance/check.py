@@ -1,32 +1,593 @@
-"""Checking that every projection agrees with what the documents say, and making it so.
+"""Check that all stored data agrees with what the documents say, and repair it.
 
-The workspace is walked in windows of ids while others read and write: a window in which something seems wrong is
-looked at again if a commit came in between. Repairs are commits like any other, so readers never see half of one.
-Other engines beside the store are compared with it by ids and contents, at the end, and made anew where they differ.
-`rebuild` walks the same way and makes everything anew, whether it seems right or not.
+The workspace is read in windows of ids while others read and write; a window that seems wrong is read again if a
+commit came in between. Documents and chunks are checked first, then entities and relations, whose counts and merged
+descriptions are computed anew from mentions and curations (`Recounter`), then the projections in other engines. A
+`CheckReport` comes out; repairs are ordinary commits. `rebuild_role`, `find_leftovers` and `forget_follower` repair
+what other engines hold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import StaleChangesetError, StoreDamaged
-from heliograph.maintenance.document_check import CHUNK_KINDS, check_chunks, check_documents
-from heliograph.maintenance.findings import Findings
-from heliograph.maintenance.followers import check_follower
-from heliograph.maintenance.graph_check import ENTITY_KINDS, RELATION_KINDS, check_entities, check_relations
-from heliograph.maintenance.problems import CheckReport, Problem
-from heliograph.maintenance.recount import Recounter
-from heliograph.maintenance.windows import Window, id_windows
-from heliograph.stores.base import Store
-from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.inspection import ScanKind
+from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
+from heliograph.ingest.changes import RuleLoader, resolve_again
+from heliograph.ingest.merging import (
+    Folder,
+    TouchedEntity,
+    TouchedRelation,
+    apply_entity_delta,
+    apply_relation_delta,
+    empty_entity_evidence,
+    empty_relation_evidence,
+    is_same_entity,
+    is_same_relation,
+    unmentioned_relation_evidence,
+)
+from heliograph.ingest.resolution import RuleBook, entity_overrides, relation_overrides
+from heliograph.ingest.summary import DescriptionSummarizer
+from heliograph.models import (
+    COMMITTED_STATUSES,
+    Chunk,
+    Document,
+    Entity,
+    EntityEvidence,
+    Extraction,
+    Relation,
+    RelationEvidence,
+)
+from heliograph.settings import StoreSettings
+from heliograph.stores.base import Follower, FollowerDifference, Store
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
+from heliograph.stores.registry import open_store
+from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = ["CheckProgress", "Checker"]
+__all__ = [
+    "CHUNK_KINDS",
+    "ENTITY_KINDS",
+    "RELATION_KINDS",
+    "CheckProgress",
+    "CheckReport",
+    "Checker",
+    "Findings",
+    "Problem",
+    "Recounter",
+    "Refolded",
+    "Subject",
+    "Window",
+    "check_chunks",
+    "check_documents",
+    "check_entities",
+    "check_follower",
+    "check_relations",
+    "find_leftovers",
+    "forget_follower",
+    "id_windows",
+    "rebuild_role",
+]
+
+
+# What a check finds and what a rebuild does.
+
+Subject = Literal["document", "chunk", "entity", "relation", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that does not agree with what the documents say.
+
+    Attributes:
+        subject: What it is about.
+        id: Its id; empty for the store as a whole.
+        message: What is wrong, in words.
+        is_repairable: Whether it follows from the truth how it should be.
+    """
+
+    subject: Subject
+    id: str
+    message: str
+    is_repairable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check looked at and found.
+
+    Attributes:
+        problems: The first ones found, at most as many as were asked for.
+        problem_count: All that were found.
+        repaired: How many were put right.
+        documents: Documents looked at.
+        chunks: Chunks looked at.
+        entities: Entities looked at.
+        relations: Relations looked at.
+    """
+
+    problems: tuple[Problem, ...]
+    problem_count: int
+    repaired: int
+    documents: int
+    chunks: int
+    entities: int
+    relations: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is wrong any more."""
+        return self.problem_count == self.repaired
+
+
+# What one window of ids is found to be, and what would put it right.
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Problems of one window.
+
+    Attributes:
+        problems: What is wrong.
+        repair: What puts it right but for vectors; None if nothing does.
+        vectors: Texts to embed again, per id.
+        documents: Documents looked at.
+        chunks: Chunks looked at.
+        entities: Entities looked at.
+        relations: Relations looked at.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    repair: Changeset | None = None
+    vectors: Mapping[Collection, Mapping[str, str]] = field(default_factory=dict[Collection, Mapping[str, str]])
+    documents: int = 0
+    chunks: int = 0
+    entities: int = 0
+    relations: int = 0
+
+
+# Walking several lists of ids side by side, a bounded window at a time.
+#
+# Each window holds, per kind, all its ids of one range; ranges follow one another without gap or overlap. What stands
+# in one list and not in another is thus found without holding either.
+
+Window = Mapping[ScanKind, frozenset[str]]
+
+
+async def id_windows(inspection: Inspection, kinds: Sequence[ScanKind], size: int = 500) -> AsyncIterator[Window]:
+    """Yield windows of at most `size` ids per kind, ascending; a workspace without any yields none."""
+    after = ""
+    while True:
+        pages = {kind: await inspection.scan(kind, after, size) for kind in kinds}
+        if not any(pages.values()):
+            return
+        # A full page may go on beyond its last id: the range ends with the first such page.
+        ends = [page[-1] for page in pages.values() if len(page) == size]
+        end = min(ends, default=max(page[-1] for page in pages.values() if page))
+        yield {kind: frozenset(id_ for id_ in page if id_ <= end) for kind, page in pages.items()}
+        after = end
+
+
+# Evidence and folds computed anew from the mentions and the curations, as if nothing had been kept.
+#
+# Hubs are counted page by page, so memory holds a page of mentions however many there are.
+
+E = TypeVar("E", EntityEvidence, RelationEvidence)
+F = TypeVar("F", Entity, Relation)
+
+_PAGE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Refolded(Generic[E, F]):
+    """What the mentions of one thing, and what people say of it, add up to.
+
+    Attributes:
+        evidence: Counted anew; empty if nothing mentions it.
+        fold: Folded anew; None if it is deleted by hand.
+        index_text: What its vector is made from; empty without a fold.
+        terms: Its full text; None where none is kept.
+    """
+
+    evidence: E
+    fold: F | None
+    index_text: str = ""
+    terms: TextEntry | None = None
+
+
+class Recounter:
+    """Recomputes; reads truth only, but for descriptions that a chat model wrote.
+
+    Args:
+        store: Read only.
+        folder: Folds as the ingest does.
+        summarizer: Makes descriptions as the ingest does.
+    """
+
+    def __init__(self, store: Store, folder: Folder, summarizer: DescriptionSummarizer) -> None:
+        self._store = store
+        self._folder = folder
+        self._summarizer = summarizer
+
+    async def entities(self, ids: Sequence[str]) -> dict[str, Refolded[EntityEvidence, Entity]]:
+        """Return what these entities should be; what nothing mentions and nobody keeps is absent."""
+        counted = await self._entity_evidence(ids)
+        stored = {entity.id: entity for entity in await self._store.graph.get_entities(ids)}
+        book = await self._load_rules(ids)
+        found: dict[str, Refolded[EntityEvidence, Entity]] = {}
+        for id_ in ids:
+            evidence = counted.get(id_) or empty_entity_evidence(id_)
+            touched = self._folder.touch_entity(id_, ((), ()), evidence, None, entity_overrides(book, id_))
+            if not touched.is_gone:
+                folded = self._folder.fold_entity(touched, await self._description(touched, stored.get(id_)))
+                found[id_] = Refolded(evidence, folded.fold, folded.index_text or "", folded.terms)
+            elif evidence.mention_count:
+                found[id_] = Refolded(evidence, None)
+        return found
+
+    async def relations(self, ids: Sequence[str]) -> dict[str, Refolded[RelationEvidence, Relation]]:
+        """Return what these relations should be; what nothing mentions and nobody keeps is absent."""
+        counted = await self._relation_evidence(ids)
+        stored = {relation.id: relation for relation in await self._store.graph.get_relations(ids)}
+        ends = {id_: (item.source_id, item.target_id) for id_, item in (*stored.items(), *counted.items())}
+        book = await self._load_rules(list({end for pair in ends.values() for end in pair}))
+        found: dict[str, Refolded[RelationEvidence, Relation]] = {}
+        for id_, pair in ends.items():
+            evidence = counted.get(id_) or unmentioned_relation_evidence(id_, pair)
+            overrides = relation_overrides(book, *pair)
+            touched = self._folder.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
+            if not touched.is_gone:
+                folded = self._folder.fold_relation(touched, await self._description(touched, stored.get(id_)))
+                found[id_] = Refolded(evidence, folded.fold, folded.index_text or "")
+            elif evidence.mention_count:
+                found[id_] = Refolded(evidence, None)
+        return found
+
+    async def _load_rules(self, ids: Sequence[str]) -> RuleBook:
+        loader = RuleLoader(self._store)
+        await loader.load(ids)
+        return RuleBook(loader.rules.values())
+
+    async def _description(self, touched: TouchedEntity | TouchedRelation, stored: Entity | Relation | None) -> str:
+        if touched.description is not None:
+            return touched.description
+        # What a chat model wrote cannot be computed again for nothing, and without that model not at all.
+        if stored is not None and stored.description and self._summarizer.is_long(touched.fragments):
+            return stored.description
+        label, id_ = touched.label, touched.evidence.id
+        return (await self._summarizer.summarize(label, touched.fragments, subject_id=id_)).text
+
+    async def _entity_evidence(self, ids: Sequence[str]) -> dict[str, EntityEvidence]:
+        counted: dict[str, EntityEvidence] = {}
+        pending, offset = list(ids), 0
+        while pending:
+            pages, _ = await self._store.inspection.get_mentions(pending, [], offset, _PAGE)
+            for id_, page in pages.items():
+                known = counted.get(id_) or empty_entity_evidence(id_)
+                counted[id_] = apply_entity_delta(known, (), page, self._folder.limits.leading)
+            pending, offset = [id_ for id_, page in pages.items() if len(page) == _PAGE], offset + _PAGE
+        return counted
+
+    async def _relation_evidence(self, ids: Sequence[str]) -> dict[str, RelationEvidence]:
+        counted: dict[str, RelationEvidence] = {}
+        pending, offset = list(ids), 0
+        while pending:
+            _, pages = await self._store.inspection.get_mentions([], pending, offset, _PAGE)
+            for id_, page in pages.items():
+                known = counted.get(id_) or empty_relation_evidence(id_, page[0])
+                counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
+            pending, offset = [id_ for id_, page in pages.items() if len(page) == _PAGE], offset + _PAGE
+        return counted
+
+
+# Comparing documents and chunks: every chunk at its place, read, embedded and indexed, and nothing left over.
+
+CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
+
+
+async def check_documents(store: Store, ids: Iterable[str]) -> Findings:
+    """Compare documents with their own chunks, and their mentions with what names count for.
+
+    What is wrong with the chunks is truth itself and cannot be computed again.
+    """
+    documents = await store.records.get_documents(sorted(ids))
+    problems: list[Problem] = []
+    for document in documents:
+        if document.status in COMMITTED_STATUSES:
+            chunks = await store.records.get_document_chunks(document.id)
+            text = await store.records.get_document_text(document.id)
+            problems += [
+                Problem("document", document.id, message, is_repairable=False)
+                for message in _document_faults(document, chunks, text)
+            ]
+    moved = [item for document in documents for item in await _resolved_otherwise(store, document)]
+    problems += [
+        Problem("chunk", item.chunk_id, "its mentions count for other entities than they should") for item in moved
+    ]
+    return Findings(tuple(problems), Changeset(extractions=tuple(moved)) if moved else None, documents=len(documents))
+
+
+async def _resolved_otherwise(store: Store, document: Document) -> list[Extraction]:
+    """Return what was read in a document's chunks where it should count for other entities than it does."""
+    ids = [chunk.id for chunk in await store.records.get_document_chunks(document.id)]
+    stored = await store.records.get_extractions(ids)
+    right = await resolve_again(store, document.id, stored)
+    return [after for before, after in zip(stored, right, strict=True) if before != after]
+
+
+def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | None) -> Iterable[str]:
+    if document.twin_of and chunks:
+        yield f"{document.source!r} has chunks, though {document.twin_of!r} holds them; index it again"
+    if text is None:
+        yield f"the text of {document.source!r} is missing; index it again"
+        return
+    if len(chunks) != document.chunk_count:
+        yield f"{document.source!r} has {len(chunks)} chunks, and should have {document.chunk_count}; index it again"
+    elif [chunk.position for chunk in chunks] != list(range(len(chunks))):
+        yield f"the chunks of {document.source!r} are not in one sequence; index it again"
+    for chunk in chunks:
+        if text[chunk.start : chunk.end] != chunk.text:
+            yield f"the chunk {chunk.id!r} is not what stands at its place in {document.source!r}; index it again"
+
+
+async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *, every: bool) -> Findings:
+    """Compare the chunks of a window with their documents, readings, vectors and full text.
+
+    Args:
+        store: Read only.
+        window: Ids per kind of `CHUNK_KINDS`.
+        texts: Digest of the stored full text per id of the whole workspace.
+        every: Whether vectors and full text are made anew even where nothing is wrong.
+    """
+    ids = sorted(set(chain.from_iterable(window.values())))
+    chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
+    owners = list(dict.fromkeys(chunk.document_id for chunk in chunks.values()))
+    documents = {document.id: document for document in await store.records.get_documents(owners)}
+    owned = {id_: chunk for id_, chunk in chunks.items() if chunk.document_id in documents}
+    passages = {id_: chunk_index_text(documents[chunk.document_id].title, chunk) for id_, chunk in owned.items()}
+    entries = {id_: TextEntry(id_, tuple(terms(passage))) for id_, passage in passages.items()}
+    # A document that waits has its new title already; its chunks keep the old one until its turn comes.
+    settled = {document.id for document in documents.values() if document.status in COMMITTED_STATUSES}
+    stale = [
+        id_
+        for id_, entry in entries.items()
+        if owned[id_].document_id in settled and texts.get(id_, 0) != digest_terms(entry.terms)
+    ]
+    unembedded = [id_ for id_ in owned if id_ not in window[ScanKind.CHUNK_VECTORS]]
+    orphans = [id_ for id_ in ids if id_ not in owned]
+    problems = [
+        *(Problem("chunk", id_, "it belongs to no document") for id_ in orphans),
+        *(Problem("chunk", id_, "its full text is not that of its passage") for id_ in stale),
+        *(Problem("chunk", id_, "it has no vector") for id_ in unembedded),
+        *(
+            Problem("chunk", id_, "it was never read; run retry, or index its document again", is_repairable=False)
+            for id_ in owned
+            if id_ not in window[ScanKind.EXTRACTIONS]
+        ),
+    ]
+    chosen = sorted(owned) if every else sorted({*stale, *unembedded})
+    repair = Changeset(removed_chunks=tuple(orphans), texts={Collection.CHUNKS: tuple(entries[id_] for id_ in chosen)})
+    vectors = {Collection.CHUNKS: {id_: passages[id_] for id_ in chosen}}
+    return Findings(tuple(problems), repair if chosen or orphans else None, vectors, chunks=len(owned))
+
+
+# Comparing entities and relations with what the mentions add up to.
+#
+# A window of ids comes in; what differs comes out, with the changeset that makes it right: evidence, fold, full text,
+# and the texts whose vectors are missing.
+
+ENTITY_KINDS = (ScanKind.MENTIONED_ENTITIES, ScanKind.ENTITY_EVIDENCE, ScanKind.ENTITIES, ScanKind.ENTITY_VECTORS)
+_LEFT_OVER = "nothing mentions it"
+RELATION_KINDS = (
+    *(ScanKind.MENTIONED_RELATIONS, ScanKind.RELATION_EVIDENCE),
+    *(ScanKind.RELATIONS, ScanKind.RELATION_VECTORS),
+)
+
+
+async def check_entities(
+    store: Store, recounter: Recounter, window: Window, texts: Mapping[str, int], *, every: bool
+) -> Findings:
+    """Compare the entities of a window.
+
+    Args:
+        store: Read only.
+        recounter: Says what they should be.
+        window: Ids per kind of `ENTITY_KINDS`.
+        texts: Digest of the stored full text per id of the whole workspace.
+        every: Whether vectors and full text are made anew even where nothing is wrong.
+    """
+    ids = sorted(set(chain.from_iterable(window.values())))
+    wanted = await recounter.entities(ids)
+    evidence, _ = await store.records.get_evidence(ids, [], 0)
+    stored = {item.id: item for item in evidence}
+    folds = {item.id: item for item in await store.graph.get_entities(ids)}
+    problems = [
+        *_differences("entity", wanted, stored, folds, _same_entity_counts, is_same_entity),
+        *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
+        *(Problem("entity", id_, "its full text is not that of its names") for id_ in _stale_texts(wanted, texts)),
+        *_missing_vectors("entity", wanted, window[ScanKind.ENTITY_VECTORS]),
+    ]
+    broken = {problem.id for problem in problems}
+    chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
+    gone = tuple(id_ for id_ in ids if id_ not in wanted)
+    hidden = tuple(id_ for id_, item in chosen.items() if item.fold is None)
+    repair = Changeset(
+        entity_evidence=(*(item.evidence for item in chosen.values()), *map(empty_entity_evidence, gone)),
+        entities=tuple(item.fold for item in chosen.values() if item.fold is not None),
+        removed_entities=(*gone, *hidden),
+        texts={Collection.ENTITIES: tuple(item.terms for item in chosen.values() if item.terms is not None)},
+        expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
+    )
+    vectors = {Collection.ENTITIES: {id_: item.index_text for id_, item in chosen.items() if item.fold is not None}}
+    return Findings(tuple(problems), repair if chosen or gone else None, vectors, entities=len(wanted))
+
+
+async def check_relations(store: Store, recounter: Recounter, window: Window, *, every: bool) -> Findings:
+    """Compare the relations of a window; as `check_entities`."""
+    ids = sorted(set(chain.from_iterable(window.values())))
+    wanted = await recounter.relations(ids)
+    _, evidence = await store.records.get_evidence([], ids, 0)
+    stored = {item.id: item for item in evidence}
+    folds = {item.id: item for item in await store.graph.get_relations(ids)}
+    problems = [
+        *_differences("relation", wanted, stored, folds, _same_relation_counts, is_same_relation),
+        *(Problem("relation", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
+        *_missing_vectors("relation", wanted, window[ScanKind.RELATION_VECTORS]),
+    ]
+    broken = {problem.id for problem in problems}
+    chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
+    gone = tuple(id_ for id_ in ids if id_ not in wanted)
+    hidden = tuple(id_ for id_, item in chosen.items() if item.fold is None)
+    empty = (
+        unmentioned_relation_evidence(id_, (stored[id_].source_id, stored[id_].target_id))
+        for id_ in gone
+        if id_ in stored
+    )
+    repair = Changeset(
+        relation_evidence=(*(item.evidence for item in chosen.values()), *empty),
+        relations=tuple(item.fold for item in chosen.values() if item.fold is not None),
+        removed_relations=(*gone, *hidden),
+        expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
+    )
+    vectors = {Collection.RELATIONS: {id_: item.index_text for id_, item in chosen.items() if item.fold is not None}}
+    return Findings(tuple(problems), repair if chosen or gone else None, vectors, relations=len(wanted))
+
+
+def _differences(
+    subject: Subject,
+    wanted: Mapping[str, Refolded[E, F]],
+    stored: Mapping[str, E],
+    folds: Mapping[str, F],
+    same_counts: Callable[[E, E], bool],
+    same_fold: Callable[[F, F], bool],
+) -> Iterable[Problem]:
+    for id_, item in wanted.items():
+        if bool(item.evidence.mention_count) != (id_ in stored) or (
+            id_ in stored and not same_counts(stored[id_], item.evidence)
+        ):
+            yield Problem(subject, id_, "its evidence is not what its mentions add up to")
+        if item.fold is None:
+            if id_ in folds:
+                yield Problem(subject, id_, "it was deleted by hand and is in the graph")
+        elif id_ not in folds:
+            yield Problem(subject, id_, f"{_brief(item.fold)} is not in the graph")
+        elif not same_fold(folds[id_], item.fold):
+            yield Problem(subject, id_, f"it is {_brief(folds[id_])}, and should be {_brief(item.fold)}")
+
+
+def _missing_vectors(
+    subject: Subject, wanted: Mapping[str, Refolded[E, F]], vectors: frozenset[str]
+) -> Iterable[Problem]:
+    for id_, item in wanted.items():
+        if item.fold is not None and id_ not in vectors:
+            yield Problem(subject, id_, "it has no vector")
+
+
+def _stale_texts(wanted: Mapping[str, Refolded[EntityEvidence, Entity]], texts: Mapping[str, int]) -> list[str]:
+    return [id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)]
+
+
+def _same_entity_counts(left: EntityEvidence, right: EntityEvidence) -> bool:
+    return (dict(left.names), dict(left.types), left.mention_count) == (
+        *(dict(right.names), dict(right.types), right.mention_count),
+    )
+
+
+def _same_relation_counts(left: RelationEvidence, right: RelationEvidence) -> bool:
+    ends = (left.source_id, left.target_id) == (right.source_id, right.target_id)
+    counts = (dict(left.keywords), left.weight_millionths, left.mention_count)
+    return ends and counts == (dict(right.keywords), right.weight_millionths, right.mention_count)
+
+
+def _brief(fold: Entity | Relation) -> str:
+    name = fold.name if isinstance(fold, Entity) else f"{fold.source} - {fold.target}"
+    return f"{name!r:.80} ({fold.description!r:.120})"
+
+
+# Other engines beside a store: comparing them with the truth, making them anew, forgetting those that are gone.
+#
+# An engine that no setting names any more still has its place in the outbox of the store with the truth, which keeps
+# what it has not seen. `forget_follower` ends that.
+
+
+async def check_follower(follower: Follower) -> Findings:
+    """Compare ids and contents that another engine keeps with those it should; one out of reach is a problem, too."""
+    try:
+        differences = await follower.find_differences()
+    except StoreError as error:
+        return Findings((Problem("store", follower.name, f"it cannot be compared: {error}", is_repairable=False),))
+    return Findings(tuple(Problem("store", follower.name, _describe(item)) for item in differences))
+
+
+def _describe(difference: FollowerDifference) -> str:
+    if difference.fault:
+        return difference.fault
+    counts = {
+        "missing": difference.missing,
+        "too many": difference.stray,
+        "with other contents than in the store with the truth": difference.changed,
+    }
+    said = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"of its {difference.kind} there are {said}: {', '.join(difference.examples)}"
+
+
+async def rebuild_role(store: Store, role: str) -> CheckReport:
+    """Make what serves a role anew from the truth, and compare it; a cache is emptied.
+
+    Raises:
+        InvalidRequestError: The role is served by the store with the truth.
+        StoreError: One of them is out of reach.
+    """
+    followers = [item for item in store.followers if item.role == role]
+    if not followers:
+        served = ", ".join(sorted({item.role for item in store.followers})) or "none"
+        raise InvalidRequestError(
+            f"no other engine serves the role {role!r} (served elsewhere: {served}); leave the role out to make "
+            "everything anew"
+        )
+    problems: list[Problem] = []
+    for follower in followers:
+        await follower.rebuild()
+        problems += (await check_follower(follower)).problems
+    return CheckReport(tuple(problems), len(problems), 0, 0, 0, 0, 0)
+
+
+async def find_leftovers(store: Store) -> Mapping[str, int]:
+    """Return, per engine that the outbox still waits for though no setting names it, how far behind it is."""
+    if store.outbox is None:
+        return {}
+    named = {item.name for item in store.followers}
+    version = await store.get_data_version()
+    readers = await store.outbox.get_readers()
+    return {name: version - max(0, seen) for name, seen in readers.items() if name not in named}
+
+
+async def forget_follower(settings: StoreSettings, name: str) -> None:
+    """Keep nothing more for another engine; if a setting names it again, it is made anew.
+
+    Args:
+        settings: The workspace.
+        name: The engine, as `heliograph doctor` calls it.
+
+    Raises:
+        NotFoundError: None of that name follows the workspace.
+        StoreError: The workspace cannot be opened.
+    """
+    home = await open_store(settings, None)
+    try:
+        readers = await home.outbox.get_readers() if home.outbox is not None else {}
+        if home.outbox is None or name not in readers:
+            known = ", ".join(map(repr, sorted(readers))) or "none"
+            raise NotFoundError(f"no engine {name!r} follows the workspace {settings.workspace!r}; there are: {known}")
+        await home.outbox.unregister(name)
+    finally:
+        await home.close()
+
 
 # Told what is being looked at and how many of it have been.
 CheckProgress = Callable[[str, int], None]

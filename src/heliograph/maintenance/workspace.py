@@ -1,27 +1,146 @@
-"""What is done to a workspace as a whole: check, rebuild, reembed, clear, and restoring one from a backup."""
+"""Work on a whole workspace: check, rebuild, re-embed, clear, and restore from a backup.
+
+`Maintenance` is what the engine offers of it. `Reembedder` embeds all texts again with another model while the old
+vectors still answer; a run that breaks off goes on where it stopped, and the switch is one commit.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.errors import InvalidRequestError
-from heliograph.ingest.folding import Folder
-from heliograph.ingest.index_texts import index_limits
-from heliograph.ingest.merging import FoldLimits
+from heliograph.errors import BadModelReply, ConflictError, InvalidRequestError
+from heliograph.ingest.merging import (
+    Folder,
+    FoldLimits,
+    IndexLimits,
+    entity_index_text,
+    index_limits,
+    relation_index_text,
+)
 from heliograph.ingest.summary import DescriptionSummarizer
-from heliograph.maintenance.check import Checker, CheckProgress
-from heliograph.maintenance.followers import rebuild_role
-from heliograph.maintenance.problems import CheckReport
-from heliograph.maintenance.recount import Recounter
-from heliograph.maintenance.reembed import Reembedder, ReembedProgress, ReembedReport
+from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import Store
+from heliograph.stores.changeset import Collection, VectorBatch
 from heliograph.stores.registry import open_store, restore_store
+from heliograph.text.analysis import chunk_index_text
 
-__all__ = ["Maintenance", "reembed_workspace", "restore_workspace"]
+__all__ = ["Maintenance", "ReembedReport", "Reembedder", "reembed_workspace", "restore_workspace"]
+
+
+# Embedding a workspace anew with another model, in place, while the old vectors still answer.
+#
+# Texts are made again from what is stored, embedded in batches and kept as they come, so that a run that is broken
+# off goes on where it stopped. What is committed meanwhile is embedded last. The switch is one commit.
+
+_BATCH = 256
+# Sittings after which whoever keeps writing is told to pause.
+_MAX_SITTINGS = 20
+
+ReembedProgress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReembedReport:
+    """Vectors made per collection, and the data version from which they answer."""
+
+    chunks: int
+    entities: int
+    relations: int
+    data_version: int
+
+
+class Reembedder:
+    """Makes the vectors of one workspace anew.
+
+    Args:
+        store: The workspace, opened whatever embedding fills it.
+        embedding: The model that shall fill it.
+        limits: How much of an entity's or relation's text is embedded, as the ingest has it.
+    """
+
+    def __init__(self, store: Store, embedding: EmbeddingModel, limits: IndexLimits) -> None:
+        self._store = store
+        self._embedding = embedding
+        self._limits = limits
+
+    async def run(self, progress: ReembedProgress | None = None) -> ReembedReport:
+        """Embed everything and switch.
+
+        Args:
+            progress: Told the collection and how many of it are done in this run.
+
+        Raises:
+            ConflictError: Others kept writing, or began another embedding.
+            ModelError: The model failed; a later run goes on from here.
+            StoreError: The store failed; likewise.
+        """
+        await self._store.reembedding.begin(self._embedding.info)
+        counts = dict.fromkeys(Collection, 0)
+        for _ in range(_MAX_SITTINGS):
+            done = 0
+            for collection in Collection:
+                done += (made := await self._fill(collection, counts[collection], progress))
+                counts[collection] += made
+            if not done:
+                break
+        version = await self._store.reembedding.finish()
+        return ReembedReport(
+            counts[Collection.CHUNKS], counts[Collection.ENTITIES], counts[Collection.RELATIONS], version
+        )
+
+    async def _fill(self, collection: Collection, before: int, progress: ReembedProgress | None) -> int:
+        after, made = "", 0
+        while ids := await self._store.reembedding.find_pending(collection, after, _BATCH):
+            texts = await self._texts(collection, ids)
+            if texts:
+                await self._store.reembedding.put(collection, await self._embed(texts))
+            after, made = ids[-1], made + len(texts)
+            if progress:
+                progress(collection.value, before + made)
+        return made
+
+    async def _embed(self, texts: Mapping[str, str]) -> VectorBatch:
+        vectors = (await self._embedding.embed(list(texts.values()), "document")).vectors
+        wanted = (len(texts), self._embedding.info.dimension)
+        if vectors.shape != wanted:
+            raise BadModelReply(
+                f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape}, not {wanted}; "
+                "check its model and dimension"
+            )
+        return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
+
+    async def _texts(self, collection: Collection, ids: list[str]) -> dict[str, str]:
+        makers: dict[Collection, Callable[[list[str]], Awaitable[dict[str, str]]]] = {
+            Collection.CHUNKS: self._chunk_texts,
+            Collection.ENTITIES: self._entity_texts,
+            Collection.RELATIONS: self._relation_texts,
+        }
+        texts = await makers[collection](ids)
+        if not texts:
+            raise ConflictError(
+                f"there are vectors of {collection.value} such as {ids[0]!r} that belong to nothing; run check --repair"
+            )
+        return texts
+
+    async def _chunk_texts(self, ids: list[str]) -> dict[str, str]:
+        chunks = await self._store.records.get_chunks(ids)
+        owners = list(dict.fromkeys(chunk.document_id for chunk in chunks))
+        titles = {document.id: document.title for document in await self._store.records.get_documents(owners)}
+        return {chunk.id: chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks}
+
+    async def _entity_texts(self, ids: list[str]) -> dict[str, str]:
+        entities = await self._store.graph.get_entities(ids)
+        return {entity.id: entity_index_text(entity, self._limits.entity_tokens) for entity in entities}
+
+    async def _relation_texts(self, ids: list[str]) -> dict[str, str]:
+        relations = await self._store.graph.get_relations(ids)
+        return {relation.id: relation_index_text(relation, self._limits.relation_tokens) for relation in relations}
 
 
 class Maintenance:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam
 

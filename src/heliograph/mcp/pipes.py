@@ -16,7 +16,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from heliograph.documents.cleaning import replace_surrogates
+from heliograph.documents.markdown import replace_surrogates
 
 __all__ = ["TOO_LONG", "LineReader", "LineWriter", "standard_pipes"]
 

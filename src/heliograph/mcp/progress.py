@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.models import Progress
 
 __all__ = ["ProgressSender", "SendProgress"]
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from heliograph.ingest.models import DeleteReport, DocumentResult
-from heliograph.maintenance.problems import CheckReport
+from heliograph.maintenance.check import CheckReport
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation, Stats
 from heliograph.query.models import Answer, Context, Retrieval
 from heliograph.service.principal import without_folders

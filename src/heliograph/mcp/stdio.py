@@ -18,11 +18,11 @@ from anyio import BrokenResourceError
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 
+from heliograph.engine import Given
 from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.pipes import LineReader, LineWriter, standard_pipes
 from heliograph.mcp.server import make_server
 from heliograph.mcp.unanswered import Unanswered
-from heliograph.opening import Given
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces

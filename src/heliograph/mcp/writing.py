@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, HeliographError, ModelError, NotFoundError, StoreUnavailable
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.identity import PLACEHOLDER_SOURCES, find_by_source, identify_texts
+from heliograph.ingest.intake import PLACEHOLDER_SOURCES, find_by_source, identify_texts
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
 from heliograph.mcp.arguments import (
     BatchInsertArguments,

@@ -1,25 +1,155 @@
-"""The metrics of one process, in a registry of its own; none of them names a workspace, a person or a text.
+"""Prometheus metrics of the service: counted in one process, summed over its workers, and read from workspaces.
 
-Where several processes serve together, what is shown are the sums over all of them (`heliograph.monitoring.shared`).
-What they are labelled with is bounded: modes, stages, purposes, route templates, methods and statuses are words of this
-program or of HTTP. Names follow Prometheus' conventions: seconds and bytes, `_total` for what only rises.
+Where several processes serve together, each counts in memory-mapped files of one folder (prometheus_client's mode
+for several processes), so that any of them shows the sums. Labels are bounded: modes, stages, purposes, routes,
+methods, statuses; none names a person or a text. Only the metrics of workspaces name workspaces; they are made for
+each request, of those that the caller may enter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import fcntl
+import os
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from heliograph._version import __version__
-from heliograph.monitoring.shared import OwnProcess, SharedMetrics
+from heliograph.models import Stats
 from heliograph.observing import ModelCalls, QuestionReport
 
-__all__ = ["Metrics"]
+__all__ = ["Metrics", "OwnProcess", "SharedMetrics", "WorkspaceState", "shared_folder", "workspace_metrics"]
+
+
+# Metrics of several processes that serve together, kept in files of one folder, so that any of them tells of all.
+#
+# Each worker counts in memory that is mapped from files of its own (prometheus_client's mode for several processes,
+# which is chosen by an environment variable before it is imported). What a worker has counted stays when it dies,
+# what it has in hand does not: a worker holds a lock for as long as it lives. The folder is made for one run, so
+# nothing is left over from an earlier one.
+
+_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+_LIVE = "gauge_live"
+# Of all workers the first start; everything else adds up.
+_EARLIEST = ("process_start_time_seconds",)
+
+
+@contextmanager
+def shared_folder() -> Generator[Path]:
+    """Make a folder for the metrics of the processes that are started meanwhile, and delete it in the end."""
+    with TemporaryDirectory(prefix="heliograph-metrics-") as name:
+        descriptor = os.open(name, os.O_RDONLY)
+        try:
+            # Keeps whoever tidies temporary files from it.
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+            # For children alone: this process has chosen already.
+            os.putenv(_VARIABLE, name)
+            yield Path(name)
+        finally:
+            os.unsetenv(_VARIABLE)
+            os.close(descriptor)
+
+
+class SharedMetrics:
+    """What all workers of a folder have counted.
+
+    Args:
+        folder: The folder that they share.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._own: int | None = None
+
+    def join(self) -> None:
+        """Be one of the living until the process ends."""
+        path = self._alive_file(os.getpid())
+        self._own = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._own, fcntl.LOCK_EX)
+
+    def leave(self) -> None:
+        """Be none of them any more; doing it twice does nothing."""
+        if self._own is not None:
+            os.close(self._own)
+            self._own = None
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the sums over all workers; of what is in hand, over those that live."""
+        files = [path for path in sorted(self._folder.glob("*.db")) if path.stat().st_size and self._counts(path)]
+        return MultiProcessCollector.merge([str(path) for path in files], accumulate=True)
+
+    def _counts(self, path: Path) -> bool:
+        return not path.name.startswith(_LIVE) or self._is_alive(int(path.stem.rpartition("_")[2]))
+
+    def _is_alive(self, pid: int) -> bool:
+        if pid == os.getpid():
+            return self._own is not None
+        try:
+            descriptor = os.open(self._alive_file(pid), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            # Shared, so that two who look at once do not take one another for the worker.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def _alive_file(self, pid: int) -> Path:
+        return self._folder / f"alive_{pid}"
+
+
+class OwnProcess:
+    """Memory, processor time, open files and garbage collection of this process, as metrics that can be shared.
+
+    Args:
+        registry: Gets them.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._collectors = ProcessCollector(registry=None), GCCollector(registry=CollectorRegistry())
+        self._metrics: dict[str, Counter | Gauge] = {}
+        self._before: dict[tuple[str, ...], float] = {}
+
+    def refresh(self) -> None:
+        """Look at the process."""
+        for collector in self._collectors:
+            for family in collector.collect():
+                self._take(family)
+
+    def _take(self, family: Metric) -> None:
+        for sample in family.samples:
+            metric = self._metrics.get(family.name) or self._make(family, tuple(sample.labels))
+            one = metric.labels(**sample.labels) if sample.labels else metric
+            if isinstance(one, Gauge):
+                one.set(sample.value)
+            else:
+                key = (family.name, *sample.labels.values())
+                one.inc(max(0.0, sample.value - self._before.get(key, 0.0)))
+                self._before[key] = sample.value
+
+    def _make(self, family: Metric, labels: tuple[str, ...]) -> Counter | Gauge:
+        if family.type == "counter":
+            made: Counter | Gauge = Counter(family.name, family.documentation, labels, registry=self._registry)
+        else:
+            mode = "livemin" if family.name in _EARLIEST else "livesum"
+            made = Gauge(family.name, family.documentation, labels, registry=self._registry, multiprocess_mode=mode)
+        self._metrics[family.name] = made
+        return made
+
 
 # From a cached reply to a local model that writes for a minute; the thresholds of the alerts are bounds, so that
 # quantiles are exact where they matter.
@@ -159,3 +289,90 @@ class Metrics:
 def _gauge(name: str, text: str, registry: CollectorRegistry) -> Gauge:
     # Of several workers, the sum over those that live.
     return Gauge(name, text, registry=registry, multiprocess_mode="livesum")
+
+
+# The state of workspaces as metrics: how much they hold, what waits, how far projections are behind.
+#
+# These are the metrics that name workspaces, so they are made for each request, of the workspaces that whoever asks
+# may enter; the registry of the process has none of them.
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceState:
+    """What one workspace looked like.
+
+    Attributes:
+        name: Of the workspace.
+        stats: Its counts.
+        waiting_since: When the oldest document that is accepted and not processed yet was accepted, in seconds since
+            1970; None when none waits.
+        jobs: Unfinished jobs per kind and state.
+        lags: Per projection of a composed store, how many commits it is behind.
+    """
+
+    name: str
+    stats: Stats
+    waiting_since: float | None = None
+    jobs: Mapping[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    lags: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def freshness_seconds(self, now: float) -> float:
+        """Return how long the oldest document has waited; 0 when none does."""
+        return 0.0 if self.waiting_since is None else max(0.0, now - self.waiting_since)
+
+
+def workspace_metrics(states: Sequence[WorkspaceState], now: float) -> list[Metric]:
+    """Return the metrics of some workspaces.
+
+    Args:
+        states: The workspaces.
+        now: Seconds since 1970.
+    """
+    counts = [
+        _workspace_gauge(
+            "doc_count", "Documents, in any status.", ((s, sum(s.stats.documents.values())) for s in states)
+        ),
+        _workspace_gauge("chunk_count", "Chunks.", ((s, s.stats.chunks) for s in states)),
+        _workspace_gauge("entity_count", "Entities.", ((s, s.stats.entities) for s in states)),
+        _workspace_gauge("relation_count", "Relations.", ((s, s.stats.relations) for s in states)),
+        _workspace_gauge(
+            "cached_reply_count", "Replies of models that are kept.", ((s, s.stats.cached_replies) for s in states)
+        ),
+        _workspace_gauge("data_version", "Rises with every commit.", ((s, s.stats.data_version) for s in states)),
+        _workspace_gauge("store_bytes", "Size of the files; 0 where the store cannot tell.", _sizes(states)),
+        _workspace_gauge(
+            "index_freshness_seconds",
+            "How long the oldest document that is accepted and not processed yet has waited; 0 when none waits.",
+            ((s, s.freshness_seconds(now)) for s in states),
+        ),
+    ]
+    return [*counts, *_by_label(states)]
+
+
+def _workspace_gauge(name: str, text: str, values: Iterable[tuple[WorkspaceState, float]]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(f"heliograph_{name}", text, labels=("workspace",))
+    for state, value in values:
+        family.add_metric((state.name,), value)
+    return family
+
+
+def _sizes(states: Sequence[WorkspaceState]) -> Iterable[tuple[WorkspaceState, float]]:
+    return ((state, state.stats.bytes_on_disk) for state in states)
+
+
+def _by_label(states: Sequence[WorkspaceState]) -> list[Metric]:
+    documents = GaugeMetricFamily("heliograph_documents", "Documents per status.", labels=("workspace", "status"))
+    jobs = GaugeMetricFamily(
+        "heliograph_jobs_unfinished", "Jobs that wait or run.", labels=("workspace", "kind", "state")
+    )
+    lags = GaugeMetricFamily(
+        "heliograph_store_lag_commits", "Commits that a projection is behind.", labels=("workspace", "projection")
+    )
+    for state in states:
+        for status, count in state.stats.documents.items():
+            documents.add_metric((state.name, status.value), count)
+        for (kind, job_state), count in state.jobs.items():
+            jobs.add_metric((state.name, kind, job_state), count)
+        for projection, commits in state.lags.items():
+            lags.add_metric((state.name, projection), commits)
+    return [documents, jobs, lags]

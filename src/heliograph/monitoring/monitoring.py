@@ -1,24 +1,101 @@
-"""What one process knows of its own work: the observer of everything, and what it shows of what it saw."""
+"""What one process knows of its own work: the observer that counts and traces everything, and its alerts.
+
+`Monitoring` receives stages, questions and model calls from `heliograph.observing` and passes them to metrics and
+spans. Alerts compare quantiles of a sliding window and the state of workspaces with the thresholds of the settings.
+"""
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
 
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
-from heliograph.monitoring.alerts import Alert, make_alert
-from heliograph.monitoring.metrics import Metrics
-from heliograph.monitoring.shared import SharedMetrics
+from heliograph.monitoring.metrics import Metrics, SharedMetrics, WorkspaceState, workspace_metrics
 from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer, build_tracer
-from heliograph.monitoring.window import SlidingWindow
-from heliograph.monitoring.workspaces import WorkspaceState, workspace_metrics
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
 
-__all__ = ["Monitoring", "render_metrics"]
+__all__ = ["Alert", "AlertState", "Monitoring", "SlidingWindow", "make_alert", "render_metrics"]
+
+
+# Quantiles of what was measured lately.
+
+
+class SlidingWindow:
+    """Keeps measurements for a while; safe to use from several threads.
+
+    Args:
+        seconds: How long one counts.
+        max_count: How many are kept; of more, the latest.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, seconds: float, max_count: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._values: deque[tuple[float, float]] = deque(maxlen=max_count)
+        self._lock = threading.Lock()
+
+    def add(self, value: float) -> None:
+        """Note a measurement."""
+        with self._lock:
+            self._values.append((self._clock(), value))
+
+    def quantile(self, share: float) -> float | None:
+        """Return the least value that at least this share of the measurements does not exceed; None without any.
+
+        The nearest-rank definition: always one of the measurements, the largest for a share of 1.
+        """
+        with self._lock:
+            oldest = self._clock() - self._seconds
+            while self._values and self._values[0][0] < oldest:
+                self._values.popleft()
+            values = sorted(value for _, value in self._values)
+        return values[max(0, math.ceil(share * len(values)) - 1)] if values else None
+
+
+# Whether what is measured stays within the thresholds of the settings.
+#
+# The same three conditions ship as rules for Prometheus; these are computed by the process about itself, so that they
+# can be seen without one. A limit is kept at the threshold itself and broken above it.
+
+AlertState = Literal["ok", "firing", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One condition.
+
+    Attributes:
+        name: `query_latency`, `rerank_latency` or `index_freshness`.
+        state: `firing` above the threshold; `unknown` if it could not be measured.
+        seconds: What was measured; None if nothing was, lately, or it could not be.
+        threshold_seconds: Where it begins to fire.
+        median_seconds: The p50 beside a p99; None for what is no quantile, or without measurements.
+    """
+
+    name: str
+    state: AlertState
+    seconds: float | None
+    threshold_seconds: float
+    median_seconds: float | None = None
+
+
+def make_alert(
+    name: str, seconds: float | None, threshold_seconds: float, median_seconds: float | None = None
+) -> Alert:
+    """Compare a measurement with its threshold; none at all is no reason to fire."""
+    is_firing = seconds is not None and seconds > threshold_seconds
+    return Alert(name, "firing" if is_firing else "ok", seconds, threshold_seconds, median_seconds)
+
 
 _INGEST = "ingest."
 

@@ -13,7 +13,7 @@ from typing import Any
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.filters import Filter, parse_filter
-from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.observing import stage
 from heliograph.query.answers.answer import answer_offline, answer_with, answering_model
 from heliograph.query.answers.streaming import AnswerStream

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, FastAPI
 
 from heliograph._version import __version__
-from heliograph.monitoring.shared import SharedMetrics
-from heliograph.opening import Given
+from heliograph.engine import Given
+from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.server.errors import add_error_handlers
 from heliograph.server.examples import Shapes
 from heliograph.server.guard import PUBLIC_PATHS

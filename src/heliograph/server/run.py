@@ -21,7 +21,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from heliograph.errors import HeliographError, SettingsError, StoreUnavailable
-from heliograph.monitoring.shared import SharedMetrics, shared_folder
+from heliograph.monitoring.metrics import SharedMetrics, shared_folder
 from heliograph.server.app import create_app
 from heliograph.server.logs import configure_logging
 from heliograph.server.protocol import ProblemProtocol

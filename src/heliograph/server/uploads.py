@@ -19,7 +19,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from heliograph.errors import InvalidRequestError, RequestTooLargeError
-from heliograph.ingest.metadata import clean_metadata
+from heliograph.ingest.intake import clean_metadata
 from heliograph.server.limits import check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.settings import ServerSettings

@@ -6,10 +6,10 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Self
 
+from heliograph.engine import Given
+from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.monitoring.monitoring import Monitoring
-from heliograph.monitoring.shared import SharedMetrics
 from heliograph.observing import observe
-from heliograph.opening import Given
 from heliograph.service.access.access import Access
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError
 from heliograph.models import WAITING_STATUSES, Stats
-from heliograph.monitoring.workspaces import WorkspaceState
+from heliograph.monitoring.metrics import WorkspaceState
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import LANES, JobState, Lane, PipelineState
 from heliograph.service.workspaces import Workspaces

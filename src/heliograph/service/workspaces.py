@@ -21,9 +21,8 @@ from weakref import WeakValueDictionary
 from heliograph.chat.registry import connect_chat_model
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.engine import AsyncHeliograph
+from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
-from heliograph.opening import Given, with_store
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.registry import drop_workspace, find_workspaces, identity_seconds, workspace_identity

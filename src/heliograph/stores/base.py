@@ -52,8 +52,7 @@ from heliograph.stores.names import NameIndex
 from heliograph.stores.outbox import Outbox
 from heliograph.stores.reembedding import Reembedding
 from heliograph.stores.replies import CachedReply, ReplyCache
-from heliograph.text.rows import relation_row
-from heliograph.text.tokens import count_tokens
+from heliograph.text.tokens import count_tokens, relation_row
 
 __all__ = [
     "CachedReply",

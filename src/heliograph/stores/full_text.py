@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from heliograph.models import Chunk, Entity
 from heliograph.stores.changeset import TextEntry
-from heliograph.text.analysis import terms
-from heliograph.text.passages import chunk_index_text
+from heliograph.text.analysis import chunk_index_text, terms
 
 __all__ = ["chunk_terms", "entity_terms"]
 

@@ -19,8 +19,7 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
-from heliograph.testing.memory_graph import MemoryGraphStore
-from heliograph.testing.memory_text import MemoryTextStore
+from heliograph.testing.memory_store import MemoryGraphStore, MemoryTextStore
 
 __all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryTextProjection", "MemoryVectorProjection"]
 

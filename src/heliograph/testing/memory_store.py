@@ -1,62 +1,525 @@
-"""A store that keeps everything in dictionaries: exact, plain, gone when the process ends.
+"""A store that keeps everything in dictionaries: exact, plain, gone when the process ends; for tests.
 
-For tests of what is built on a store, ours and others'. It passes the same contract suite as the real back ends and
-has the whole of `Changeset`'s meaning; each call is one step of the event loop, so all it reads is of one moment.
-Vectors are searched by brute force, full text by BM25 over postings in memory. Walks over the graph are in
-`heliograph.testing.memory_graph`.
+It passes the same contract suite as the real back ends and has the whole of `Changeset`'s meaning; each call is one
+step of the event loop, so all it reads is of one moment. Graph and full text (BM25 by counting every row) are
+classes of their own, which `heliograph.testing.memory_projection` uses too; filtered views are in
+`heliograph.testing.memory_view`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import InvalidRequestError, StaleChangesetError, StoreUnavailable
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import ConflictError, InvalidRequestError, StaleChangesetError, StoreUnavailable
 from heliograph.filters import Filter, filter_key
 from heliograph.models import (
     COMMITTED_STATUSES,
+    AliasMention,
+    Batch,
     Chunk,
+    Curation,
     Document,
     DocumentStatus,
+    Entity,
     EntityEvidence,
     EntityMention,
     Extraction,
+    GraphPath,
+    NameRules,
+    Relation,
     RelationEvidence,
     RelationMention,
     Stats,
+    Subgraph,
     utc_now,
 )
 from heliograph.stores.base import (
     CachedReply,
+    CurationPage,
+    CurationQuery,
+    CurationStore,
     DocumentPage,
     DocumentQuery,
     Fold,
+    GraphStore,
     Hit,
+    IncidentRelation,
     RecordsStore,
     ReplyCache,
     Store,
     StoreView,
+    TextStore,
     VectorStore,
 )
-from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.inspection import ScanKind
+from heliograph.stores.bm25 import K1, B
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.inspection import Inspection, ScanKind, batch_of, digest_terms
 from heliograph.stores.listing import is_wanted
-from heliograph.testing.memory_curations import MemoryCurationStore
-from heliograph.testing.memory_graph import MemoryGraphStore, MemoryNameIndex
-from heliograph.testing.memory_inspection import MemoryInspection
-from heliograph.testing.memory_reembedding import MemoryReembedding
-from heliograph.testing.memory_text import MemoryTextStore
+from heliograph.stores.names import NameIndex, rank_names
+from heliograph.stores.reembedding import Reembedding
 from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
-from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
+from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
-__all__ = ["MemoryStore"]
+__all__ = [
+    "MemoryCurationStore",
+    "MemoryGraphStore",
+    "MemoryInspection",
+    "MemoryNameIndex",
+    "MemoryReembedding",
+    "MemoryStore",
+    "MemoryTextStore",
+]
+
+
+# Full text in memory: BM25 by counting every row, phrases by looking through them.
+
+
+class MemoryTextStore(TextStore):
+    """Terms in dictionaries, every row of which is scored."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Collection, dict[str, Counter[str]]] = {item: {} for item in Collection}
+        self._ordered: dict[Collection, dict[str, tuple[str, ...]]] = {item: {} for item in Collection}
+
+    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+        """See `TextStore`."""
+        entries = self._entries[collection]
+        mean = sum(entry.total() for entry in entries.values()) / len(entries) if entries else 0.0
+        scores: Counter[str] = Counter()
+        for term in dict.fromkeys(terms):
+            holders = {id_: entry[term] for id_, entry in entries.items() if entry[term]}
+            rarity = math.log1p((len(entries) - len(holders) + 0.5) / (len(holders) + 0.5))
+            for id_, count in holders.items():
+                norm = K1 * (1 - B + B * entries[id_].total() / mean)
+                scores[id_] += rarity * count * (K1 + 1) / (count + norm)  # pyright: ignore[reportArgumentType]
+        return [Hit(id_, float(score)) for id_, score in sorted(scores.items(), key=_best_first)[:limit]]
+
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        """See `TextStore`."""
+        entries = self._ordered[collection]
+        found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
+        return [sorted(ids)[: max(0, limit)] for ids in found]
+
+    def terms(self, collection: Collection) -> dict[str, list[str]]:
+        """Return the terms of every row, in order."""
+        return {id_: list(held) for id_, held in self._ordered[collection].items()}
+
+    def remove(self, collection: Collection, ids: Sequence[str]) -> None:
+        """Take rows away; those that are not there are passed over."""
+        for id_ in ids:
+            self._entries[collection].pop(id_, None)
+            self._ordered[collection].pop(id_, None)
+
+    def upsert(self, collection: Collection, entries: Sequence[TextEntry]) -> None:
+        """Put rows, in place of those with the same ids."""
+        self._entries[collection].update((entry.id, Counter(entry.terms)) for entry in entries)
+        self._ordered[collection].update((entry.id, tuple(entry.terms)) for entry in entries)
+
+
+def _holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
+    places = range(len(held) - len(phrase) + 1)
+    return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
+
+
+def _best_first(scored: tuple[str, float]) -> tuple[float, str]:
+    return -scored[1], scored[0]
+
+
+# The graph of `MemoryStore`: entities, relations, degrees, and walks over them.
+
+
+class MemoryGraphStore(GraphStore):
+    """Entities and relations in dictionaries.
+
+    Attributes:
+        entities: By id.
+        relations: By id.
+    """
+
+    def __init__(self) -> None:
+        self.entities: dict[str, Entity] = {}
+        self.relations: dict[str, Relation] = {}
+        # Per entity id: relation id -> id of the other end.
+        self._incident: defaultdict[str, dict[str, str]] = defaultdict(dict)
+
+    def remove(self, entity_ids: Iterable[str], relation_ids: Iterable[str]) -> None:
+        """Drop these; what is absent is no matter."""
+        for id_ in relation_ids:
+            relation = self.relations.pop(id_, None)
+            if relation is not None:
+                self._incident[relation.source_id].pop(id_, None)
+                self._incident[relation.target_id].pop(id_, None)
+        for id_ in entity_ids:
+            self.entities.pop(id_, None)
+
+    def upsert(
+        self,
+        entities: Iterable[Entity],
+        relations: Iterable[Relation],
+        moment: int,
+        moments: Mapping[str, int] | None = None,
+    ) -> None:
+        """Put these in; new ones appeared at `moment` (Unix seconds), or at one of their own in `moments`."""
+        own = moments or {}
+        for entity in entities:
+            known = self.entities.get(entity.id)
+            self.entities[entity.id] = replace(
+                entity, created_at=known.created_at if known else own.get(entity.id, moment)
+            )
+        for relation in relations:
+            known_relation = self.relations.get(relation.id)
+            created_at = known_relation.created_at if known_relation else own.get(relation.id, moment)
+            self.relations[relation.id] = replace(relation, created_at=created_at)
+            self._incident[relation.source_id][relation.id] = relation.target_id
+            self._incident[relation.target_id][relation.id] = relation.source_id
+
+    def date(self, moments: Mapping[str, int]) -> None:
+        """Set when things first appeared, in Unix seconds by id."""
+        for id_, entity in self.entities.items():
+            self.entities[id_] = replace(entity, created_at=moments[id_])
+        for id_, relation in self.relations.items():
+            self.relations[id_] = replace(relation, created_at=moments[id_])
+
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        return [self._entity(id_) for id_ in ids if id_ in self.entities]
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        return [self.relations[id_] for id_ in ids if id_ in self.relations]
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        ids = dict.fromkeys(relation for entity in entity_ids for relation in self._incident.get(entity, {}))
+        ranked = [self._ranked(self.relations[id_]) for id_ in ids]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        return self._by_degree(self.entities)[offset : offset + limit]
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        wanted = set(entity_ids)
+        found = [item for item in self.relations.values() if {item.source_id, item.target_id} <= wanted]
+        return sorted(found, key=lambda relation: (-relation.weight, relation.id))
+
+    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+        if entity_id not in self.entities or max_entities < 1:
+            return Subgraph((), (), is_truncated=False)
+        found = {entity_id: self._entity(entity_id)}
+        frontier, is_truncated = [entity_id], False
+        for _ in range(depth):
+            nearby = {other for id_ in frontier for other in self._neighbours(id_)} - found.keys()
+            level = self._by_degree(nearby)
+            room = max_entities - len(found)
+            is_truncated = is_truncated or len(level) > room
+            frontier = [entity.id for entity in level[:room]]
+            found.update((entity.id, entity) for entity in level[:room])
+        inside = dict.fromkeys(relation for id_ in found for relation in self._incident.get(id_, {}))
+        relations = [self.relations[id_] for id_ in inside]
+        kept = tuple(item for item in relations if item.source_id in found and item.target_id in found)
+        return Subgraph(tuple(found.values()), kept, is_truncated)
+
+    async def find_shortest_paths(
+        self,
+        source_id: str,
+        target_id: str,
+        max_length: int,
+        limit: int,
+        most_visited: int = 200_000,  # noqa: ARG002
+    ) -> list[GraphPath]:
+        if source_id not in self.entities or target_id not in self.entities or max_length < 0:
+            return []
+        distances = self._distances(source_id, max_length)
+        if target_id not in distances:
+            return []
+        paths = [self._path(steps) for steps in self._steps_back(target_id, distances)]
+        paths.sort(key=lambda path: (-_weight(path), [entity.id for entity in path.entities]))
+        return paths[:limit]
+
+    def _entity(self, id_: str) -> Entity:
+        return replace(self.entities[id_], degree=len(self._incident.get(id_, {})))
+
+    def _by_degree(self, ids: Iterable[str]) -> list[Entity]:
+        return sorted(map(self._entity, ids), key=lambda entity: (-entity.degree, entity.name, entity.id))
+
+    def _ranked(self, relation: Relation) -> IncidentRelation:
+        ends = self._incident[relation.source_id], self._incident[relation.target_id]
+        return IncidentRelation(relation.id, len(ends[0]) + len(ends[1]), relation.weight)
+
+    def _neighbours(self, id_: str) -> list[str]:
+        return [other for other in self._incident.get(id_, {}).values() if other in self.entities]
+
+    def _distances(self, start: str, most: int) -> dict[str, int]:
+        distances, frontier = {start: 0}, [start]
+        for distance in range(1, most + 1):
+            level = {other for id_ in frontier for other in self._neighbours(id_)} - distances.keys()
+            distances.update(dict.fromkeys(level, distance))
+            frontier = list(level)
+        return distances
+
+    def _steps_back(self, id_: str, distances: dict[str, int]) -> Iterator[list[tuple[str, str]]]:
+        """Yield every shortest way from the start to `id_` as (relation id or empty, entity id), start first."""
+        if distances[id_] == 0:
+            yield [("", id_)]
+        for relation, other in self._incident.get(id_, {}).items():
+            if distances.get(other, -1) == distances[id_] - 1:
+                for steps in self._steps_back(other, distances):
+                    yield [*steps, (relation, id_)]
+
+    def _path(self, steps: Sequence[tuple[str, str]]) -> GraphPath:
+        entities = tuple(self._entity(id_) for _, id_ in steps)
+        return GraphPath(entities, tuple(self.relations[relation] for relation, _ in steps[1:]))
+
+
+class MemoryNameIndex(NameIndex):
+    """Looks at every name.
+
+    Args:
+        graph: Whose entities are looked for.
+    """
+
+    def __init__(self, graph: MemoryGraphStore) -> None:
+        self._graph = graph
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        entities = await self._graph.get_entities(list(self._graph.entities))
+        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
+
+
+def _weight(path: GraphPath) -> float:
+    return sum(relation.weight for relation in path.relations)
+
+
+# The rules of names and the curations of `MemoryStore`.
+
+
+class MemoryCurationStore(CurationStore):
+    """Rules and curations in dictionaries; mentions are those of the records."""
+
+    def __init__(self, chunks: Mapping[str, Chunk], extractions: Mapping[str, Extraction]) -> None:
+        self._chunks = chunks
+        self._extractions = extractions
+        self._rules: dict[str, NameRules] = {}
+        self._curations: dict[str, Curation] = {}
+
+    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
+        return [replace(self._rules[id_], curations=tuple(self._active(id_))) for id_ in ids if id_ in self._rules]
+
+    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
+        return [self._curations[id_] for id_ in ids if id_ in self._curations]
+
+    async def find_curations(self, query: CurationQuery) -> CurationPage:
+        found = [item for item in self._in_order() if _fits(item, query)]
+        if query.descending:
+            found.reverse()
+        return CurationPage(tuple(found[query.offset : query.offset + query.limit]), len(found))
+
+    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
+        wanted = set(ids)
+        return {
+            id_: self._chunks[id_].document_id
+            for id_, extraction in self._extractions.items()
+            if any(
+                not wanted.isdisjoint((mention_entity_id(m), name_to_entity_id(m.name))) for m in extraction.entities
+            )
+        }
+
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
+        found: dict[str, list[AliasMention]] = {}
+        for chunk in sorted(self._chunks.values(), key=lambda item: item.position):
+            extraction = self._extractions.get(chunk.id)
+            if extraction is not None and extraction.aliases and chunk.document_id in document_ids:
+                found.setdefault(chunk.document_id, []).extend(extraction.aliases)
+        return found
+
+    def check(self, expected: Mapping[str, int]) -> None:
+        """Compare versions of rules with those there are.
+
+        Raises:
+            StaleChangesetError: One differs.
+        """
+        for id_, version in expected.items():
+            known = self._rules.get(id_)
+            if (known.version if known else 0) != version:
+                raise StaleChangesetError(f"the rules of the name {id_!r} have changed since they were read")
+
+    def apply(self, changeset: Changeset, version: int) -> None:
+        """Put in the curations and rules of a changeset that is committed as `version`."""
+        for item in changeset.curations:
+            known = self._curations.get(item.id)
+            sequence = item.sequence or (known.sequence if known else len(self._curations) + 1)
+            self._curations[item.id] = replace(item, sequence=sequence)
+        for rules in changeset.name_rules:
+            self._rules[rules.id] = replace(rules, curations=(), version=version)
+
+    def rule_ids(self) -> Iterable[str]:
+        """Return the ids of all names that have rules."""
+        return list(self._rules)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._rules.clear()
+        self._curations.clear()
+
+    def _in_order(self) -> list[Curation]:
+        return sorted(self._curations.values(), key=lambda item: item.sequence)
+
+    def _active(self, id_: str) -> Iterable[Curation]:
+        return (item for item in self._in_order() if item.is_active and id_ in item.entity_ids)
+
+
+def _fits(item: Curation, query: CurationQuery) -> bool:
+    is_about = query.entity_id is None or query.entity_id in item.entity_ids
+    return is_about and (query.includes_undone or item.is_active)
+
+
+# Whole-workspace reads of the store in memory.
+
+M = TypeVar("M", EntityMention, RelationMention)
+
+
+class MemoryInspection(Inspection):
+    """Reads what a store in memory holds.
+
+    Args:
+        ids: Returns all ids per kind but the mentioned ones.
+        documents: All documents by id; read, never written.
+        extractions: All extractions by chunk id; likewise.
+        terms: Returns the terms of a collection per id, with repeats.
+    """
+
+    def __init__(
+        self,
+        ids: Callable[[], Mapping[ScanKind, Iterable[str]]],
+        documents: Mapping[str, Document],
+        extractions: Mapping[str, Extraction],
+        terms: Callable[[Collection], Mapping[str, Iterable[str]]],
+    ) -> None:
+        self._ids = ids
+        self._documents = documents
+        self._extractions = extractions
+        self._terms = terms
+
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        if kind is ScanKind.MENTIONED_ENTITIES:
+            ids = {mention_entity_id(mention) for item in self._extractions.values() for mention in item.entities}
+        elif kind is ScanKind.MENTIONED_RELATIONS:
+            ids = {mention_relation_id(mention) for item in self._extractions.values() for mention in item.relations}
+            ids.discard("")
+        else:
+            ids = set(self._ids()[kind])
+        return sorted(id_ for id_ in ids if id_ > after)[:limit]
+
+    async def get_mentions(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
+    ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+        entities: dict[str, list[EntityMention]] = {id_: [] for id_ in entity_ids}
+        relations: dict[str, list[RelationMention]] = {id_: [] for id_ in relation_ids}
+        for item in self._extractions.values():
+            for mention in item.entities:
+                entities.get(mention_entity_id(mention), []).append(mention)
+            for mention in item.relations:
+                relations.get(mention_relation_id(mention), []).append(mention)
+        return _page(entities, offset, limit), _page(relations, offset, limit)
+
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
+        return {id_: digest_terms(terms) for id_, terms in self._terms(collection).items()}
+
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
+        groups: dict[str, list[Document]] = {}
+        for document in self._documents.values():
+            if document.track_id:
+                groups.setdefault(document.track_id, []).append(document)
+        batches = [batch_of(track_id, documents) for track_id, documents in groups.items()]
+        batches.sort(key=lambda batch: (-batch.updated_at.timestamp(), batch.track_id))
+        return batches[offset : offset + limit]
+
+    async def find_faults(self) -> list[str]:
+        return []
+
+    async def repair(self) -> None:
+        return
+
+
+def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, list[M]]:
+    pages = {
+        id_: sorted(mentions, key=lambda mention: (mention.rank, mention.chunk_id))[offset : offset + limit]
+        for id_, mentions in groups.items()
+    }
+    return {id_: page for id_, page in pages.items() if page}
+
+
+# The second set of vectors of the store in memory.
+
+
+class MemoryReembedding(Reembedding):
+    """Keeps next vectors in memory.
+
+    Args:
+        ids: Returns the ids that have a vector.
+        upsert: Puts vectors in place.
+        commit: Raises the data version and returns it.
+    """
+
+    def __init__(
+        self,
+        ids: Callable[[Collection], list[str]],
+        upsert: Callable[[Collection, Sequence[str], NDArray[np.float32]], None],
+        commit: Callable[[], int],
+    ) -> None:
+        self._ids = ids
+        self._upsert = upsert
+        self._commit = commit
+        self._embedding: EmbeddingInfo | None = None
+        self._next: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
+
+    def note(self, changeset: Changeset) -> None:
+        """Take away the next vectors of what a changeset embeds."""
+        for collection, batch in changeset.vectors.items():
+            for id_ in batch.ids:
+                self._next[collection].pop(id_, None)
+
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        if self._embedding != embedding:
+            await self.abandon()
+        self._embedding = embedding
+
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
+        pending = (id_ for id_ in self._ids(collection) if id_ > after and id_ not in self._next[collection])
+        return sorted(pending)[:limit]
+
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        if self._embedding is None:
+            raise ConflictError("no embedding was begun; begin one first")
+        known = set(self._ids(collection))
+        rows = zip(batch.ids, batch.vectors, strict=True)
+        self._next[collection].update((id_, row) for id_, row in rows if id_ in known)
+
+    async def finish(self) -> int:
+        pending = [await self.find_pending(collection, "", 1) for collection in Collection]
+        if self._embedding is None or any(pending):
+            raise ConflictError("next vectors are missing, or nothing was begun; run reembed again")
+        for collection, vectors in self._next.items():
+            known = [id_ for id_ in self._ids(collection) if id_ in vectors]
+            if known:
+                self._upsert(collection, known, np.stack([vectors[id_] for id_ in known]))
+        await self.abandon()
+        return self._commit()
+
+    async def abandon(self) -> None:
+        self._embedding = None
+        for vectors in self._next.values():
+            vectors.clear()
 
 
 @dataclass

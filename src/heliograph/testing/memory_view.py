@@ -26,7 +26,7 @@ from heliograph.models import (
 )
 from heliograph.stores.base import Fold, GraphStore, RecordsStore, StoreView, TextStore, VectorStore
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
+from heliograph.text.names import mention_entity_id, mention_relation_id
 
 __all__ = ["MemoryContents", "MemoryView", "creation_moments", "filtered_contents"]
 

@@ -3,11 +3,13 @@
     class TestMyStore(StoreContract):
         @pytest.fixture
         async def store(self):
-            store = await MyStore.open(...)   # empty, dimension `heliograph.testing.examples.DIMENSION`
+            store = await MyStore.open(...)  # empty, dimension `heliograph.testing.examples.DIMENSION`
             yield store
             await store.close()
 
-Needs pytest with pytest-asyncio in auto mode. Every test begins with an empty store.
+Needs pytest with pytest-asyncio in auto mode. One class holds what every store must do for records, graph, search
+and replies; further ones for names, curations, and inspection; `heliograph.testing.view_contract` holds filtered
+views.
 """
 
 from __future__ import annotations
@@ -15,27 +17,350 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
-from heliograph.errors import StaleChangesetError, StoreUnavailable
-from heliograph.ids import document_id, mention_rank
-from heliograph.models import DocumentStatus, Usage
-from heliograph.stores.base import CachedReply, DocumentQuery, Store
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
+from heliograph.ids import document_id, mention_rank, relation_id
+from heliograph.models import AliasMention, Curation, CurationKind, DocumentStatus, NameRules, Usage
+from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, Store
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.inspection import ScanKind, digest_terms
 from heliograph.stores.listing import EntityPlaces, places_of
-from heliograph.testing.curation_contract import CurationContract
-from heliograph.testing.examples import equal_things, example_changeset, unit_vector
-from heliograph.testing.inspection_contract import InspectionContract
-from heliograph.testing.name_contract import NameContract
+from heliograph.testing.examples import DIMENSION, equal_things, example_changeset, unit_vector
 from heliograph.testing.view_contract import ViewContract
+from heliograph.text.names import name_to_entity_id
 from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
 
-__all__ = ["StoreContract"]
+__all__ = ["CurationContract", "InspectionContract", "NameContract", "StoreContract"]
+
+
+# What every store must do for finding entities by parts of their names, and relations among given ones.
+
+
+class NameContract:
+    """The index of names."""
+
+    async def test_names_are_found_by_what_they_are_begin_with_and_contain(self, store: Store) -> None:
+        names = ["Graph", "Graph engine", "GRAPH store", "Heliograph", "Deep graph walk", "Vector"]
+        await store.apply(example_changeset("a.md", names, [("GRAPH store", "Vector", 1.0)]))
+        assert await self._names(store, "graph") == [
+            *("Graph", "GRAPH store", "Graph engine"),
+            *("Deep graph walk", "Heliograph"),
+        ]
+        assert await self._names(store, "GRAPH ") == await self._names(store, "graph")
+        assert await self._names(store, "graph", 2) == ["Graph", "GRAPH store"]
+        assert await self._names(store, "eep gra") == ["Deep graph walk"]
+        assert await self._names(store, "raph st") == ["GRAPH store"]
+        assert await self._names(store, "graphs") == []
+        assert await self._names(store, "graph", 0) == []
+        for nothing in ("", "  ", "\x00"):
+            assert await self._names(store, nothing) == []
+
+    async def test_short_and_chinese_names_are_found(self, store: Store) -> None:
+        names = ["AI", "Generative AI", "Air", "深度学习", "机器学习", "习", "C++", 'x"y OR z*', "🛰️ link"]
+        await store.apply(example_changeset("a.md", names))
+        assert await self._names(store, "ai") == ["AI", "Air", "Generative AI"]
+        assert await self._names(store, "学习") == ["机器学习", "深度学习"]
+        assert await self._names(store, "深") == ["深度学习"]
+        assert await self._names(store, "c++") == ["C++"]
+        assert await self._names(store, "y or z*") == ['x"y OR z*']
+        assert await self._names(store, "🛰️ li") == ["🛰️ link"]
+
+    async def test_names_follow_the_entities(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["Alpha", "Beta"])
+        await store.apply(changeset)
+        alpha, beta = changeset.entities
+        await store.apply(Changeset(entities=(replace(alpha, name="ALPHA One", aliases=("First letter", "Alpha")),)))
+        assert await store.names.find_names("letter", 9) == [alpha.id]
+        assert await store.names.find_names("alpha", 9) == [alpha.id]
+        await store.apply(Changeset(entities=(replace(alpha, name="Omega"),)))
+        assert await store.names.find_names("alpha", 9) == []
+        assert await store.names.find_names("mega", 9) == [alpha.id]
+        await store.apply(Changeset(removed_entities=(beta.id,)))
+        assert await store.names.find_names("beta", 9) == []
+        await store.clear()
+        assert await store.names.find_names("omega", 9) == []
+        await store.apply(changeset)
+        assert await store.names.find_names("eta", 9) == [beta.id]
+
+    async def test_relations_among_entities_are_those_with_both_ends_there(self, store: Store) -> None:
+        relations = [("A", "B", 1.0), ("B", "C", 3.0), ("C", "D", 1.0)]
+        await store.apply(example_changeset("a.md", ["A", "B", "C", "D"], relations))
+        found = await store.graph.find_relations_among([entity(name) for name in ("A", "B", "C", "none", "A")])
+        assert [item.id for item in found] == [relation("B", "C"), relation("A", "B")]
+        assert await store.graph.find_relations_among([]) == []
+        assert await store.graph.find_relations_among([entity("A"), entity("D")]) == []
+
+    async def _names(self, store: Store, text: str, limit: int = 9) -> list[str]:
+        found = await store.graph.get_entities(await store.names.find_names(text, limit))
+        return [item.name for item in found]
+
+
+# What every store must do with rules of names and curations; part of `heliograph.testing.store_contract`.
+
+_MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def _merge(id_: str, *names: str) -> Curation:
+    ids = tuple(entity(name) for name in names)
+    return Curation(id_, CurationKind.MERGE_ENTITIES, names, ids, author="eve", created_at=_MOMENT)
+
+
+def _changes(*curations: Curation) -> Changeset:
+    ids = dict.fromkeys(id_ for item in curations for id_ in item.entity_ids)
+    return Changeset(curations=curations, name_rules=tuple(NameRules(id_) for id_ in ids))
+
+
+class CurationContract:
+    """Rules, curations, and mentions that count for another entity than their names stand for."""
+
+    async def test_mention_comes_back_with_what_it_counts_for(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["A", "B", "C"], [("A", "B", 1.0), ("A", "C", 1.0)])
+        (read,) = changeset.extractions
+        resolved = replace(
+            read,
+            entities=(replace(read.entities[0], entity_id=entity("B")), *read.entities[1:]),
+            relations=tuple(replace(item, source_id=entity("B")) for item in read.relations),
+            aliases=(AliasMention(read.chunk_id, "B", "A"),),
+        )
+        await store.apply(replace(changeset, extractions=(resolved,)))
+        assert await store.records.get_extractions([read.chunk_id]) == [resolved]
+        evidence, relations = await store.records.get_evidence(
+            [entity("A"), entity("B")], [relation_id(entity("A"), entity("C"))], 9
+        )
+        assert [item.leading for item in evidence] == [(), resolved.entities[:2]]
+        assert [item.leading for item in relations] == [()]
+
+    async def test_mentioning_chunks_are_found_by_name_and_by_entity(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["A", "B"])
+        (read,) = changeset.extractions
+        moved = replace(read, entities=(replace(read.entities[0], entity_id=entity("C")), read.entities[1]))
+        await store.apply(replace(changeset, extractions=(moved,)))
+        await store.apply(example_changeset("b.md", ["C"]))
+        other = example_changeset("b.md", ["C"]).chunks[0]
+        place = {read.chunk_id: changeset.documents[0].id}
+        assert await store.curations.find_mentioning_chunks([entity("A")]) == place
+        assert await store.curations.find_mentioning_chunks([entity("B"), entity("none")]) == place
+        assert await store.curations.find_mentioning_chunks([entity("C")]) == place | {other.id: other.document_id}
+        assert await store.curations.find_mentioning_chunks([]) == {}
+
+    async def test_aliases_of_a_document_come_and_go_with_its_chunks(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["A"])
+        document = changeset.documents[0].id
+        alias = AliasMention(changeset.chunks[0].id, "A", "Ay")
+        await store.apply(replace(changeset, extractions=(replace(changeset.extractions[0], aliases=(alias,)),)))
+        assert await store.curations.get_document_aliases([document, "doc-none"]) == {document: [alias]}
+        await store.apply(Changeset(removed_chunks=(changeset.chunks[0].id,)))
+        assert await store.curations.get_document_aliases([document]) == {}
+
+    async def test_rules_come_back_with_active_curations_and_their_version(self, store: Store) -> None:
+        assert await store.curations.get_rules([entity("A")]) == []
+        rules = NameRules(entity("A"), {entity("B"): 2}, {entity("C"): 1})
+        version = await store.apply(Changeset(curations=(_merge("cur-1", "A", "B"),), name_rules=(rules,)))
+        (found,) = await store.curations.get_rules([entity("none"), entity("A")])
+        assert found == replace(rules, curations=found.curations, version=version)
+        assert [replace(item, sequence=0) for item in found.curations] == [_merge("cur-1", "A", "B")]
+
+    async def test_curations_keep_their_order_and_their_content(self, store: Store) -> None:
+        ends = ("A", "B"), (entity("A"), entity("B"))
+        edit = Curation("cur-2", CurationKind.EDIT_RELATION, *ends, (), None, "", ("x", "y"), 2.5, "", _MOMENT)
+        split = Curation(
+            "cur-3", CurationKind.SPLIT_ENTITY, *ends, ("doc-1",), "thing", author="me", created_at=_MOMENT
+        )
+        await store.apply(_changes(_merge("cur-1", "C", "A"), edit))
+        await store.apply(_changes(split))
+        page = await store.curations.find_curations(CurationQuery())
+        assert [replace(item, sequence=0) for item in page.curations] == [_merge("cur-1", "C", "A"), edit, split]
+        assert page.total == 3
+        assert sorted(item.sequence for item in page.curations) == [item.sequence for item in page.curations]
+        page = await store.curations.find_curations(
+            CurationQuery(entity_id=entity("B"), descending=True, offset=1, limit=1)
+        )
+        assert [item.id for item in page.curations] == ["cur-2"]
+        assert page.total == 2
+
+    async def test_undone_curation_stays_in_the_list_and_out_of_the_rules(self, store: Store) -> None:
+        await store.apply(_changes(_merge("cur-1", "A", "B"), _merge("cur-2", "C", "B")))
+        (first,) = await store.curations.get_curations(["cur-none", "cur-1"])
+        undone = replace(first, undone_at=_MOMENT, undone_by="me")
+        await store.apply(_changes(undone))
+        assert await store.curations.get_curations(["cur-1"]) == [undone]
+        (rules,) = await store.curations.get_rules([entity("B")])
+        assert [item.id for item in rules.curations] == ["cur-2"]
+        page = await store.curations.find_curations(CurationQuery(includes_undone=False))
+        assert [item.id for item in page.curations] == ["cur-2"]
+
+    async def test_stale_rules_change_nothing(self, store: Store) -> None:
+        version = await store.apply(_changes(_merge("cur-1", "A", "B")))
+        for expected in ({entity("A"): version + 1}, {entity("B"): 0}, {entity("none"): 1}):
+            with pytest.raises(StaleChangesetError):
+                await store.apply(replace(_changes(_merge("cur-2", "C", "D")), expected_rules=expected))
+        assert await store.curations.get_curations(["cur-2"]) == []
+        await store.apply(Changeset(expected_rules={entity("A"): version, entity("none"): 0}))
+
+    async def test_changeset_may_expect_that_nothing_was_committed(self, store: Store) -> None:
+        version = await store.apply(example_changeset("a.md", ["A"]))
+        with pytest.raises(StaleChangesetError):
+            await store.apply(replace(_changes(_merge("cur-1", "A", "B")), expected_version=version - 1))
+        assert await store.curations.get_curations(["cur-1"]) == []
+        assert await store.apply(replace(_changes(_merge("cur-1", "A", "B")), expected_version=version)) == version + 1
+
+    async def test_deleted_entity_leaves_its_mentions(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["A"])
+        await store.apply(changeset)
+        await store.apply(Changeset(removed_entities=(entity("A"),), entity_evidence=changeset.entity_evidence))
+        evidence, _ = await store.records.get_evidence([entity("A")], [], 9)
+        assert [item.leading for item in evidence] == [changeset.extractions[0].entities]
+
+
+# What every store must do for checks, rebuilding, another embedding and batches; part of `StoreContract`.
+
+_INFO = EmbeddingInfo("next", DIMENSION, 512)
+
+
+class InspectionContract:
+    """Whole-workspace reads, clearing, and the second set of vectors."""
+
+    async def test_every_kind_is_listed_in_pages(self, store: Store) -> None:
+        changesets = [example_changeset(f"{name}.md", ["X", "Y"], [("X", "Y", 1.0)]) for name in "abc"]
+        for changeset in changesets:
+            await store.apply(changeset)
+        documents = sorted(changeset.documents[0].id for changeset in changesets)
+        scan = store.inspection.scan
+        assert await scan(ScanKind.DOCUMENTS, "", 9) == documents
+        assert await scan(ScanKind.DOCUMENTS, documents[0], 1) == documents[1:2]
+        assert await scan(ScanKind.DOCUMENTS, documents[-1], 9) == []
+        chunks = sorted(changeset.chunks[0].id for changeset in changesets)
+        for kind in (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS):
+            assert await scan(kind, "", 9) == chunks
+        entities = sorted(map(name_to_entity_id, "XY"))
+        for kind in (ScanKind.MENTIONED_ENTITIES, ScanKind.ENTITY_EVIDENCE, ScanKind.ENTITIES, ScanKind.ENTITY_VECTORS):
+            assert await scan(kind, "", 9) == entities
+        relations = [changesets[0].relations[0].id]
+        for kind in (ScanKind.MENTIONED_RELATIONS, ScanKind.RELATION_EVIDENCE, ScanKind.RELATION_VECTORS):
+            assert await scan(kind, "", 9) == relations
+
+    async def test_names_with_rules_are_listed(self, store: Store) -> None:
+        assert await store.inspection.scan(ScanKind.NAME_RULES, "", 9) == []
+        ids = sorted(map(name_to_entity_id, "XYZ"))
+        await store.apply(Changeset(name_rules=tuple(NameRules(id_, {"ent-a": 1}) for id_ in ids)))
+        assert await store.inspection.scan(ScanKind.NAME_RULES, "", 2) == ids[:2]
+        assert await store.inspection.scan(ScanKind.NAME_RULES, ids[1], 9) == ids[2:]
+
+    async def test_new_things_are_dated_as_the_changeset_says(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)])
+        (first, second), (relation,) = changeset.entities, changeset.relations
+        await store.apply(replace(changeset, moments={first.id: 7, relation.id: 8}))
+        entities = {item.id: item.created_at for item in await store.graph.get_entities([first.id, second.id])}
+        assert entities[first.id] == 7
+        assert entities[second.id] > 8
+        assert [item.created_at for item in await store.graph.get_relations([relation.id])] == [8]
+        await store.apply(replace(changeset, moments={first.id: 9, relation.id: 9}))
+        assert [item.created_at for item in await store.graph.get_entities([first.id])] == [7]
+        assert [item.created_at for item in await store.graph.get_relations([relation.id])] == [8]
+
+    async def test_mentions_come_in_canonical_order_by_pages(self, store: Store) -> None:
+        changesets = [example_changeset(f"{name}.md", ["X", "Y"], [("X", "Y", 1.0)]) for name in "abc"]
+        for changeset in changesets:
+            await store.apply(changeset)
+        mentions = [item for changeset in changesets for item in changeset.extractions[0].entities if item.name == "X"]
+        mentions.sort(key=lambda mention: mention.rank)
+        id_, relation_id = name_to_entity_id("X"), changesets[0].relations[0].id
+        entities, relations = await store.inspection.get_mentions([id_, "ent-none"], [relation_id], 0, 2)
+        assert [mention.chunk_id for mention in entities[id_]] == [mention.chunk_id for mention in mentions[:2]]
+        assert list(entities) == [id_]
+        assert len(relations[relation_id]) == 2
+        entities, relations = await store.inspection.get_mentions([id_], [relation_id], 2, 2)
+        assert [mention.chunk_id for mention in entities[id_]] == [mentions[2].chunk_id]
+        assert len(relations[relation_id]) == 1
+        assert await store.inspection.get_mentions([id_], [relation_id], 3, 2) == ({}, {})
+
+    async def test_full_text_is_digested_as_it_stands(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["X Y"])
+        await store.apply(changeset)
+        await store.apply(example_changeset("b.md"))
+        (entry,) = changeset.texts[Collection.CHUNKS]
+        digests = await store.inspection.digest_texts(Collection.CHUNKS)
+        assert len(digests) == 2
+        assert digests[entry.id] == digest_terms(entry.terms)
+        assert await store.inspection.digest_texts(Collection.ENTITIES) == {
+            name_to_entity_id("X Y"): digest_terms(("x", "y"))
+        }
+        await store.apply(Changeset(removed_documents=(changeset.documents[0].id,), removed_chunks=(entry.id,)))
+        assert entry.id not in await store.inspection.digest_texts(Collection.CHUNKS)
+
+    async def test_sound_store_has_no_faults(self, store: Store) -> None:
+        await store.apply(example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)]))
+        assert await store.inspection.find_faults() == []
+        await store.inspection.repair()
+        assert await store.inspection.find_faults() == []
+        assert len(await store.vectors.search(Collection.ENTITIES, unit_vector("x"), 5, -1.0)) == 2
+
+    async def test_batches_add_up_their_documents(self, store: Store) -> None:
+        assert await store.inspection.list_batches(0, 9) == []
+        first = example_changeset("a.md", track="one")
+        await store.apply(first)
+        await store.apply(example_changeset("b.md", track="one", status=DocumentStatus.PENDING))
+        later = replace(first.documents[0], id="doc-c", track_id="two", error="why", status=DocumentStatus.FAILED)
+        await store.apply(Changeset(documents=(replace(later, updated_at=later.updated_at.replace(year=2999)),)))
+        two, one = await store.inspection.list_batches(0, 9)
+        assert (one.track_id, dict(one.documents)) == (
+            "one",
+            {first.documents[0].status: 1, DocumentStatus.PENDING: 1},
+        )
+        assert (two.track_id, two.errors) == ("two", (("a.md", "why"),))
+        assert await store.inspection.list_batches(1, 1) == [one]
+
+    async def test_cleared_store_is_empty_and_usable(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)])
+        version = await store.apply(changeset)
+        await store.vectors.search(Collection.CHUNKS, unit_vector("x"), 5, -1.0)
+        assert await store.clear() > version
+        for kind in ScanKind:
+            assert await store.inspection.scan(kind, "", 9) == []
+        assert await store.vectors.search(Collection.CHUNKS, unit_vector("x"), 5, -1.0) == []
+        await store.vacuum()
+        await store.apply(changeset)
+        assert len(await store.vectors.search(Collection.CHUNKS, unit_vector("x"), 5, -1.0)) == 1
+        assert await store.inspection.find_faults() == []
+
+    async def test_next_vectors_take_the_place_of_the_first_when_all_are_there(self, store: Store) -> None:
+        changeset = example_changeset("a.md", ["X"])
+        await store.apply(changeset)
+        reembedding, (chunk,) = store.reembedding, changeset.chunks
+        await reembedding.begin(_INFO)
+        assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == [chunk.id]
+        await reembedding.put(Collection.CHUNKS, _batch(chunk.id, "chunk-none"))
+        assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == []
+        with pytest.raises(ConflictError):
+            await reembedding.finish()
+        version = await store.get_data_version()
+        await reembedding.put(Collection.ENTITIES, _batch(name_to_entity_id("X")))
+        assert await reembedding.finish() > version
+        with pytest.raises(ConflictError):
+            await reembedding.finish()
+
+    async def test_commit_takes_next_vectors_away(self, store: Store) -> None:
+        changeset = example_changeset("a.md")
+        await store.apply(changeset)
+        await store.reembedding.begin(_INFO)
+        await store.reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
+        await store.apply(changeset)
+        assert await store.reembedding.find_pending(Collection.CHUNKS, "", 9) == [changeset.chunks[0].id]
+        await store.reembedding.abandon()
+        with pytest.raises(ConflictError):
+            await store.reembedding.put(Collection.CHUNKS, _batch(changeset.chunks[0].id))
+
+
+def _batch(*ids: str) -> VectorBatch:
+    return VectorBatch(ids, np.stack([unit_vector(f"next {id_}") for id_ in ids]))
+
 
 # More than a back end looks at for a few hits.
 _EQUALS = 150
-_MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class _Records:

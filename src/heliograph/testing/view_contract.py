@@ -9,8 +9,7 @@ import numpy as np
 
 from heliograph.filters import DocumentIds, Equals, In, Not, Or, SourcePrefix, Sources
 from heliograph.ids import document_id
-from heliograph.ingest.evidence_fold import EvidenceFold
-from heliograph.ingest.merging import FoldLimits
+from heliograph.ingest.merging import EvidenceFold, FoldLimits
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.stores.base import DocumentQuery, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection

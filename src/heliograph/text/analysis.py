@@ -1,10 +1,8 @@
-"""From text to full-text terms, the same way for documents and for questions.
+"""Turns text into full-text terms, the same way for documents and for questions.
 
-Text in, terms out, in the order of the text and with repeats. Letters are folded (NFKC, case, accents of Latin
-letters), English words are stemmed (Snowball) and stop words dropped. Scripts written without spaces give overlapping
-pairs of characters, and a single character only where it stands alone. Identifiers such as `ESP32-S3`, `v1.2.3` or
-`user@host` give one term for the whole and one for each part. A term has 1 to 64 characters, none of them white space
-or a control character. `detect_language` and `stop_words` come from `heliograph.text.language`.
+A chunk is indexed under its document's title and its headings (`chunk_index_text`); terms come out in the order of the
+text and with repeats. Letters are folded, English words stemmed, stop words dropped; scripts without spaces give pairs
+of characters; identifiers give one term for the whole and one for each part.
 """
 
 from __future__ import annotations
@@ -18,9 +16,43 @@ from threading import local
 
 from Stemmer import Stemmer
 
+from heliograph.models import Chunk
 from heliograph.text.language import HAN, detect_language, stop_words
 
-__all__ = ["MAX_TERM_LENGTH", "detect_language", "stop_words", "terms"]
+__all__ = ["MAX_TERM_LENGTH", "chunk_index_text", "detect_language", "stop_words", "terms"]
+
+
+# The text that stands for a chunk wherever it is found: by its vector, and by its terms.
+#
+# A chunk is indexed under its document's title and its section's headings, so that a passage that never names its
+# subject is still found by it; what the passage says itself is not repeated.
+
+_MAX_PREFIX_LENGTH = 300
+
+
+def chunk_index_text(title: str, chunk: Chunk) -> str:
+    """Return the text that stands for a chunk: title and headings that it does not contain, a line feed, its text."""
+    path = dict.fromkeys(part for part in (title, *chunk.headings) if part and not _says(chunk.text, part))
+    prefix = " > ".join(path)[:_MAX_PREFIX_LENGTH].rstrip()
+    return f"{prefix}\n{chunk.text}" if prefix else chunk.text
+
+
+def _says(text: str, title: str) -> bool:
+    """Whether a text contains a title, not merely as a part of longer words."""
+    start = text.find(title)
+    while start >= 0:
+        end = start + len(title)
+        if not (_is_within_word(text, start) or _is_within_word(text, end)):
+            return True
+        start = text.find(title, start + 1)
+    return False
+
+
+def _is_within_word(text: str, index: int) -> bool:
+    # Chinese has no spaces between words, so only letters of ASCII are taken to belong together.
+    around = text[max(0, index - 1) : index + 1]
+    return len(around) == 2 and index > 0 and around.isascii() and around.isalnum()
+
 
 MAX_TERM_LENGTH = 64
 # Longer tokens are encoded data, seldom seen twice.

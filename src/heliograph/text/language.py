@@ -1,10 +1,8 @@
-"""Which language a text is in, and the words that carry grammar rather than content.
+"""Tells which language a text is in, and reads the word lists of `text/words/`.
 
-Both are small and transparent: scripts are counted, and languages in Latin letters are told apart by their commonest
-words. No model, no table of probabilities. Limits: a text in Latin letters is English unless another language of
-`LATIN_LANGUAGES` is clearly ahead, so Polish, Turkish or Vietnamese come out as English; a few words in Latin letters
-are English; Chinese is not split into simplified and traditional; Ukrainian, Bulgarian and Serbian are told from
-Russian, and Persian from Arabic, only by letters that the larger language does not have.
+Text comes in; a language code, or the words that carry grammar rather than content, go out. No model is used: scripts
+are counted, and languages in Latin letters are told apart by their commonest words. The file imports nothing heavy, as
+the child process that parses documents loads it.
 """
 
 from __future__ import annotations
@@ -12,10 +10,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from importlib.resources import files
 
-from heliograph.text.word_lists import word_list
+__all__ = ["HAN", "LATIN_LANGUAGES", "detect_language", "function_words", "is_chinese", "stop_words", "word_list"]
 
-__all__ = ["HAN", "LATIN_LANGUAGES", "detect_language", "function_words", "is_chinese", "stop_words"]
+
+# The word lists of `text/words/`: one file each, words between white space, "_" for a space inside a term.
+#
+# A line that begins with "#" says what the list is for. Lists are read once; all words are in lower case.
+
+
+@cache
+def word_list(name: str) -> frozenset[str]:
+    """Return the words of `text/words/<name>.txt`."""
+    text = (files("heliograph.text") / "words" / f"{name}.txt").read_text(encoding="utf-8")
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return frozenset(word.replace("_", " ") for line in lines for word in line.split())
+
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HAN = re.compile(rf"[{HAN}]")

@@ -1,11 +1,55 @@
-"""A name found in a text, and how overlapping finds are settled."""
+"""Finds names in scripts with capitals: English above all, and any other by the same rule.
+
+A sentence comes in; `NameSpan`s with a type go out. Each word is judged by itself and its neighbours: a capital that
+only begins a sentence counts for nothing. Words that may be names grow into longer ones across particles, initials
+and numbers; titles and roles are taken off. German has a rule of its own, as it gives every noun a capital. The type
+follows from the words in and beside the name, the surest cue first.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
-__all__ = ["NameSpan", "spans_within", "without_overlaps"]
+from heliograph.text.language import HAN, detect_language, function_words, stop_words, word_list
+from heliograph.text.sentences import is_own_line
+from heliograph.text.tokens import encode, is_usually_lower
+
+__all__ = [
+    "CALENDAR",
+    "CHINESE_FAMILY_NAMES",
+    "COMMON_WORDS",
+    "DEMONYMS",
+    "EVENT_WORDS",
+    "FILE_SUFFIXES",
+    "GIVEN_NAMES",
+    "INNER_PARTICLES",
+    "JOINED_AFTER_POSSESSIVE",
+    "KEPT_TITLES",
+    "LOCATION_WORDS",
+    "OF_WORDS",
+    "ORGANIZATION_WORDS",
+    "PERSON_VERBS",
+    "PLACES",
+    "ROMAN_NUMERALS",
+    "SHOUTED_WORDS",
+    "STRIPPED_TITLES",
+    "STRUCTURE_WORDS",
+    "TECHNOLOGY_WORDS",
+    "WORK_WORDS",
+    "CaseEvidence",
+    "NameSpan",
+    "NameToken",
+    "is_german_noun",
+    "is_identifier",
+    "latin_names",
+    "name_tokens",
+    "spans_within",
+    "type_of_name",
+    "without_overlaps",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +98,581 @@ def spans_within(spans: Iterable[NameSpan], bounds: Sequence[tuple[int, int]]) -
         while index < len(ordered) and ordered[index].start < end:
             index += 1
         yield [span for span in ordered[first:index] if span.end <= end]
+
+
+# Words that tell a name from a common word, and one type of name from another, all in lower case.
+#
+# The lists are short on purpose: they hold the words that decide often. Whatever is not listed is judged by its
+# capitals and its place (`heliograph.text.name_spans`), and has the type `unknown`. Each list says in its file
+# what it holds.
+
+CALENDAR = word_list("calendar")
+COMMON_WORDS = word_list("common_words")
+DEMONYMS = word_list("demonyms")
+FILE_SUFFIXES = word_list("file_suffixes")
+INNER_PARTICLES = word_list("particles")
+PLACES = word_list("places")
+ROMAN_NUMERALS = frozenset({"ii", "iii", "iv", "vi", "vii", "viii", "ix", "xi", "xii", "xiii", "xiv", "xv", "xvi"})
+SHOUTED_WORDS = word_list("shouted_words")
+STRUCTURE_WORDS = word_list("structure_words")
+
+GIVEN_NAMES = word_list("given_names")
+CHINESE_FAMILY_NAMES = word_list("chinese_family_names")
+KEPT_TITLES = word_list("titles_kept")
+STRIPPED_TITLES = word_list("titles_stripped")
+PERSON_VERBS = word_list("person_verbs")
+
+ORGANIZATION_WORDS = word_list("organization_words")
+LOCATION_WORDS = word_list("location_words")
+EVENT_WORDS = word_list("event_words")
+WORK_WORDS = word_list("work_words")
+TECHNOLOGY_WORDS = word_list("technology_words")
+
+JOINED_AFTER_POSSESSIVE = word_list("joined_after_possessive") | LOCATION_WORDS
+# A name of several words goes on across "of" when one of these is its last word so far.
+OF_WORDS = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | WORK_WORDS | COMMON_WORDS | word_list("of_words")
+
+
+# What kind of thing a name in Latin letters stands for, by the words in it and beside it.
+#
+# A name's words and its neighbours in, one type out (`heliograph.text.name_spans.NameSpan.type`). The rules go from
+# the surest cue to the weakest and stop at the first that holds; a name without any cue is `unknown`, which outvotes
+# nobody.
+
+_BY_HEAD = (
+    ("event", EVENT_WORDS),
+    ("organization", ORGANIZATION_WORDS),
+    ("location", LOCATION_WORDS),
+    ("content", WORK_WORDS),
+    ("artifact", TECHNOLOGY_WORDS),
+)
+_BY_NOUN_BEFORE = (
+    ("content", WORK_WORDS),
+    ("artifact", TECHNOLOGY_WORDS),
+    (
+        "organization",
+        frozenset({"band", "company", "firm", "club", "label", "startup", "group", "party", "university"}),
+    ),
+    (
+        "location",
+        frozenset({"city", "town", "village", "river", "country", "region", "island", "province", "district"}),
+    ),
+    ("person", frozenset({"wife", "husband", "brother", "sister", "son", "daughter", "father", "mother", "friend"})),
+)
+_PLACE_BEFORE = re.compile(
+    r"(?:born|died|lived?s?|living|located|situated|based|raised|buried|settled|resid\w+|arrived) (?:in|at|near)$"
+    r"|(?:moved|travell?ed|returned|emigrated|went|flew|sent) to$|(?:city|town|village|capital|mayor|island) of$|near$"
+)
+_OF = frozenset({"of", "for"})
+_NAME_PARTICLES = frozenset({"van", "von", "bin", "ibn"})
+_AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
+_NEXT_WORD = re.compile(r"\s*(\w+)")
+_INITIAL = re.compile(r"[A-Z]\.")
+
+
+def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False) -> str:
+    """Return the type of a name.
+
+    Args:
+        name: The name, without titles.
+        before: The text up to it, at least its last 40 characters.
+        after: The text from its end on, at least 40 characters.
+        is_titled: Whether a person's title such as "Dr." stood before it.
+    """
+    words = [word.strip(".,") or word for word in name.lower().split()]
+    if not words:
+        return "unknown"
+    if is_titled:
+        return "person"
+    if words[0] in KEPT_TITLES:
+        return _by_head(words) or "person"
+    by_words = _by_head(words) or _place_or_person(words, name) or _by_inner_word(words)
+    if by_words or name.rstrip("s").isupper():
+        return by_words or "unknown"
+    return _by_surroundings(before, after, len(words)) or "unknown"
+
+
+def _by_head(words: Sequence[str]) -> str:
+    """Judge by the head word: the last one, or the one before "of"."""
+    if len(words) < 2:
+        return ""
+    head = next((words[i - 1] for i, word in enumerate(words) if i and word in _OF), "")
+    if not head:
+        kept = [word for word in words if not word[0].isdigit() and word not in ROMAN_NUMERALS]
+        head = kept[-1] if len(kept) > 1 else ""
+    if words[0] in GIVEN_NAMES and len(words) == 2 and head not in ORGANIZATION_WORDS:
+        return ""
+    return next((kind for kind, heads in _BY_HEAD if head in heads), "")
+
+
+def _by_inner_word(words: Sequence[str]) -> str:
+    """Judge by a word inside the name, as in "King's College London"."""
+    inner = words[1:-1]
+    return next((kind for kind, heads in _BY_HEAD[1:3] if not heads.isdisjoint(inner)), "")
+
+
+def _place_or_person(words: Sequence[str], name: str) -> str:
+    if " ".join(words) in PLACES:
+        return "location"
+    if words[0] in DEMONYMS:
+        return "concept" if len(words) == 1 else ""
+    if len(words) > 4 or any(character.isdigit() for character in name):
+        return ""
+    if words[0] in GIVEN_NAMES or words[-1] in {"jr", "sr"} or not _NAME_PARTICLES.isdisjoint(words):
+        return "person"
+    is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
+    has_initial = len(words) > 1 and _INITIAL.search(name) and not _INITIAL.fullmatch(name[-2:])
+    return "person" if is_chinese or has_initial else ""
+
+
+def _by_surroundings(before: str, after: str, word_count: int) -> str:
+    following = _NEXT_WORD.match(after)
+    if word_count <= 4 and (_AFTER_PERSON.match(after) or (following and following.group(1) in PERSON_VERBS)):
+        return "person"
+    before = before[-40:].rstrip(" \"'“‘*_`").lower()
+    if _PLACE_BEFORE.search(before):
+        return "location"
+    noun = before.rpartition(" ")[2]
+    return next((kind for kind, nouns in _BY_NOUN_BEFORE if noun in nouns), "")
+
+
+# Which words of a sentence may be part of a name, in scripts with capitals.
+#
+# A sentence in, `NameToken`s out: its words and marks in order, each judged by itself and its neighbours. A capital
+# that only marks the start of a sentence counts for nothing unless the texts (`CaseEvidence`) write the word so
+# elsewhere or no common word is known that looks like it. Months and days that stand for a date are no names, nor are
+# function words.
+
+_UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
+_WORD = rf"[^\W_{_UNCASED}]"
+_TOKEN = re.compile(
+    rf"[A-Z]{{1,5}}[/&][A-Z]{{1,5}}(?!\w)|_{{0,2}}{_WORD}(?:[^\W{_UNCASED}]|[-'’.+@](?={_WORD}))*(?:\+\+|#(?!\w))?"
+    rf"|[{_UNCASED}]+|[^\w\s]"
+)
+_WORDS = re.compile(rf"{_WORD}(?:[^\W{_UNCASED}]|['’-](?={_WORD}))*")
+_INSIDE_SENTENCE = re.compile(rf"(?<=[^\W\d_,;] )({_WORD}+)")
+_MIXED = re.compile(r"(?=[^\s]*[A-Za-z])(?=[^\s]*\d)[\w.+-]+")
+_QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(?:st|nd|rd|th)\b.*", re.IGNORECASE)
+_CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
+# After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
+_OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
+_BEFORE_DATE = word_list("before_dates")
+_FIRST_IN_NAMES = word_list("first_in_names")
+_PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
+_PLACE_AND_ORGANIZATION_WORDS = LOCATION_WORDS | ORGANIZATION_WORDS
+_SURNAMES_TOO = frozenset({"down", "little", "long", "may", "will"})
+_NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
+_LONGEST_ACRONYM = 6
+_SHOUTED_AT_LEAST = 4
+_SAMPLE_LENGTH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CaseEvidence:
+    """How words are written where nothing forces a capital.
+
+    Attributes:
+        lower: Words seen in lower case.
+        capitalised: Words seen with a capital after another word.
+        function_words: Stop words of English and of the text's own language.
+        language: The text's main language.
+    """
+
+    lower: frozenset[str]
+    capitalised: frozenset[str]
+    function_words: frozenset[str]
+    language: str = "en"
+
+    @classmethod
+    def of(cls, text: str) -> CaseEvidence:
+        """Gather the evidence of a text."""
+        lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
+        capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
+        language = detect_language(text[:_SAMPLE_LENGTH])
+        return cls(lower, capitalised, _grammar(language), language)
+
+
+@cache
+def _grammar(language: str) -> frozenset[str]:
+    return stop_words("en") | stop_words(language)
+
+
+@dataclass(slots=True)
+class NameToken:
+    """A word or a mark; `is_name` says that a name may begin with it or go on with it."""
+
+    text: str
+    start: int
+    end: int
+    is_name: bool = False
+
+    @property
+    def lower(self) -> str:
+        """The word in lower case."""
+        return self.text.lower()
+
+
+def name_tokens(text: str, start: int, end: int, evidence: CaseEvidence) -> list[NameToken]:
+    """Return the words and marks of `text[start:end]`, which is one sentence, in order."""
+    tokens = [NameToken(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text, start, end)]
+    is_shouted = _is_shouted(tokens)
+    for index, token in enumerate(tokens):
+        token.is_name = _may_be_name(tokens, index, evidence) and not (is_shouted and token.text.isupper())
+    return tokens
+
+
+def is_identifier(word: str) -> bool:
+    """Return whether a word is made like a name of code or a product: `ESP32-S3`, `mqtt_connect`, `iPhone`, `a.py`."""
+    if len(word) < 2 or (word.isalpha() and word[1:].islower()) or _QUANTITY.fullmatch(word):
+        return False
+    if "_" in word.strip("_") or _CAMEL.fullmatch(word) or word.endswith(("++", "#")):
+        return True
+    if _MIXED.fullmatch(word):
+        return True
+    return "." in word and word.rpartition(".")[2].lower() in FILE_SUFFIXES
+
+
+def _is_shouted(tokens: list[NameToken]) -> bool:
+    words = [token.text for token in tokens if len(token.text) > 1 and token.text.isalpha()]
+    return len(words) >= _SHOUTED_AT_LEAST and sum(word.isupper() for word in words) * 3 > 2 * len(words)
+
+
+def _is_initial(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a capital here may only mark the start of a sentence, a list item, a quotation or a cell."""
+    if index == 0 or tokens[index - 1].text in _OPENERS:
+        return True
+    return index == 2 and tokens[1].text in {".", ")"} and len(tokens[0].text) <= 2
+
+
+def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
+    token = tokens[index]
+    word, lower = token.text, token.lower
+    if not (word[0].isalpha() or word[0] == "_" or word[0].isdigit()):
+        return False
+    if is_identifier(word):
+        return True
+    if not word[0].isupper() or _is_date_part(tokens, index):
+        return False
+    if len(word) == 1:
+        return _is_initial_letter(tokens, index)
+    if word.isupper() and len(word) <= _LONGEST_ACRONYM:
+        return lower not in SHOUTED_WORDS
+    if lower.partition("'")[0].partition("’")[0] in evidence.function_words:
+        return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
+    return not _is_initial(tokens, index) or _is_name_at_start(tokens, index, evidence)
+
+
+def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
+    """Judge a capital at the start of a sentence, where it proves nothing by itself."""
+    word, lower = tokens[index].text, tokens[index].lower
+    base = word.removesuffix("'s").removesuffix("’s")
+    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in GIVEN_NAMES or base.lower() in PLACES:
+        return True
+    if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
+        is_known = is_known or _is_title_case(tokens, index)
+        goes_on = following.lower() not in evidence.function_words and following.lower() not in STRIPPED_TITLES
+        return is_known and following[:1].isupper() and goes_on
+    if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
+        return base in evidence.capitalised or _is_title_case(tokens, index)
+    return True
+
+
+def _is_title_case(tokens: list[NameToken], index: int) -> bool:
+    """Return whether the next word makes this one a name: "Human Flow", "Windy Hill"; not "Singer Adele"."""
+    if index + 1 >= len(tokens) or tokens[index].end == tokens[index + 1].start:
+        return False
+    word = tokens[index + 1].text
+    if not word[0].isupper() or not word.isalpha() or word.isupper() or len(word) < 3 or word.lower() in _PERSONS:
+        return False
+    return is_usually_lower(word) or word.lower() in _PLACE_AND_ORGANIZATION_WORDS
+
+
+def _is_initial_letter(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a single capital is an initial as in "J. Smith", or a label as in "Plan B"."""
+    if tokens[index].text in {"I", "A"}:
+        if index > 0 and tokens[index - 1].is_name and not _is_lower(tokens, index + 1):
+            return True
+        return _is_dot(tokens, index + 1) and index + 2 < len(tokens) and tokens[index + 2].text[0].isupper()
+    if index > 0 and index + 1 < len(tokens) and tokens[index + 1].text.istitle():
+        # "at Y Combinator", but not "B" in "plan B".
+        return True
+    return _is_dot(tokens, index + 1) or (index > 0 and tokens[index - 1].is_name)
+
+
+def _is_dot(tokens: list[NameToken], index: int) -> bool:
+    return index < len(tokens) and tokens[index].text == "."
+
+
+def _is_lower(tokens: list[NameToken], index: int) -> bool:
+    return index < len(tokens) and tokens[index].text.islower() and tokens[index].lower not in stop_words("en")
+
+
+def _is_date_part(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a month, day or season stands for a date and not for a person or in a longer name."""
+    if tokens[index].lower not in CALENDAR:
+        return False
+    near = tokens[max(0, index - 1) : index] + tokens[index + 1 : index + 2]
+    if any(token.text[0].isdigit() for token in near) or (index > 0 and tokens[index - 1].lower in _BEFORE_DATE):
+        return True
+    return not any(token.text[0].isupper() and token.lower not in _NEVER_BESIDE_NAMES for token in near)
+
+
+# Which capitals of a German sentence are only nouns.
+#
+# German gives every noun a capital, so a capital alone proves nothing there. A single word is taken for a name when
+# it is known for one, when it is made like an acronym or identifier, after "Herr" and the like, or after a
+# preposition without an article ("in Mölln", "von Zorblatt") unless it ends as nouns do. Several capitals in a row
+# are a name.
+
+_PREPOSITIONS = word_list("de_prepositions")
+_NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
+_KNOWN = PLACES | GIVEN_NAMES | DEMONYMS
+# Longer words are put together from others, as only nouns are.
+_LONGEST_SIMPLE_WORD = 12
+
+
+def is_german_noun(words: Sequence[str], first: int, last: int) -> bool:
+    """Return whether the word or words from `first` to `last` are common nouns.
+
+    Args:
+        words: Words and marks of a German sentence.
+        first: Index of the first word with a capital.
+        last: Index of the last one.
+    """
+    word = words[first]
+    lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
+    if lower in _KNOWN or not word[1:].islower():
+        return False
+    if last > first:
+        # "Verarbeitung der Daten" against "Deutsche Bahn".
+        return word.endswith(_NOUN_ENDINGS) and any(inner.islower() for inner in words[first:last])
+    before = words[first - 1].lower() if first else ""
+    if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
+        return False
+    if before not in _PREPOSITIONS:
+        return True
+    return word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or _is_frequent(word)
+
+
+def _is_frequent(word: str) -> bool:
+    """Return whether a word is frequent enough to be one token; names that frequent are among the known ones."""
+    return len(encode(" " + word)) == 1
+
+
+# Names in scripts with capitals: English above all, and any other by the same rule.
+#
+# A sentence in, `NameSpan`s out. Words that may be names (`heliograph.text.name_spans`) grow into longer ones across
+# particles, initials and numbers ("University of Toronto", "Ludwig van Beethoven", "J. K. Rowling", "TLS 1.3").
+# Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
+# are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
+
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
+_SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
+_DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
+_QUOTES = frozenset('"“”')
+_ABBREVIATED = word_list("abbreviations_in_names")
+_SUFFIXES = frozenset({"jr", "sr", "inc", "ltd", "llc", "corp", "co", "plc", "gmbh"})
+_ROLE_WORDS = STRIPPED_TITLES | {"prime", "vice", "deputy", "general", "chief", "executive", "officer", "assistant"}
+_BEFORE_GIVEN_NAME = _ROLE_WORDS | DEMONYMS | {"major", "brigadier", "captain", "admiral", "marshal", "private"}
+_PEOPLES = PLACES | DEMONYMS
+_JOINED_BY_AND = frozenset(
+    {"department", "ministry", "institute", "office", "bureau", "committee", "faculty", "school"}
+)
+_BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS | {"expedition", "church", "act"}
+_AGREEMENTS = frozenset({"convention", "treaty", "agreement", "protocol", "declaration", "accord", "pact", "summit"})
+_BEFORE_ARTICLES = frozenset({"of", "for", "on", "de", "von", "van"})
+_INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
+_NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
+_ACRONYMS = frozenset({"US", "IT", "WHO"})
+_MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
+_MOST_WORDS = 8
+_MOST_TOKENS = 24
+_LONGEST_NAME = 100
+
+
+def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list[NameSpan]:
+    """Return the names in `text[start:end]`, which is one sentence, in order and without overlap."""
+    tokens = name_tokens(text, start, end, evidence)
+    names: list[NameSpan] = []
+    index = 0
+    while index < len(tokens):
+        if not tokens[index].is_name:
+            index += 1
+            continue
+        last = _grow(text, tokens, index)
+        is_noun = evidence.language == "de" and is_german_noun([token.text for token in tokens], index, last)
+        if not is_noun and (name := _named(text, tokens, index, last, evidence)):
+            names.append(name)
+        index = last + 1
+    return names
+
+
+def _continues(tokens: list[NameToken], index: int) -> bool:
+    return index < len(tokens) and tokens[index].is_name
+
+
+def _grow(text: str, tokens: list[NameToken], first: int) -> int:
+    """Return the index of the last token of the name that begins at `first`."""
+    last = first
+    while last - first < _MOST_TOKENS and (following := _next_part(tokens, first, last)) > last:
+        line_end = text.find("\n", tokens[last].end, tokens[following].start)
+        if line_end >= 0 and is_own_line(text, line_end):
+            break
+        last = following
+    return last
+
+
+def _next_part(tokens: list[NameToken], first: int, last: int) -> int:
+    """Return the index of the name's next word, or `last` when it ends here."""
+    token, after = tokens[last], last + 1
+    if _ends_possessive(token.text):
+        joins = _continues(tokens, after) and tokens[after].lower in JOINED_AFTER_POSSESSIVE
+        return after if joins else last
+    if _continues(tokens, after):
+        return after
+    if after >= len(tokens):
+        return last
+    return _across_mark(tokens, last) or _across_particle(tokens, first, last) or _with_number(tokens, last) or last
+
+
+def _across_mark(tokens: list[NameToken], last: int) -> int:
+    """Return the index of the word after a mark that belongs to the name, or 0."""
+    mark, word = tokens[last + 1].text, tokens[last].lower
+    if not _continues(tokens, last + 2):
+        return 0
+    if mark in _QUOTES:
+        return last + 4 if _is_nickname_end(tokens, last + 3) else 0
+    belongs = (
+        (mark == "&" and tokens[last + 2].lower not in GIVEN_NAMES)
+        or (mark == "." and (word in _ABBREVIATED or _DOTTED.fullmatch(word) is not None))
+        or (mark == "," and tokens[last + 2].lower in _SUFFIXES)
+    )
+    return last + 2 if belongs else 0
+
+
+def _is_nickname_end(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a quoted nickname ends here and the name goes on: Wilfried "Willi" Schneider."""
+    return index < len(tokens) and tokens[index].text in _QUOTES and _continues(tokens, index + 1)
+
+
+def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
+    """Return the index of the word after a particle that belongs to the name, or 0."""
+    particle = tokens[last + 1].text
+    following = last + 2
+    if particle in _BEFORE_ARTICLES and following < len(tokens):
+        following += tokens[following].text in _INNER_ARTICLES
+    if not _continues(tokens, following):
+        return 0
+    if particle in INNER_PARTICLES:
+        return following
+    if is_identifier(tokens[last].text):
+        return 0
+    if particle == "and" and last == first and _is_one_body(tokens, first, following):
+        return following
+    return following if _joins(particle, [token.lower for token in tokens[first : last + 1]]) else 0
+
+
+def _is_one_body(tokens: list[NameToken], first: int, second: int) -> bool:
+    """Return whether "and" joins two words to one name: "the Lewis and Clark Expedition"."""
+    if first == 0 or tokens[first - 1].lower != "the" or tokens[first].lower in _BODIES or tokens[first].text.isupper():
+        return False
+    last = second
+    while _continues(tokens, last + 1) and last - second < _MOST_WORDS:
+        last += 1
+    return last > second and tokens[last].lower in _BODIES
+
+
+def _joins(particle: str, words: list[str]) -> bool:
+    """Return whether a name of these words goes on across "of", "for", "on" or "and"."""
+    if particle == "of":
+        is_plain_word = len(words) == 1 and words[0] not in _PEOPLES and words[0] not in GIVEN_NAMES
+        return is_plain_word or words[-1] in OF_WORDS or words[-1] in _MONARCH_NUMBERS
+    if particle in {"for", "on"}:
+        return words[-1] in ORGANIZATION_WORDS or words[-1] in _AGREEMENTS
+    return particle == "and" and not _JOINED_BY_AND.isdisjoint(words) and ("of" in words or "for" in words)
+
+
+def _with_number(tokens: list[NameToken], last: int) -> int:
+    """Take in a number as in "TLS 1.3" or "Apollo 11", but not a year, nor a count as in "Paris 300 people"."""
+    number = tokens[last + 1].text
+    if not _SMALL_NUMBER.fullmatch(number) or tokens[last].lower in STRUCTURE_WORDS:
+        return 0
+    following = tokens[last + 2] if last + 2 < len(tokens) else None
+    is_version = "." in number or tokens[last].text.isupper() or is_identifier(tokens[last].text)
+    is_count = following is not None and (following.text in {"%", "-", "–", "/"} or following.text[0].isdigit())
+    is_counted = following is not None and following.lower not in stop_words("en") and following.text[0].islower()
+    return last + 1 if not is_count and (is_version or not is_counted) else 0
+
+
+def _ends_possessive(word: str) -> bool:
+    return word.endswith(("'s", "’s"))
+
+
+def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: CaseEvidence) -> NameSpan | None:
+    """Return the name made of tokens `first` to `last`, or None when it is none after all."""
+    after_title = _after_titles(tokens, first, last)
+    if after_title > last:
+        return None
+    is_titled = after_title > first
+    first = _with_year(tokens, after_title, last)
+    start, end = tokens[first].start, tokens[last].end
+    if _ends_possessive(tokens[last].text):
+        end -= 2
+    elif text[end : end + 1] == "." and _keeps_dot(tokens[last].text):
+        end += 1
+    name = text[start:end]
+    if not _is_acceptable(name, evidence):
+        return None
+    before, after = text[max(0, start - 40) : start], text[end : end + 40]
+    is_product = not is_titled and is_identifier(name.split()[0])
+    kind = "artifact" if is_product else type_of_name(name, before, after, is_titled=is_titled)
+    return NameSpan(name, start, end, kind)
+
+
+def _keeps_dot(word: str) -> bool:
+    """Return whether a dot after the last word is part of the name, as in "U.S." and "Acme Inc."."""
+    return ("." in word and _DOTTED.fullmatch(word) is not None) or word.lower() in _SUFFIXES
+
+
+def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
+    """Return where the name goes on after titles such as "Vice President"; past `last` when it is only a role."""
+    named = tokens[first + (tokens[first].lower in _PEOPLES) : last + 1]
+    if named and all(token.lower in _ROLE_WORDS or token.text == "." for token in named):
+        return last + 1
+    start, are_roles = first, True
+    for index in range(first, last):
+        word, following = tokens[index].lower, tokens[index + 1]
+        are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
+        if are_roles and following.lower in GIVEN_NAMES:
+            return index + 1
+        if word in STRIPPED_TITLES and (following.is_name or following.text == "."):
+            start = min(index + (1 if following.is_name else 2), last)
+    return start
+
+
+def _is_profession(word: str) -> bool:
+    """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
+    return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
+
+
+def _with_year(tokens: list[NameToken], first: int, last: int) -> int:
+    """Return where the name begins when the year before an event is part of it: "2002 Winter Olympics"."""
+    is_event = tokens[last].lower in EVENT_WORDS
+    return first - 1 if is_event and first > 0 and _YEAR.fullmatch(tokens[first - 1].text) else first
+
+
+def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
+    words = name.lower().split()
+    if len(words) > _MOST_WORDS or not 2 <= len(name) <= _LONGEST_NAME:
+        return False
+    if words[0] in STRUCTURE_WORDS and words[-1][0].isdigit():
+        return False
+    if all(word in CALENDAR or word[0].isdigit() for word in words):
+        return False
+    if len(words) > 1:
+        return True
+    if words[0] in _NEVER_ALONE or words[0] in evidence.function_words:
+        return name in _ACRONYMS
+    return words[0] not in COMMON_WORDS or name.isupper() or is_identifier(name)

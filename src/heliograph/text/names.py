@@ -1,7 +1,8 @@
-"""Names of entities: cleaning what an extractor wrote, and the key under which spellings are one entity.
+"""Cleans names of entities and makes their keys and ids.
 
-`clean_name` is what is stored and shown; `entity_key` is what is hashed into an id. Letter case, full-width forms,
-spacing, quotation marks and kinds of dash do not distinguish entities; everything else does.
+`clean_name` gives the name that is stored and shown; `entity_key` gives what is hashed into an id. Letter case,
+full-width forms, spacing, quotation marks and kinds of dash do not distinguish entities; everything else does. A
+mention counts for the entity that its resolution names, else for the one that its own name stands for.
 """
 
 from __future__ import annotations
@@ -12,8 +13,19 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 
 from heliograph.ids import entity_id, relation_id
+from heliograph.models import EntityMention, RelationMention
 
-__all__ = ["MAX_NAME_LENGTH", "clean_name", "entity_key", "name_to_entity_id", "names_to_relation_id"]
+__all__ = [
+    "MAX_NAME_LENGTH",
+    "clean_name",
+    "end_ids",
+    "entity_key",
+    "mention_entity_id",
+    "mention_relation_id",
+    "name_to_entity_id",
+    "names_to_relation_id",
+]
+
 
 MAX_NAME_LENGTH = 256
 
@@ -70,3 +82,30 @@ def name_to_entity_id(name: str) -> str:
 def names_to_relation_id(name: str, other: str) -> str:
     """Return the id of the undirected relation between the entities that two names stand for."""
     return _relation_id(name_to_entity_id(name), name_to_entity_id(other))
+
+
+# Which entity or relation a mention counts for: what its resolution says, else what its names alone stand for.
+
+
+def mention_entity_id(mention: EntityMention) -> str:
+    """Return the id of the entity that a mention counts for."""
+    return mention.entity_id or name_to_entity_id(mention.name)
+
+
+def end_ids(mention: RelationMention) -> tuple[str, str]:
+    """Return the ids of the entities that the source and the target of a mention count for."""
+    return (
+        mention.source_id or name_to_entity_id(mention.source),
+        mention.target_id or name_to_entity_id(mention.target),
+    )
+
+
+def mention_relation_id(mention: RelationMention) -> str:
+    """Return the id of the relation that a mention counts for.
+
+    One whose two ends are the same entity counts for no relation; it gets the id of that entity, with which it stays.
+    """
+    if mention.source_id or mention.target_id:
+        source, target = end_ids(mention)
+        return source if source == target else relation_id(source, target)
+    return names_to_relation_id(mention.source, mention.target)

@@ -1,9 +1,8 @@
-"""Names and content phrases in a text, whatever mixture of English, Chinese and code it is.
+"""Finds names and content phrases in a text, whatever mixture of English, Chinese and code it is.
 
-Texts in, and per text its sentences with the names (`NameSpan`) and content phrases (`Phrase`) in them. Names come
-from capitals and identifiers (`english_names`), Chinese tags (`chinese_names`) and marks: quotation marks, book title
-marks, bold and code. Scripts that have neither capitals nor a segmenter here give marked terms and identifiers only.
-No chat model, no state: the same text gives the same names.
+Texts come in; per text its sentences with the names and phrases in them go out. Names come from capitals
+(`name_spans`), from Chinese tags (`chinese`), from code (paths, topics, dotted names, options) and from marks such as
+quotation marks. Abbreviations that a text introduces (a long form, the short one in brackets) are found here, too.
 """
 
 from __future__ import annotations
@@ -12,19 +11,82 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.text.chinese import TaggedWord, tag_words
-from heliograph.text.chinese_names import chinese_names, chinese_phrases
-from heliograph.text.code_names import code_names
-from heliograph.text.english_names import latin_names
-from heliograph.text.language import HAN, is_chinese
-from heliograph.text.lines import is_own_line
-from heliograph.text.mixed_sentences import has_latin_grammar, mixed_words
-from heliograph.text.name_cues import CALENDAR, COMMON_WORDS, STRUCTURE_WORDS
-from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
-from heliograph.text.name_words import CaseEvidence, is_identifier
-from heliograph.text.sentences import sentence_spans
+from heliograph.text.chinese import (
+    TaggedWord,
+    chinese_names,
+    chinese_phrases,
+    has_latin_grammar,
+    mixed_words,
+    tag_words,
+)
+from heliograph.text.language import HAN, is_chinese, stop_words, word_list
+from heliograph.text.name_spans import (
+    CALENDAR,
+    COMMON_WORDS,
+    FILE_SUFFIXES,
+    STRUCTURE_WORDS,
+    CaseEvidence,
+    NameSpan,
+    is_identifier,
+    latin_names,
+    spans_within,
+    without_overlaps,
+)
+from heliograph.text.sentences import is_own_line, sentence_spans
 
-__all__ = ["NameSpan", "Phrase", "SentenceReading", "find_names", "phrases_outside", "read_texts"]
+__all__ = [
+    "Abbreviation",
+    "NameSpan",
+    "Phrase",
+    "SentenceReading",
+    "code_names",
+    "find_abbreviations",
+    "find_names",
+    "phrases_outside",
+    "read_texts",
+]
+
+
+# Names of code in running text: paths, message topics, dotted names and command line options.
+#
+# A text in, spans of type `artifact` out. What a single word shows by its own make (`snake_case`, `CamelCase`,
+# `ESP32-S3`, `a.py`) is found with the other names (`heliograph.text.name_spans.is_identifier`).
+
+_CODE = re.compile(
+    r"(?<![\w/.:~-])(?P<path>(?:(?:~|\.{1,2})?/?(?:[A-Za-z_$+][\w.+-]{0,60}/){1,12}|(?:~|\.{1,2})/)[\w+#.-]{0,60}[\w#+])"
+    r"|(?<![\w./-])(?P<dotted>[a-z_]\w{1,40}(?:\.[A-Za-z_]\w{1,40}){2,8})(?![\w-])"
+    r"|(?<![\w-])(?P<option>--[a-z][a-z\d]{1,30}(?:-[a-z\d]{1,30}){0,5})(?![\w-])"
+)
+_CUE = re.compile(r"\b(?:topics?|paths?|folders?|director(?:y|ies)|endpoints?|routes?|files?|repository|module)\W*$")
+_CUE_REACH = 24
+_LEAST_SEGMENTS = 3
+_SIGNS = ("/", "--", ".")
+
+
+def code_names(text: str) -> list[NameSpan]:
+    """Return the names of code in order, without overlap."""
+    if not any(sign in text for sign in _SIGNS):
+        return []
+    return [
+        NameSpan(match.group(), match.start(), match.end(), "artifact")
+        for match in _CODE.finditer(text)
+        if match.lastgroup != "path"
+        or _is_path(match.group(), text[max(0, match.start() - _CUE_REACH) : match.start()])
+    ]
+
+
+def _is_path(found: str, before: str) -> bool:
+    """Return whether this is a path or topic and not a choice of words such as "and/or" or "red/green/blue"."""
+    segments = [segment for segment in found.split("/") if segment]
+    if all(segment.lower() in stop_words("en") or len(segment) < 2 for segment in segments):
+        return False
+    if found[0] in "/~.":
+        return len(segments) > 1
+    has_suffix = "." in segments[-1] and segments[-1].rpartition(".")[2].lower() in FILE_SUFFIXES
+    if len(segments) < _LEAST_SEGMENTS or has_suffix:
+        return has_suffix
+    return not all(map(str.isalpha, segments)) or _CUE.search(before.lower()) is not None
+
 
 # Addresses, link targets and tags hold no names; they are blanked before words are read.
 _NOT_PROSE = re.compile(
@@ -264,3 +326,155 @@ def _latin_phrases(
 def _is_content_word(word: str, evidence: CaseEvidence) -> bool:
     lower = word.casefold()
     return len(word) > 2 and lower not in evidence.function_words and lower not in CALENDAR
+
+
+# Abbreviations that a text introduces: "Message Queuing Telemetry Transport (MQTT)", "MQTT（消息队列遥测传输）".
+#
+# In Latin letters the initials of all words of the long form but small ones must stand in the short form in order,
+# and nothing else may, but for letters from inside these words. Matching letters backwards, as Schwartz and Hearst do
+# ("A simple algorithm for identifying abbreviation definitions in biomedical text", 2003), is less strict: it takes
+# "Management and Budget" for OMB. Chinese has no initials to match, so there the long form is the name or noun
+# phrase that touches the bracket.
+
+_SHORT = r"[A-Z][A-Za-z0-9&/.-]{1,11}"
+_SHORT_IN_BRACKETS = re.compile(rf"[ ]?[(（]({_SHORT})(?:s)?[)）]")
+_LONG_IN_BRACKETS = re.compile(rf"(?<![\w-])({_SHORT})[ ]?[(（]([^()（）\n]{{4,80}})[)）]")
+_WORD = re.compile(r"[^\s]+")
+_PART = re.compile(r"[^\W_]+")
+# No name goes on across these: other brackets, ends of clauses, addresses.
+_NOT_IN_NAMES = re.compile(r"[()\[\]{}|;:=<>\n\"“”]|[,.!?](?=\s)|https?|\S*/\S*/\S*")
+_SMALL = word_list("small_words")
+_HAN_NAME = re.compile(rf"[{HAN}][{HAN}\w]{{1,19}}")
+_LOOK_BACK = 160
+_MOST_WORDS = 10
+_SHORTEST_HAN_FORM = 4
+_LONGEST_HAN_FORM = 20
+_FIRST_HAN = 0x3400
+
+_Part = NameSpan | Phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Abbreviation:
+    """A short form and its long form, each as `(start, end)` in the text."""
+
+    short: tuple[int, int]
+    long: tuple[int, int]
+
+
+def find_abbreviations(text: str, sentences: Sequence[SentenceReading]) -> list[Abbreviation]:
+    """Return the abbreviations that are introduced in brackets, in order.
+
+    Args:
+        text: The text.
+        sentences: Its reading, which bounds the search and knows the Chinese phrases.
+    """
+    return [found for sentence in sentences for found in _in_sentence(text, sentence)]
+
+
+def _in_sentence(text: str, sentence: SentenceReading) -> Iterator[Abbreviation]:
+    parts = {part.end: part for part in (*sentence.phrases, *sentence.names)}
+    for match in _SHORT_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
+        start = _long_form_start(text, sentence.start, match, parts)
+        if start >= 0 and _is_short_form(match.group(1)):
+            is_possessive = text.endswith(("'s", "’s"), start, match.start())
+            yield Abbreviation(match.span(1), (start, match.start() - 2 * is_possessive))
+    for match in _LONG_IN_BRACKETS.finditer(text, sentence.start, sentence.end):
+        long = match.group(2)
+        is_long = _HAN_NAME.fullmatch(long) or _matched_start(match.group(1), long) == 0
+        if is_long and _is_short_form(match.group(1)):
+            yield Abbreviation(match.span(1), match.span(2))
+
+
+def _is_short_form(short: str) -> bool:
+    return sum(character.isupper() for character in short) >= 2
+
+
+def _long_form_start(text: str, sentence_start: int, bracket: re.Match[str], parts: Mapping[int, _Part]) -> int:
+    """Return where the long form before the bracket begins, or -1.
+
+    Args:
+        text: The text.
+        sentence_start: Where the sentence begins.
+        bracket: The bracket with the short form.
+        parts: Names and phrases of the sentence by their ends.
+    """
+    end = bracket.start()
+    chinese = _chinese_form_start(parts, end)
+    if chinese < end:
+        return chinese if _HAN_NAME.fullmatch(text, chinese, end) and end - chinese >= _SHORTEST_HAN_FORM else -1
+    first = max(sentence_start, end - _LOOK_BACK)
+    short = bracket.group(1)
+    words = [match.start() for match in _WORD.finditer(text, first, end)]
+    words = words[-min(len(short) + 5, 2 * len(short), _MOST_WORDS) :]
+    if not words:
+        return -1
+    start = _matched_start(short, text[words[0] : end])
+    return words[0] + start if start >= 0 else -1
+
+
+def _chinese_form_start(parts: Mapping[int, _Part], end: int) -> int:
+    """Return where the Chinese words that touch `end` begin, verbs before them left out; `end` if there are none."""
+    run: list[_Part] = []
+    start = end
+    while (part := parts.get(start)) and end - part.start <= _LONGEST_HAN_FORM and ord(part.text[-1]) >= _FIRST_HAN:
+        run.append(part)
+        start = part.start
+    while len(run) > 1 and isinstance(run[-1], Phrase) and run[-1].is_predicate:
+        run.pop()
+    return run[-1].start if run else end
+
+
+def _matched_start(short: str, long: str) -> int:
+    """Return where in `long` the words begin that `short` stands for, or -1.
+
+    They are the fewest words at its end whose initials spell the short form; failing that, the fewest whose initials
+    all stand in it in order, with letters from inside the words between them ("CARICOM", "TWh").
+    """
+    blank = max((match.end() for match in _NOT_IN_NAMES.finditer(long)), default=0)
+    long = " " * blank + long[blank:]
+    letters = "".join(character.lower() for character in short if character.isalnum())
+    words = [(match.start(), match.group().lower()) for match in _PART.finditer(long)]
+    if not letters or short.lower() in {word for _, word in words}:
+        return -1
+    for inner in (False, True):
+        for first in range(len(words) - 1, -1, -1):
+            start, word = words[first]
+            is_whole = start == 0 or not (long[start - 1].isalnum() or long[start - 1] in "-'’")
+            is_start = is_whole and word[0] == letters[0] and (word not in _SMALL or first == 0)
+            if is_start and _spells(letters, [word for _, word in words[first:]], inner=inner):
+                is_longer = len(long) - start > len(short)
+                return start if is_longer and _has_enough_words(long[start:]) else -1
+    return -1
+
+
+def _spells(letters: str, words: Sequence[str], *, inner: bool) -> bool:
+    """Return whether the words' initials make up the letters; small words may be passed over.
+
+    Args:
+        letters: What is to be spelled, in lower case.
+        words: At most about ten words, in lower case.
+        inner: Whether letters from inside a word may follow its initial.
+    """
+    reached = {0}
+    for word in words:
+        after = {end for place in reached if place < len(letters) for end in _ends(letters, place, word, inner=inner)}
+        reached = after | reached if word in _SMALL else after
+        if not reached:
+            return False
+    return len(letters) in reached
+
+
+def _ends(letters: str, place: int, word: str, *, inner: bool) -> list[int]:
+    """Return up to where the letters from `place` on can be taken from the word, its initial first."""
+    if letters[place] != word[0]:
+        return []
+    ends = [place + 1]
+    at = 1
+    while inner and ends[-1] < len(letters) and (at := word.find(letters[ends[-1]], at) + 1):
+        ends.append(ends[-1] + 1)
+    return ends
+
+
+def _has_enough_words(long: str) -> bool:
+    return len(long.split()) > 1 or "-" in long

@@ -1,9 +1,8 @@
-"""Where sentences begin and end, in English, Chinese and Markdown.
+"""Finds where lines, paragraphs and sentences begin and end, in English, Chinese and Markdown.
 
-Text in, character spans out: in order, without overlap, without white space at their edges, and together covering
-everything that is not white space. Blocks come first: a heading, a table row, a line of code and a fence are one span
-each; list items, quotations and lines like `Anna: hello` begin a new block; other line ends inside a paragraph mean
-nothing. Sentences are then cut inside a block. Time is linear in the length of the text, whatever it holds.
+Text comes in; character spans go out: in order, without overlap, without white space at their edges. Sentences
+together cover everything that is not white space. Blocks come first: a heading, a table row, a line of code is one
+span each. A heading belongs to the paragraph below it.
 """
 
 from __future__ import annotations
@@ -11,10 +10,58 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from heliograph.text.language import HAN, stop_words
-from heliograph.text.word_lists import word_list
+from heliograph.text.language import HAN, stop_words, word_list
 
-__all__ = ["sentence_spans"]
+__all__ = ["is_own_line", "paragraph_starts", "sentence_spans"]
+
+
+# Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
+
+_LONGEST_TITLE = 60
+_HAN = re.compile(rf"[《“]?[{HAN}]")
+_ENDS = frozenset(".,;:!?。，；：！？、")
+
+
+def is_own_line(text: str, line_end: int) -> bool:
+    """Return whether the line that ends here was ended on purpose.
+
+    It was when the first word after it would still have fitted: the next line is longer than this one with that word.
+    Chinese lines are filled to the last character.
+
+    Args:
+        text: The text.
+        line_end: Place of a line feed in it.
+    """
+    start = text.rfind("\n", 0, line_end) + 1
+    line = text[start:line_end].strip()
+    after = text[line_end + 1 : line_end + 3 * _LONGEST_TITLE].partition("\n")[0].strip()
+    if not line or len(line) > _LONGEST_TITLE or line[-1] in _ENDS or not after or after[0].islower():
+        return False
+    first = after[0] if _HAN.match(after) else after.split(maxsplit=1)[0]
+    return len(line) + 1 + len(first) < len(after)
+
+
+# Where a text may turn to another topic: at its paragraphs.
+#
+# A heading goes with the paragraph below it; lists, tables, quotations and code go with what stands before them.
+
+_START = re.compile(r"(?:\A|\n[ \t]*\n|\n(?=#{1,6}[ \t]))\s*(?=\S)")
+_HEADING_ALONE = re.compile(r"#{1,6}[ \t][^\n]*\s*")
+_NO_START = re.compile(r"[-*+•·][ \t]|\d{1,3}(?:[.)][ \t]|、)|[|>]|```|~~~")
+
+
+def paragraph_starts(text: str) -> list[int]:
+    """Return the first character of each paragraph; the first one is where the text begins, whatever that is."""
+    starts: list[int] = []
+    before = 0
+    for match in _START.finditer(text):
+        start = match.end()
+        stands_below = _HEADING_ALONE.fullmatch(text, before, start) is not None
+        if not starts or not (stands_below or _NO_START.match(text, start)):
+            starts.append(start)
+        before = start
+    return starts
+
 
 _LINE = re.compile(r"[^\n]+")
 _FENCE = re.compile(r"[ \t>]{0,12}(```|~~~)")

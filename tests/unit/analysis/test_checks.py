@@ -7,9 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.analysis.assertions import check_expectations
-from heliograph.analysis.benchmarking import nearest_rank, run_benchmark
-from heliograph.analysis.questions import AskedQuestion, read_questions
+from heliograph.analysis.benchmarking import (
+    AskedQuestion,
+    check_expectations,
+    nearest_rank,
+    read_questions,
+    run_benchmark,
+)
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from heliograph.analysis.asking import SEARCHING_MODES, checked_modes
-from heliograph.analysis.comparison import compare_modes, comparison_of
-from heliograph.analysis.coverage import coverage_of, inspect_coverage
-from heliograph.analysis.keyword_findings import inspect_keywords
-from heliograph.analysis.token_spending import inspect_tokens
+from heliograph.analysis.comparison import SEARCHING_MODES, checked_modes, compare_modes, comparison_of
+from heliograph.analysis.inspection import coverage_of, inspect_coverage, inspect_keywords, inspect_tokens
 from heliograph.errors import InvalidRequestError
 from heliograph.query.context.prompt import count_prompt_tokens
 from heliograph.query.models import Mode, QueryParam

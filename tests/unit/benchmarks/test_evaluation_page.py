@@ -7,9 +7,17 @@ import pytest
 from benchmarks.evaluation_page import BEGIN, END, PAGE, render_figures, write_evaluation_page
 from benchmarks.report import read_reports
 
-from heliograph.evaluation.models import Configuration, Cost, EvaluationRun, IndexInfo, QuestionOutcome, SetReport
 from heliograph.evaluation.reports import to_json
-from heliograph.evaluation.summary import compare, summarize
+from heliograph.evaluation.results import (
+    Configuration,
+    Cost,
+    EvaluationRun,
+    IndexInfo,
+    QuestionOutcome,
+    SetReport,
+    compare,
+    summarize,
+)
 
 
 def _run() -> EvaluationRun:

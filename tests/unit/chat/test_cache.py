@@ -13,7 +13,7 @@ import pytest
 from heliograph.chat.base import ChatMessage, ChatRequest, Purpose
 from heliograph.chat.cache import CachedChatModel
 from heliograph.errors import ModelTimeout, StoreUnavailable
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 KEPT = (Purpose.EXTRACT, Purpose.SUMMARY, Purpose.KEYWORDS)

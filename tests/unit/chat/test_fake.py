@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.chat.base import ChatReply, ChatRequest, Purpose
 from heliograph.errors import InvalidRequestError, ModelTimeout, ModelUnavailable
-from heliograph.testing.fakes_chat import FakeChatModel, FakeReplies
+from heliograph.testing.fakes import FakeChatModel, FakeReplies
 
 MakeRequest = Callable[..., ChatRequest]
 

@@ -10,7 +10,7 @@ import pytest
 from heliograph.chat.base import ChatRequest, Purpose
 from heliograph.chat.limit import LimitedChatModel
 from heliograph.errors import ModelUnavailable
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 

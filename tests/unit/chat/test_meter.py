@@ -11,7 +11,7 @@ from heliograph.chat.base import ChatReply, ChatRequest, Purpose
 from heliograph.chat.meter import CallCount, ChatMeter, MeteredChatModel
 from heliograph.errors import ModelTimeout, ModelUnavailable
 from heliograph.models import Usage
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 

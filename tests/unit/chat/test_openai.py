@@ -13,7 +13,7 @@ import pytest
 from heliograph.chat.base import ChatMessage, ChatReply, ChatRequest, Purpose
 from heliograph.chat.openai import OpenAIChatModel
 from heliograph.errors import BadModelReply, ContextTooLong, ModelUnavailable, RateLimited
-from heliograph.ingest.extraction.replies import parse_extraction
+from heliograph.extraction.replies import parse_extraction
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings
 

@@ -16,7 +16,7 @@ from heliograph.chat.registry import build_chat_model, wrap_chat_model
 from heliograph.chat.wrapper import WrapperChatModel
 from heliograph.errors import ModelTimeout, RateLimited, SettingsError
 from heliograph.settings import ChatSettings
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 

@@ -10,7 +10,7 @@ from heliograph.calls.retry import RetryPolicy
 from heliograph.chat.base import ChatRequest
 from heliograph.chat.retry import RetryingChatModel
 from heliograph.errors import BadModelReply, ModelTimeout, ModelUnavailable, RateLimited
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 

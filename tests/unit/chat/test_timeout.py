@@ -10,7 +10,7 @@ import pytest
 from heliograph.chat.base import ChatReply, ChatRequest
 from heliograph.chat.timeout import TimedChatModel
 from heliograph.errors import ModelTimeout
-from heliograph.testing.fakes_chat import FakeChatModel
+from heliograph.testing.fakes import FakeChatModel
 
 MakeRequest = Callable[..., ChatRequest]
 

@@ -8,7 +8,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from heliograph.cli.app import app, load_command
-from heliograph.cli.exit_codes import EXIT_BROKEN_PIPE, EXIT_CODES
+from heliograph.cli.session import EXIT_BROKEN_PIPE, EXIT_CODES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "cli.md").read_text("utf-8")
 SHOWN = get_command(app).commands  # type: ignore[attr-defined]

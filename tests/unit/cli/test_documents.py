@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console
 
-from heliograph.cli.render_documents import render_results
+from heliograph.cli.documents import render_results
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import IngestError, ModelUnavailable
 from heliograph.ids import document_id

@@ -7,8 +7,8 @@ import typer
 from typer.testing import CliRunner
 
 from heliograph.cli.app import app
-from heliograph.cli.edge import global_options_first, reported_errors
 from heliograph.cli.output import Output
+from heliograph.cli.session import global_options_first, reported_errors
 from heliograph.errors import NotFoundError
 
 from .conftest import World

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from heliograph.cli import eval as command
-from heliograph.cli.eval_files import EvaluationFiles
+from heliograph.cli.eval import EvaluationFiles
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
-from heliograph.evaluation.models import EvaluationRun
-from heliograph.ingest.extraction.base import Extractor
+from heliograph.evaluation.results import EvaluationRun
+from heliograph.extraction.base import Extractor
 from heliograph.settings import Settings
 
 from .conftest import World

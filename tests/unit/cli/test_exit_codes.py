@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from heliograph import errors
-from heliograph.cli.exit_codes import EXIT_CODES, exit_code
+from heliograph.cli.session import EXIT_CODES, exit_code
 from heliograph.errors import HeliographError
 
 KINDS = [item for _, item in inspect.getmembers(errors, inspect.isclass) if issubclass(item, HeliographError)]

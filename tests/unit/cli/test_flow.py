@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from heliograph.cli.flow import FlowText, one_line, printable
+from heliograph.cli.output import FlowText, one_line, printable
 
 SENTENCE = "- 望江钟是谁铸的，敲几声代表涨水？ESP32-S3 节点通过 MQTT 上报（每 15 分钟一次）。[1]"
 

@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from heliograph.cli import interrupt
-from heliograph.cli.interrupt import Interrupts
+from heliograph.cli import session as interrupt
 from heliograph.cli.output import Output
+from heliograph.cli.session import Interrupts
 
 
 def press() -> None:

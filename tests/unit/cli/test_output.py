@@ -8,10 +8,9 @@ import sys
 import pytest
 from rich.console import Group, RenderableType
 
-from heliograph.cli.flow import FlowText
-from heliograph.cli.output import Output, make_streams_safe
-from heliograph.cli.render_graph import render_entities
-from heliograph.cli.tables import make_table
+from heliograph.cli.graph import render_entities
+from heliograph.cli.output import FlowText, Output, make_streams_safe
+from heliograph.cli.rendering import make_table
 from heliograph.models import Entity
 
 

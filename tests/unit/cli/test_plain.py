@@ -8,7 +8,7 @@ from types import MappingProxyType
 import pytest
 from pydantic import SecretStr
 
-from heliograph.cli.plain import to_plain
+from heliograph.cli.rendering import to_plain
 from heliograph.errors import NotFoundError
 from heliograph.models import Document, DocumentStatus, Usage
 

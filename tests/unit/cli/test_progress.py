@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from heliograph.cli.output import Output
-from heliograph.cli.progress import ProgressView, progress_line, seconds
-from heliograph.ingest.progress import Progress
+from heliograph.cli.rendering import ProgressView, progress_line, seconds
+from heliograph.ingest.models import Progress
 from heliograph.models import Usage
 
 HALF = Progress(

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from heliograph.chat.base import Purpose
-from heliograph.cli.render_query import render_references, without_references
+from heliograph.cli.query import render_references, without_references
 from heliograph.errors import ModelTimeout
 from heliograph.query.models import Mode, Reference
 from heliograph.testing.fakes import FakeChatModel

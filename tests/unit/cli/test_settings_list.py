@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.cli.settings_list import list_settings, list_values, settings_markdown
+from heliograph.cli.installation import list_settings, list_values, settings_markdown
 from heliograph.errors import SettingsError
 from heliograph.settings import Settings
 

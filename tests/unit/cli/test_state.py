@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heliograph import __version__
-from heliograph.cli import checks
+from heliograph.cli import installation as checks
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import ModelUnavailable, NotFoundError
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from heliograph.cli.exit_codes import EXIT_FAILED
-from heliograph.maintenance.export.registry import ExportFormat
+from heliograph.cli.session import EXIT_FAILED
+from heliograph.maintenance.transfer import ExportFormat
 
 from .conftest import World
 

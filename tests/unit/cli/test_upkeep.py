@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from heliograph.cli.exit_codes import EXIT_FAILED
+from heliograph.cli.session import EXIT_FAILED
 
 from .conftest import CHINESE, STORY, World
 

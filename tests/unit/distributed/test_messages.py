@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from heliograph import errors
-from heliograph.distributed.desk import Watch
 from heliograph.distributed.messages import WorkerSetup
+from heliograph.distributed.pool import Watch
 from heliograph.errors import HeliographError, MissingDependencyError, ModelUnavailable, OverloadedError, RateLimited
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
 

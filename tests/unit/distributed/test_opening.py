@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from heliograph import AsyncHeliograph, Settings
 from heliograph.cli.app import app
 from heliograph.distributed import ray_cluster
-from heliograph.distributed.own_thread import OwnThread
+from heliograph.distributed.ray_cluster import OwnThread
 from heliograph.errors import MissingDependencyError, SettingsError
 from heliograph.testing.fakes import FakeEmbeddingModel
 

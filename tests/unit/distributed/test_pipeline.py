@@ -12,8 +12,8 @@ import pytest
 from heliograph.chat.base import ChatRequest
 from heliograph.chat.meter import ChatMeter
 from heliograph.distributed import pool
-from heliograph.distributed.desk import Watch
-from heliograph.distributed.launching import WorkerLostError
+from heliograph.distributed.messages import WorkerLostError
+from heliograph.distributed.pool import Watch
 from heliograph.errors import (
     CancelledIngestError,
     ClusterUnavailable,
@@ -21,11 +21,10 @@ from heliograph.errors import (
     ModelUnavailable,
     StoreUnavailable,
 )
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.extraction.local import LocalExtractor
 from heliograph.ingest.files import insert_files
-from heliograph.ingest.models import NewDocument, Outcome
+from heliograph.ingest.models import NewDocument, Outcome, Progress
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.progress import Progress
 from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery
@@ -223,8 +222,8 @@ async def test_typed_errors_of_workers_are_those_of_one_process(
 @pytest.mark.parametrize(
     "place",
     [
-        "ingest.chunking.base.SpanChunker.chunk",
-        "ingest.extraction.local.LocalExtractor.extract_in_context",
+        "ingest.chunking.SpanChunker.chunk",
+        "extraction.local.LocalExtractor.extract_in_context",
         "distributed.worker.ReadingWorker._embed",
     ],
 )

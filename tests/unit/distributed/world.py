@@ -15,13 +15,12 @@ from typing import Any
 from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatMeter
 from heliograph.chat.registry import wrap_chat_model
-from heliograph.distributed.launching import Launcher, Worker, WorkerLostError
-from heliograph.distributed.messages import WorkerSetup
-from heliograph.distributed.opening import ClusterRooms, GivenModels, open_cluster
+from heliograph.distributed.cluster import ClusterRooms, GivenModels, open_cluster
+from heliograph.distributed.messages import Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import HeliographError
-from heliograph.ingest.extraction.base import Extractor
-from heliograph.ingest.extraction.choosing import choose_extractor
+from heliograph.extraction.base import Extractor
+from heliograph.extraction.choosing import choose_extractor
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.settings import Settings
 from heliograph.stores.base import Store
@@ -117,7 +116,7 @@ def open_pipeline(
     meter: ChatMeter | None = None,
     **rooms: Any,
 ) -> tuple[IngestPipeline, ClusterRooms]:
-    """Return a pipeline whose documents are read by workers, as `heliograph.opening` makes it."""
+    """Return a pipeline whose documents are read by workers, as `heliograph.engine` makes it."""
     settings = Settings.load(**{"ray": {"workers": 2, "start_timeout_seconds": 5}, **rooms})
     embedding, meter = FakeEmbeddingModel(16, record=False), meter or ChatMeter()
     given = GivenModels(chat, embedding, extractor)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.documents.cleaning import clean_text, replace_surrogates
+from heliograph.documents.markdown import clean_text, replace_surrogates
 
 ANYTHING = st.text(st.characters(codec=None))
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.documents.base import Limits
-from heliograph.documents.finishing import name_title
+from heliograph.documents.markdown import name_title
 from heliograph.errors import IngestError
 
 from .samples import load

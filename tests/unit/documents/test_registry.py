@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.documents.base import RawDocument
-from heliograph.documents.optional import import_package
+from heliograph.documents.base import RawDocument, import_package
 from heliograph.documents.registry import find_loader, known_suffixes
 from heliograph.errors import IngestError, MissingDependencyError
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from heliograph.documents.tables import markdown_table
+from heliograph.documents.markdown import markdown_table
 from heliograph.errors import IngestError
 
 from .samples import load

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heliograph.embedding.batching import BatchingEmbeddingModel, DeduplicatingEmbeddingModel, plan_batches
 from heliograph.errors import ModelTimeout
 from heliograph.models import Usage
-from heliograph.testing.fakes_embedding import FakeEmbeddingModel
+from heliograph.testing.fakes import FakeEmbeddingModel
 
 any_texts = st.lists(st.text(st.characters(exclude_categories=()), max_size=40), max_size=30)
 

@@ -8,7 +8,7 @@ import pytest
 from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.errors import ModelTimeout
 from heliograph.models import Usage
-from heliograph.testing.fakes_embedding import FakeEmbeddingModel
+from heliograph.testing.fakes import FakeEmbeddingModel
 
 
 async def test_only_new_questions_reach_the_model() -> None:

@@ -11,7 +11,7 @@ from heliograph.embedding.e5.model import E5EmbeddingModel
 from heliograph.embedding.registry import build_embedding_model, wrap_embedding_model
 from heliograph.errors import RateLimited, SettingsError
 from heliograph.settings import EmbeddingSettings
-from heliograph.testing.fakes_embedding import FakeEmbeddingModel
+from heliograph.testing.fakes import FakeEmbeddingModel
 
 Make = Callable[..., EmbeddingSettings]
 

@@ -16,7 +16,7 @@ from heliograph.embedding.timeout import TimedEmbeddingModel
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.errors import BadModelReply, ModelTimeout, RateLimited
 from heliograph.models import Usage
-from heliograph.testing.fakes_embedding import FakeEmbeddingModel
+from heliograph.testing.fakes import FakeEmbeddingModel
 
 
 class GatedModel(FakeEmbeddingModel):

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from heliograph import QueryParam
-from heliograph.cli.plain import to_plain
+from heliograph.cli.rendering import to_plain
 from heliograph.engine import AsyncHeliograph
 from heliograph.ingest.models import NewDocument
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heliograph import AsyncHeliograph, QueryParam, Settings, opening
+from heliograph import AsyncHeliograph, QueryParam, Settings
+from heliograph import engine as opening
 from heliograph.errors import ModelUnavailable, SettingsError
 from heliograph.settings import RerankSettings
 from heliograph.testing.fakes import FakeEmbeddingModel, FakeReranker

@@ -4,8 +4,7 @@ import inspect
 from pathlib import Path
 
 from heliograph import Heliograph
-from heliograph.ingest.graph_curation import GraphCuration
-from heliograph.ingest.graph_curation_sync import SyncGraphCuration
+from heliograph.curation.graph_curation import GraphCuration, SyncGraphCuration
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 

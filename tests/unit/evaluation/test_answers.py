@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.evaluation.answers import (
+from heliograph.evaluation.scores import (
     answer_f1,
     answer_words,
     check_citations,

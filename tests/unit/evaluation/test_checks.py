@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.checks import check_questions
-from heliograph.evaluation.harness import EvaluationPlan, evaluate
-from heliograph.evaluation.models import Configuration
+from heliograph.evaluation.harness import EvaluationPlan, check_questions, evaluate
+from heliograph.evaluation.results import Configuration
 from heliograph.evaluation.sets import EvaluationSet, Question, read_set
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

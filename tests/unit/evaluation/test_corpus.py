@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.evaluation.corpus import ChunkSpan, map_corpus
-from heliograph.evaluation.sets import EvaluationSet, Passage, Question, read_set
+from heliograph.evaluation.sets import ChunkSpan, EvaluationSet, Passage, Question, map_corpus, read_set
 
 
 def corpus_of(*texts: str) -> EvaluationSet:

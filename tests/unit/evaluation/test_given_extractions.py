@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from heliograph.evaluation.corpus import CorpusMap, map_corpus
-from heliograph.evaluation.given_extractions import GivenExtractor
-from heliograph.evaluation.sets import GivenExtraction, read_set
+from heliograph.evaluation.sets import CorpusMap, GivenExtraction, GivenExtractor, map_corpus, read_set
 from heliograph.ids import is_subject_rank
 from heliograph.models import Chunk, Document, Extraction
 

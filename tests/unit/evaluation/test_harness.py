@@ -8,12 +8,11 @@ import pytest
 from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.corpus import map_corpus
 from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
 from heliograph.evaluation.index import plan_index
-from heliograph.evaluation.models import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.reports import to_json
-from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, read_set
+from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
+from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, map_corpus, read_set
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

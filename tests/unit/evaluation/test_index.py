@@ -10,9 +10,8 @@ import pytest
 import heliograph.ingest
 import heliograph.prompts
 import heliograph.text
-from heliograph.evaluation.corpus import map_corpus
 from heliograph.evaluation.index import IndexPlan, plan_index
-from heliograph.evaluation.sets import read_set
+from heliograph.evaluation.sets import map_corpus, read_set
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 

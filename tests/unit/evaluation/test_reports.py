@@ -9,8 +9,16 @@ from xml.etree import ElementTree
 import pytest
 
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.metrics import score_ranking
-from heliograph.evaluation.models import (
+from heliograph.evaluation.reports import (
+    diff_runs,
+    diff_to_markdown,
+    ragas_lines,
+    read_run,
+    to_json,
+    to_markdown,
+    to_svg,
+)
+from heliograph.evaluation.results import (
     AnswerOutcome,
     Configuration,
     Cost,
@@ -19,11 +27,10 @@ from heliograph.evaluation.models import (
     QuestionOutcome,
     RunReport,
     SetReport,
+    compare,
+    summarize,
 )
-from heliograph.evaluation.plot import to_svg
-from heliograph.evaluation.reports import ragas_lines, read_run, to_json, to_markdown
-from heliograph.evaluation.run_diff import diff_runs, diff_to_markdown
-from heliograph.evaluation.summary import compare, summarize
+from heliograph.evaluation.scores import score_ranking
 
 GOLD = {"g": 1.0}
 

@@ -17,13 +17,16 @@ from hypothesis import strategies as st
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import find_title
 from heliograph.errors import IngestError
+from heliograph.extraction.local import LocalExtractor
 from heliograph.ids import content_hash
-from heliograph.ingest.aliases import with_introduced_aliases
-from heliograph.ingest.chunking import make_chunker
-from heliograph.ingest.extraction.local import LocalExtractor
-from heliograph.ingest.mentions import canonical_extraction, mention_delta
-from heliograph.ingest.pages import clean_pages
-from heliograph.ingest.planning import StoredChunks, plan_chunks
+from heliograph.ingest.chunking import clean_pages, make_chunker
+from heliograph.ingest.reading import (
+    StoredChunks,
+    canonical_extraction,
+    mention_delta,
+    plan_chunks,
+    with_introduced_aliases,
+)
 from heliograph.models import Document
 from heliograph.settings import IngestSettings
 from heliograph.testing.fakes import FakeEmbeddingModel

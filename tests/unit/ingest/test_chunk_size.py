@@ -13,7 +13,7 @@ from heliograph.embedding.e5.weights import E5Weights
 from heliograph.embedding.e5.weights_file import find_weights
 from heliograph.ingest.chunking import make_chunker
 from heliograph.settings import IngestSettings
-from heliograph.text.passages import chunk_index_text
+from heliograph.text.analysis import chunk_index_text
 
 BENCH = Path(__file__).parents[4] / "shared" / "bench"
 

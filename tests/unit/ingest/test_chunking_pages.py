@@ -6,13 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id
-from heliograph.ingest.batch import new_documents
-from heliograph.ingest.chunking import MarkdownChunker
-from heliograph.ingest.models import NewDocument, Outcome
-from heliograph.ingest.pages import clean_pages, page_at
+from heliograph.ingest.chunking import MarkdownChunker, clean_pages, page_at
+from heliograph.ingest.models import NewDocument, Outcome, new_documents
 from heliograph.stores.base import Store
 
 from .world import make_pipeline

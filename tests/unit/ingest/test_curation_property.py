@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import relation_id
-from heliograph.ingest.curation import Curator
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CurationQuery, DocumentQuery, Store

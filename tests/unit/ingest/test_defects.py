@@ -31,23 +31,23 @@ DOCUMENTS = [*GOOD[:3], BAD, *GOOD[3:]]
 # Every step from a handed-over document to its commit, by where it is looked up.
 INTAKE = ["ingest.intake.clean_pages", "ingest.intake.find_title", "ingest.intake.content_hash"]
 READING = [
-    "ingest.chunking.tokens.TokenChunker.chunk",
+    "ingest.chunking.TokenChunker.chunk",
     "ingest.reading.plan_chunks",
-    "ingest.extraction.base.Extractor.contexts",
-    "ingest.extraction.base.Extractor.extract_in_context",
+    "extraction.base.Extractor.contexts",
+    "extraction.base.Extractor.extract_in_context",
     "ingest.reading.canonical_extraction",
     "ingest.reading.with_introduced_aliases",
     "ingest.processing._finished",
 ]
 COMMIT = [
-    "ingest.joint_commits.is_plain",
-    "ingest.drafting.mention_delta",
-    "ingest.resolving.Resolver.resolve",
-    "ingest.folding.Folder.touch_entity",
-    "ingest.folding.Folder.touch_relation",
-    "ingest.folding.Folder.fold_entity",
-    "ingest.folding.Folder.fold_relation",
-    "ingest.drafting.changeset",
+    "ingest.commit.is_plain",
+    "ingest.commit.mention_delta",
+    "ingest.changes.Resolver.resolve",
+    "ingest.merging.Folder.touch_entity",
+    "ingest.merging.Folder.touch_relation",
+    "ingest.merging.Folder.fold_entity",
+    "ingest.merging.Folder.fold_relation",
+    "ingest.commit.changeset",
     "testing.fakes_embedding.FakeEmbeddingModel.embed",
 ]
 
@@ -97,7 +97,7 @@ async def without_the_bad_one(store: MemoryStore) -> dict[str, Any]:
 async def test_defect_fails_one_document_and_no_other(
     place: str, at_once: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if place == "ingest.joint_commits.is_plain" and at_once == 1:
+    if place == "ingest.commit.is_plain" and at_once == 1:
         pytest.skip("documents that are read one by one are not committed together")
     settings = IngestSettings(max_parallel_documents=at_once)
     store, whole = MemoryStore(), MemoryStore()
@@ -139,7 +139,7 @@ async def test_defect_stops_neither_resume_nor_retry_and_ends_when_it_is_mended(
 async def test_documents_that_cannot_be_joined_are_committed_alone(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    break_at(monkeypatch, "ingest.joint_commits.joined", KeyError("no way to join them"))
+    break_at(monkeypatch, "ingest.commit.joined", KeyError("no way to join them"))
     assert (await make_pipeline(store).insert(DOCUMENTS)).count(Outcome.PROCESSED) == 7
 
 
@@ -185,7 +185,7 @@ async def test_outage_met_while_a_failure_is_noted_stops_the_run(monkeypatch: py
 async def test_failure_of_an_update_keeps_what_was_stored(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await make_pipeline(store).insert([*GOOD, NewDocument("Bo (person): Here.", "bad.txt")])
     with monkeypatch.context() as patch:
-        break_at(patch, "ingest.folding.Folder.fold_entity", ZeroDivisionError())
+        break_at(patch, "ingest.merging.Folder.fold_entity", ZeroDivisionError())
         assert len((await make_pipeline(store).insert(DOCUMENTS)).failures) == 1
     assert {"Bo"} <= {entity.name for entity in await store.graph.list_entities(0, 100)}
     whole = MemoryStore()

@@ -8,8 +8,7 @@ import pytest
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError
-from heliograph.ingest.models import Outcome
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.models import Outcome, Progress
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.ingest.index_texts import entity_index_text, relation_index_text
+from heliograph.ingest.merging import entity_index_text, relation_index_text
 from heliograph.models import Chunk, Entity, Relation
 from heliograph.stores.full_text import entity_terms
-from heliograph.text.passages import chunk_index_text
+from heliograph.text.analysis import chunk_index_text
 from heliograph.text.tokens import count_tokens
 
 

@@ -11,9 +11,7 @@ import pytest
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import BadModelReply, ConflictError
 from heliograph.ingest.changes import Change, DocumentChange
-from heliograph.ingest.commit import Commit, Committer
-from heliograph.ingest.drafting import Drafter
-from heliograph.ingest.joint_commits import JointCommits, is_plain, joined
+from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits, is_plain, joined
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import AliasMention, Document, Extraction, Usage
 from heliograph.settings import IngestSettings
@@ -103,7 +101,7 @@ class RefusingStore(CountingStore):
 async def test_what_is_taken_apart_is_embedded_once(
     remembered: int, is_enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heliograph.ingest.drafting._REMEMBERED_VECTORS", remembered)
+    monkeypatch.setattr("heliograph.ingest.commit._REMEMBERED_VECTORS", remembered)
     store, embedding = RefusingStore(), FakeEmbeddingModel(16)
     apart = [NewDocument(item.text.replace("Ann", f"Ann {n}"), item.source) for n, item in enumerate(DOCUMENTS)]
     await make_pipeline(store, embedding=embedding).insert(apart)

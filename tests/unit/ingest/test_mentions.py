@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.ids import mention_rank
-from heliograph.ingest.mentions import canonical_extraction, mention_delta, moved_extraction
+from heliograph.ingest.reading import canonical_extraction, mention_delta, moved_extraction
 from heliograph.models import EntityMention, Extraction, RelationMention
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
 

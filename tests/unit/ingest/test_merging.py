@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.errors import StoreError
-from heliograph.ingest.mentions import entity_mention_order, relation_mention_order
 from heliograph.ingest.merging import (
     FoldLimits,
     apply_entity_delta,
@@ -21,10 +20,10 @@ from heliograph.ingest.merging import (
     fragments,
     split_keywords,
 )
+from heliograph.ingest.reading import entity_mention_order, relation_mention_order
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
-from heliograph.text.rows import entity_row, relation_row
-from heliograph.text.tokens import count_tokens
+from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 LIMITS = FoldLimits(max_fragments=3, max_sources=4)
 ENTITY = name_to_entity_id("ESP32")

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from heliograph.ingest.models import NewDocument, Outcome
-from heliograph.ingest.progress import Progress, ProgressReporter
+from heliograph.ingest.models import NewDocument, Outcome, Progress, ProgressReporter
 from heliograph.models import Usage
 from heliograph.testing.memory_store import MemoryStore
 

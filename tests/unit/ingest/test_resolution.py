@@ -3,9 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from heliograph.ingest.curated import entity_overrides, relation_overrides
-from heliograph.ingest.overrides import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES
-from heliograph.ingest.resolution import Place, RuleBook, local_aliases, resolve_extraction, rule_counts
+from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES
+from heliograph.ingest.resolution import (
+    Place,
+    RuleBook,
+    entity_overrides,
+    local_aliases,
+    relation_overrides,
+    resolve_extraction,
+    rule_counts,
+)
 from heliograph.models import (
     AliasMention,
     Curation,

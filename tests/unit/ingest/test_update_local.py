@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.extraction.local import LocalExtractor
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings
 from heliograph.testing.memory_store import MemoryStore

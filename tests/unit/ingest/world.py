@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from heliograph.errors import HeliographError
+from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.ids import mention_rank
 from heliograph.ingest.chunking import TokenChunker
-from heliograph.ingest.extraction.base import Extractor, ignore_progress
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
 from heliograph.settings import IngestSettings

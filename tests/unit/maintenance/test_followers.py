@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.maintenance.followers import find_leftovers, forget_follower, rebuild_role
+from heliograph.maintenance.check import find_leftovers, forget_follower, rebuild_role
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Entity
 from heliograph.settings import IngestSettings, StoreSettings

@@ -14,7 +14,7 @@ from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.ids import document_id
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.maintenance.archive import read_archive
-from heliograph.maintenance.importing.report import ImportKind, NoteKind
+from heliograph.maintenance.whole_documents import ImportKind, NoteKind
 from heliograph.models import DocumentStatus
 from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

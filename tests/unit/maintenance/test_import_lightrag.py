@@ -26,10 +26,9 @@ from heliograph.ingest.merging import (
     fragments,
 )
 from heliograph.ingest.models import Outcome
-from heliograph.maintenance.importing.lightrag_documents import join_chunks
-from heliograph.maintenance.importing.lightrag_graph import GraphEdge, GraphNode
-from heliograph.maintenance.importing.lightrag_mentions import MentionTable, restore_spelling
-from heliograph.maintenance.importing.report import ImportReport, NoteKind
+from heliograph.maintenance.lightrag_files import GraphEdge, GraphNode
+from heliograph.maintenance.lightrag_import import MentionTable, join_chunks, restore_spelling
+from heliograph.maintenance.whole_documents import ImportReport, NoteKind
 from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from heliograph.engine import Given
 from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.server import make_server
-from heliograph.opening import Given
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces

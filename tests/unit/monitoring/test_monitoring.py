@@ -14,10 +14,9 @@ from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 from heliograph.models import DocumentStatus, Stats
-from heliograph.monitoring.alerts import make_alert
-from heliograph.monitoring.monitoring import Monitoring, render_metrics
+from heliograph.monitoring.metrics import WorkspaceState
+from heliograph.monitoring.monitoring import Monitoring, make_alert, render_metrics
 from heliograph.monitoring.tracing import NoTracer, build_tracer
-from heliograph.monitoring.workspaces import WorkspaceState
 from heliograph.observing import (
     REQUEST_ID,
     ModelCalls,

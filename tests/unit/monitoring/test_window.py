@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.monitoring.window import SlidingWindow
+from heliograph.monitoring.monitoring import SlidingWindow
 
 
 class Clock:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from heliograph.curation.curator import Curator
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import DocumentIds, Filter, parse_filter
 from heliograph.ids import document_id
-from heliograph.ingest.curation import Curator
-from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.query.models import Failure, Mode, QueryParam
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import DocumentQuery, Store, StoreView

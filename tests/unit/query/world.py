@@ -27,8 +27,7 @@ from heliograph.stores.base import CachedReply
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.testing.memory_store import MemoryStore
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
-from heliograph.text.rows import entity_row, relation_row
-from heliograph.text.tokens import count_tokens
+from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 DIMENSION = 4
 

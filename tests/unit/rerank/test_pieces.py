@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from heliograph.errors import RateLimited
 from heliograph.rerank.base import RerankHit
 from heliograph.rerank.pieces import BatchingReranker, SplittingReranker, split_text
-from heliograph.testing.fakes_rerank import FakeReranker
+from heliograph.testing.fakes import FakeReranker
 from heliograph.text.tokens import count_tokens
 
 LONG = " ".join(f"filler{i}" for i in range(200))

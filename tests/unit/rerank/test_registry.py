@@ -12,7 +12,7 @@ from heliograph.errors import ModelUnavailable, RateLimited, SettingsError
 from heliograph.rerank.registry import build_reranker
 from heliograph.rerank.wrappers import RetryingReranker
 from heliograph.settings import RerankSettings
-from heliograph.testing.fakes_rerank import FakeReranker
+from heliograph.testing.fakes import FakeReranker
 
 
 async def test_nothing_configured_gives_none() -> None:

@@ -11,7 +11,7 @@ from heliograph.calls.retry import RetryPolicy
 from heliograph.errors import ModelTimeout, RateLimited
 from heliograph.rerank.base import RerankHit
 from heliograph.rerank.wrappers import LimitedReranker, RetryingReranker, TimedReranker, wrap_reranker
-from heliograph.testing.fakes_rerank import FakeReranker
+from heliograph.testing.fakes import FakeReranker
 
 TEXTS = ("the red fox", "a blue whale", "the fox is quick and red")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from heliograph.opening import Given
+from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.service.service import Service
 from heliograph.settings import Settings

@@ -12,7 +12,7 @@ import httpx
 from fastapi import FastAPI
 from pwdlib.hashers.argon2 import Argon2Hasher
 
-from heliograph.opening import Given
+from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 import heliograph.server
+from heliograph.engine import Given
 from heliograph.errors import SettingsError
-from heliograph.opening import Given
 from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

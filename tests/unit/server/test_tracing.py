@@ -15,8 +15,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from heliograph.chat.base import Purpose
+from heliograph.engine import Given
 from heliograph.monitoring.otel import OtelTracer
-from heliograph.opening import Given
 from heliograph.server.app import create_app
 from heliograph.server.logs import JsonFormatter
 from heliograph.service.service import Service

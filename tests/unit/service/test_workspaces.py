@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.meter import EmbeddingMeter
-from heliograph.engine import AsyncHeliograph
+from heliograph.engine import AsyncHeliograph, Given
 from heliograph.errors import ConflictError, InvalidRequestError, ModelUnavailable, NotFoundError, StoreUnavailable
-from heliograph.opening import Given
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import EmbeddingSettings, Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -6,8 +6,7 @@ import pytest
 
 from heliograph.errors import StoreUnavailable
 from heliograph.filters import Filter, parse_filter
-from heliograph.ingest.evidence_fold import EvidenceFold
-from heliograph.ingest.merging import FoldLimits
+from heliograph.ingest.merging import EvidenceFold, FoldLimits
 from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
 

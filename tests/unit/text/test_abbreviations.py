@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.text.abbreviations import find_abbreviations
-from heliograph.text.phrases import read_texts
+from heliograph.text.phrases import find_abbreviations, read_texts
 
 
 def found(text: str) -> list[tuple[str, str]]:

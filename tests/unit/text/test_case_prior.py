@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.text.case_prior import is_usually_lower
+from heliograph.text.tokens import is_usually_lower
 
 
 @pytest.mark.parametrize("word", ["During", "average", "FORMED", "Football", "Maison"])

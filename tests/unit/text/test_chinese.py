@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from heliograph.errors import ModelUnavailable
 from heliograph.text import chinese
-from heliograph.text.chinese import TaggedWord, tag_words
-from heliograph.text.chinese_names import chinese_names, chinese_phrases
+from heliograph.text.chinese import TaggedWord, chinese_names, chinese_phrases, tag_words
 
 SENTENCES = [
     "张三在北京市工作。",

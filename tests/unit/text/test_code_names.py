@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.code_names import code_names
-from heliograph.text.phrases import find_names
+from heliograph.text.phrases import code_names, find_names
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.text.lines import is_own_line
+from heliograph.text.sentences import is_own_line
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.paragraphs import paragraph_starts
+from heliograph.text.sentences import paragraph_starts
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.calls.together import run_together
-from heliograph.ingest.chunking.headings import HeadingPaths
+from heliograph.ingest.blocks import HeadingPaths
 from heliograph.models import Document
 from heliograph.query.answers.citation_marks import cited_numbers
 from heliograph.query.retrieved import Context, RetrievedChunk

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from heliograph.query.answers.question_focus import Focus
-from heliograph.text.name_cues import (
+from heliograph.text.language import word_list
+from heliograph.text.name_spans import (
     DEMONYMS,
     EVENT_WORDS,
     KEPT_TITLES,
@@ -20,9 +21,8 @@ from heliograph.text.name_cues import (
     ORGANIZATION_WORDS,
     STRIPPED_TITLES,
     WORK_WORDS,
+    NameSpan,
 )
-from heliograph.text.name_spans import NameSpan
-from heliograph.text.word_lists import word_list
 
 __all__ = ["AnswerType", "expected_type", "type_match"]
 

@@ -21,8 +21,7 @@ from typing import ClassVar
 from heliograph.models import Chunk, Entity, Relation
 from heliograph.query.context.budget import Cost
 from heliograph.query.retrieved import Reference
-from heliograph.text.rows import entity_row, relation_row
-from heliograph.text.tokens import count_tokens
+from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 __all__ = ["ContextFormat", "ContextRows", "context_format", "shown_source", "shown_sources"]
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 
 from heliograph.models import EntityMention
 from heliograph.text.analysis import terms
-from heliograph.text.mention_ids import mention_entity_id
-from heliograph.text.paragraphs import paragraph_starts
+from heliograph.text.names import mention_entity_id
+from heliograph.text.sentences import paragraph_starts
 
 __all__ = ["worth_of_mentions"]
 

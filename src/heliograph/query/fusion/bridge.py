@@ -24,7 +24,7 @@ from heliograph.query.fusion.models import Bridge
 from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
-from heliograph.text.mention_ids import mention_entity_id
+from heliograph.text.names import mention_entity_id
 
 __all__ = [
     "FollowedBridge",

@@ -19,7 +19,7 @@ from heliograph.query.linking.names import Named, named_in_passage, passage_runs
 from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, StoreView
 from heliograph.stores.changeset import Collection
-from heliograph.text.mention_ids import mention_entity_id
+from heliograph.text.names import mention_entity_id
 
 __all__ = ["READ_MENTIONS", "Found"]
 

@@ -48,7 +48,7 @@ from heliograph.query.modes import Channel
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
-from heliograph.text.mention_ids import mention_entity_id
+from heliograph.text.names import mention_entity_id
 
 __all__ = ["FusedSearch"]
 

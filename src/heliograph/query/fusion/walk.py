@@ -15,7 +15,7 @@ from heliograph.query.fusion.pagerank import personalised_pagerank
 from heliograph.query.fusion.parameters import FusionParameters
 from heliograph.query.linking.models import LinkedEntity
 from heliograph.stores.base import EntityPlaces
-from heliograph.text.mention_ids import mention_entity_id
+from heliograph.text.names import mention_entity_id
 
 __all__ = ["Reached", "walk"]
 

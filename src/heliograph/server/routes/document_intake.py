@@ -11,12 +11,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
+from heliograph.documents.sources import check_url
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.identity import identify_files
+from heliograph.ingest.intake import identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from heliograph.documents.cleaning import clean_text
+from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import NotFoundError
-from heliograph.ingest.identity import identify_files
+from heliograph.ingest.intake import identify_files
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses

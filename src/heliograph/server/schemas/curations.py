@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from heliograph.ingest.duplicates import DuplicatePair
-from heliograph.ingest.history import History, Statement
+from heliograph.curation.duplicate_entities import DuplicatePair
+from heliograph.curation.history import History, Statement
 from heliograph.models import Curation
 from heliograph.server.schemas.graph_edits import EntityName
 

@@ -14,8 +14,8 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from heliograph.documents.cleaning import clean_text
 from heliograph.documents.files import FileFilter, find_files
+from heliograph.documents.markdown import clean_text
 from heliograph.documents.registry import known_suffixes
 from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
 

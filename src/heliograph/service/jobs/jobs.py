@@ -16,13 +16,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from heliograph.engine import AsyncHeliograph
+from heliograph.engine import AsyncHeliograph, with_store
 from heliograph.errors import ConflictError, HeliographError, OverloadedError
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome
 from heliograph.models import WAITING_STATUSES
 from heliograph.observing import origin
-from heliograph.opening import with_store
 from heliograph.service.jobs.input_folder import InputFolder
 from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.models import LANES, Job, JobKind, JobRequest, Lane, PipelineState

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from heliograph.engine import AsyncHeliograph
-from heliograph.ingest.identity import find_by_source, identify_files
-from heliograph.ingest.models import IngestReport, Outcome
-from heliograph.ingest.progress import Progress
+from heliograph.ingest.intake import find_by_source, identify_files
+from heliograph.ingest.models import IngestReport, Outcome, Progress
 from heliograph.models import Document, DocumentStatus
 from heliograph.service.jobs.input_folder import InputFolder
 from heliograph.service.jobs.job_store import JobStore

@@ -12,8 +12,7 @@ from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.codec import Vectors, join_lines, to_json
 from heliograph.stores.postgres.session import Statement
-from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
-from heliograph.text.names import name_to_entity_id
+from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 __all__ = ["chunk_row", "chunk_statements", "record_statements", "removal_statements"]
 

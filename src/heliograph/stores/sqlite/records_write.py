@@ -14,7 +14,7 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.sqlite.curations import check_rules, name_hash
 from heliograph.stores.sqlite.replies import drop_replies_about
 from heliograph.stores.sqlite.sql import array, fetch_one, singles
-from heliograph.text.mention_ids import mention_entity_id, mention_relation_id
+from heliograph.text.names import mention_entity_id, mention_relation_id
 
 __all__ = ["check_expectations", "mentioned_ids", "write_records"]
 

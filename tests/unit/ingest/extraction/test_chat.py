@@ -11,8 +11,8 @@ import pytest
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.chat.cache import CachedChatModel
 from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, ModelUnavailable, RateLimited
+from heliograph.extraction.chat import ChatExtractor
 from heliograph.ids import chunk_id, mention_rank
-from heliograph.ingest.extraction.chat import ChatExtractor
 from heliograph.models import Chunk, Document, Extraction, Usage
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import CachedReply, ReplyCache

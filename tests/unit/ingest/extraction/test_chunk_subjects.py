@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.ingest.extraction.chunk_subjects import subject_keys
+from heliograph.extraction.local_subjects import subject_keys
 from heliograph.models import Chunk
 
 

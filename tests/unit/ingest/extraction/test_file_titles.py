@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from heliograph.documents.finishing import name_title
-from heliograph.ingest.extraction.file_titles import spoken_title
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.documents.markdown import name_title
+from heliograph.extraction.local import LocalExtractor
+from heliograph.extraction.local_subjects import spoken_title
 from heliograph.models import Chunk, Document
 from heliograph.text.tokens import count_tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.ingest.extraction.local_openers import read_opening
+from heliograph.extraction.local_subjects import read_opening
 from heliograph.text.phrases import read_texts
 
 

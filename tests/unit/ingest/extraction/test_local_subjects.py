@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from heliograph.extraction.local import LocalExtractor
 from heliograph.ids import mention_rank
-from heliograph.ingest.extraction.local import LocalExtractor
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.ingest.extraction.local_subjects import subjects_of
-from heliograph.ingest.extraction.local_words import EXCERPT_LENGTH, HAN_EXCERPT_LENGTH, excerpt, singular
+from heliograph.extraction.local_subjects import EXCERPT_LENGTH, HAN_EXCERPT_LENGTH, excerpt, singular, subjects_of
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.ingest.extraction.replies import (
+from heliograph.extraction.replies import (
+    MAX_DESCRIPTION_LENGTH,
+    MAX_RECORDS,
     ParsedEntity,
     ParsedExtraction,
     ParsedRelation,
     parse_extraction,
 )
-from heliograph.ingest.extraction.replies_records import MAX_DESCRIPTION_LENGTH, MAX_RECORDS
 
 ALICE = ParsedEntity("Alice", "person", "A miller (retired).")
 BOB = ParsedEntity("Bob", "person", "Her son.")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.ingest.extraction.replies_json import read_json
+from heliograph.extraction.reply_readers import read_json
 
 A = {"name": "A", "description": "x"}
 B = {"name": "B", "description": "y"}

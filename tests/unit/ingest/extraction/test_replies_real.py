@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.ingest.extraction.replies import ParsedExtraction, parse_extraction
+from heliograph.extraction.replies import ParsedExtraction, parse_extraction
 
 pytestmark = pytest.mark.shared
 

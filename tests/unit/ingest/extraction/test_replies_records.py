@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.ingest.extraction.replies_records import RecordCollector, clean_type, strength_weight
+from heliograph.extraction.replies import RecordCollector, clean_type, strength_weight
 
 
 def names_kept(*names: str) -> list[str]:

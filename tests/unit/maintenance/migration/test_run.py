@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError
-from heliograph.maintenance.migration.run import migrate_workspace
+from heliograph.maintenance.migration import migrate_workspace
 from heliograph.models import CurationKind
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CurationQuery, DocumentQuery, Store

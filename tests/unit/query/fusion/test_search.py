@@ -13,7 +13,7 @@ from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.chat.base import Purpose
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, Embeddings
 from heliograph.embedding.scale import USUAL_SCALE, CosineScale
-from heliograph.ingest.extraction.local import LocalExtractor
+from heliograph.extraction.local import LocalExtractor
 from heliograph.query.modes import Channel
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 

@@ -15,9 +15,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from heliograph.chat.base import Purpose
-from heliograph.engine import AsyncHeliograph
-from heliograph.ingest.extraction.local import LocalExtractor
-from heliograph.opening import Given
+from heliograph.engine import AsyncHeliograph, Given
+from heliograph.extraction.local import LocalExtractor
 from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import uvicorn
 
-from heliograph.opening import Given
+from heliograph.engine import Given
 from heliograph.server.app import create_app
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.engine import Given
 from heliograph.errors import RateLimited, SettingsError, StoreUnavailable
 from heliograph.ingest.models import NewDocument
 from heliograph.models import DocumentStatus
-from heliograph.opening import Given
 from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState

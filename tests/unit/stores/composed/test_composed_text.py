@@ -9,7 +9,7 @@ import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
-from heliograph.maintenance.followers import check_follower, rebuild_role
+from heliograph.maintenance.check import check_follower, rebuild_role
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.composed.store import ComposedStore

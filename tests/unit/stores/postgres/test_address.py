@@ -9,7 +9,7 @@ import psycopg
 import psycopg_pool
 import pytest
 
-from heliograph.cli.settings_list import list_values
+from heliograph.cli.installation import list_values
 from heliograph.errors import SettingsError, StoreError, StoreUnavailable
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.postgres.address import parse_address

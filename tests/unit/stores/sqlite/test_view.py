@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.filters import Equals
 from heliograph.ids import document_id
-from heliograph.ingest.evidence_fold import EvidenceFold
+from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import DocumentQuery, StoreView

@@ -1,0 +1,582 @@
+"""Look into one question: what its result covers, what each keyword finds alone, and where the context's tokens go.
+
+`inspect_coverage` counts entities, relations, chunks and documents per mode and over all modes. `inspect_keywords`
+searches each keyword alone, so that one that leads nowhere is seen. `inspect_tokens` says what each section of the
+context costs and what the budgets cut off, by asking again with larger budgets. Frozen reports come out; nothing is
+stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from heliograph.analysis.comparison import SEARCHING_MODES, checked_modes, retrieve_in_modes
+from heliograph.query.context.format import ContextFormat, context_format
+from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.context.room import fit_budgets, paths_tokens
+from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
+from heliograph.query.plan import Plan, make_plan
+from heliograph.sync import Heliograph
+from heliograph.text.tokens import count_tokens
+
+__all__ = [
+    "Coverage",
+    "CoverageReport",
+    "CoveredChunk",
+    "KeywordFinding",
+    "KeywordReport",
+    "ModeCoverage",
+    "Section",
+    "TokenReport",
+    "coverage_of",
+    "inspect_coverage",
+    "inspect_keywords",
+    "inspect_tokens",
+]
+
+
+# What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
+#
+# Two shares are told. `kept` is what was left of what a mode found, after the budgets; `share` is what a mode shows
+# of all that any of the modes shows, which says whether another mode would have shown more.
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredChunk:
+    """A chunk of a result: its id, the source of its document, and how it was found (`C1/1 E2/3`)."""
+
+    id: str
+    source: str
+    found_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many of one kind of thing a mode found and shows.
+
+    Attributes:
+        found: Found, before any cut.
+        shown: Left in the result.
+        kept: `shown / found`, 0 to 1; 1 where nothing was found.
+        share: `shown` over all of the kind that any of the modes shows, 0 to 1; 1 where none shows any.
+    """
+
+    found: int
+    shown: int
+    kept: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModeCoverage:
+    """What the result of one mode covers.
+
+    Attributes:
+        mode: The mode.
+        status: `success`, or `failure` where nothing was found.
+        message: The status in words.
+        entities: Counts of entities.
+        relations: Counts of relations.
+        chunks: Counts of chunks.
+        documents: Counts of documents; those of the chunks.
+        entity_names: Entities shown, best first.
+        relation_names: Pairs of entities whose relation is shown, best first.
+        covered_chunks: Chunks shown, best first.
+        sources: Documents shown, most quoted first.
+    """
+
+    mode: Mode
+    status: str
+    message: str
+    entities: Coverage
+    relations: Coverage
+    chunks: Coverage
+    documents: Coverage
+    entity_names: tuple[str, ...]
+    relation_names: tuple[tuple[str, str], ...]
+    covered_chunks: tuple[CoveredChunk, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageReport:
+    """What a question covers in several modes.
+
+    Attributes:
+        question: The question.
+        entities: Distinct entities that any mode shows.
+        relations: Distinct relations that any mode shows.
+        chunks: Distinct chunks that any mode shows.
+        documents: Distinct documents that any mode shows.
+        modes: One row a mode.
+    """
+
+    question: str
+    entities: int
+    relations: int
+    chunks: int
+    documents: int
+    modes: tuple[ModeCoverage, ...]
+
+
+def inspect_coverage(
+    kb: Heliograph, question: str, modes: Iterable[Mode | str] = SEARCHING_MODES, param: QueryParam | None = None
+) -> CoverageReport:
+    """Ask a question in each mode and return what the results cover; raises as `retrieve_in_modes` does."""
+    return coverage_of(retrieve_in_modes(kb, question, modes, param))
+
+
+def coverage_of(retrievals: Sequence[Retrieval]) -> CoverageReport:
+    """Return what retrievals of one question cover; of none an empty report."""
+    unions = [
+        len({item for retrieval in retrievals for item in kind(retrieval)})
+        for kind in (_entity_ids, _relation_ids, _chunk_ids, _sources)
+    ]
+    entities, relations, chunks, documents = unions
+    return CoverageReport(
+        question=retrievals[0].question if retrievals else "",
+        entities=entities,
+        relations=relations,
+        chunks=chunks,
+        documents=documents,
+        modes=tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals),
+    )
+
+
+def _mode_coverage(retrieval: Retrieval, unions: Sequence[int]) -> ModeCoverage:
+    context, info = retrieval.context, retrieval.info
+    entities, relations, chunks, documents = unions
+    return ModeCoverage(
+        mode=retrieval.mode,
+        status=retrieval.status,
+        message=retrieval.message,
+        entities=_counts(info.total_entities_found, len(context.entities), entities),
+        relations=_counts(info.total_relations_found, len(context.relations), relations),
+        chunks=_counts(info.merged_chunks_count, len(context.chunks), chunks),
+        documents=_counts(len(context.references), len(context.references), documents),
+        entity_names=tuple(item.entity.name for item in context.entities),
+        relation_names=tuple((item.relation.source, item.relation.target) for item in context.relations),
+        covered_chunks=tuple(
+            CoveredChunk(item.chunk.id, item.source, tuple(str(mark) for mark in item.marks)) for item in context.chunks
+        ),
+        sources=tuple(_sources(retrieval)),
+    )
+
+
+def _counts(found: int, shown: int, union: int) -> Coverage:
+    return Coverage(found, shown, shown / found if found else 1.0, shown / union if union else 1.0)
+
+
+def _entity_ids(retrieval: Retrieval) -> list[str]:
+    return [item.entity.id for item in retrieval.context.entities]
+
+
+def _relation_ids(retrieval: Retrieval) -> list[str]:
+    return [item.relation.id for item in retrieval.context.relations]
+
+
+def _chunk_ids(retrieval: Retrieval) -> list[str]:
+    return [item.chunk.id for item in retrieval.context.chunks]
+
+
+def _sources(retrieval: Retrieval) -> list[str]:
+    return [reference.source for reference in retrieval.context.references]
+
+
+# Keywords of a question and what each of them finds on its own.
+#
+# Modes search with all keywords of a level together; here each is searched alone, a low-level one among the entities
+# (mode `local`) and a high-level one among the relations (mode `global`), so that one that leads nowhere, or
+# elsewhere, is seen. The marks at which a list of keywords is called long are those of seed 000, section 3.4.
+
+_MANY_HIGH_LEVEL = 5
+_MANY_LOW_LEVEL = 10
+
+Level = Literal["high_level", "low_level"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordFinding:
+    """What one keyword finds alone.
+
+    Attributes:
+        keyword: The keyword.
+        level: `high_level` or `low_level`.
+        entities: Entities found, best first.
+        relations: Pairs of entities whose relation is found, best first.
+        chunks: Chunks that these lead to.
+        in_result: Share, 0 to 1, of its entities (low) or relations (high) that the whole question shows too; 0 if
+            it finds none.
+    """
+
+    keyword: str
+    level: Level
+    entities: tuple[str, ...]
+    relations: tuple[tuple[str, str], ...]
+    chunks: int
+    in_result: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordReport:
+    """Keywords of a question, and what is to be said of them.
+
+    Attributes:
+        question: The question.
+        mode: The mode whose result `in_result` speaks of.
+        keywords: What was searched for.
+        findings: One a keyword, high-level ones first.
+        warnings: Too many, none, or some that find nothing; in words.
+    """
+
+    question: str
+    mode: Mode
+    keywords: Keywords
+    findings: tuple[KeywordFinding, ...]
+    warnings: tuple[str, ...]
+
+
+def inspect_keywords(kb: Heliograph, question: str, param: QueryParam | None = None) -> KeywordReport:
+    """Return the keywords of a question and what each finds.
+
+    Args:
+        kb: The workspace, open.
+        question: The question.
+        param: How it is asked; in a mode without keywords there are none. None means mode `hybrid`.
+
+    Raises:
+        InvalidRequestError: The question or a parameter cannot be served.
+        ModelError: A model failed.
+        StoreError: The store failed.
+    """
+    given = param or QueryParam(mode=Mode.HYBRID)
+    checked_modes([given.mode])
+    whole = kb.retrieve(question, given)
+    findings = (
+        *(_find(kb, question, given, whole, "high_level", keyword) for keyword in whole.keywords.high_level),
+        *(_find(kb, question, given, whole, "low_level", keyword) for keyword in whole.keywords.low_level),
+    )
+    said = (*_warnings(whole.keywords, findings), *whole.warnings)
+    return KeywordReport(whole.question, whole.mode, whole.keywords, findings, said)
+
+
+def _find(
+    kb: Heliograph, question: str, param: QueryParam, whole: Retrieval, level: Level, keyword: str
+) -> KeywordFinding:
+    is_low = level == "low_level"
+    alone = kb.retrieve(
+        question,
+        replace(
+            param,
+            mode=Mode.LOCAL if is_low else Mode.GLOBAL,
+            channels=(),
+            ll_keywords=(keyword,) if is_low else (),
+            hl_keywords=() if is_low else (keyword,),
+            enable_rerank=False,
+        ),
+    )
+    ids, known = _ids(alone, is_low=is_low), _ids(whole, is_low=is_low)
+    return KeywordFinding(
+        keyword=keyword,
+        level=level,
+        entities=tuple(item.entity.name for item in alone.context.entities),
+        relations=tuple((item.relation.source, item.relation.target) for item in alone.context.relations),
+        chunks=len(alone.context.chunks),
+        in_result=len(ids & known) / len(ids) if ids else 0.0,
+    )
+
+
+def _ids(retrieval: Retrieval, *, is_low: bool) -> set[str]:
+    if is_low:
+        return {item.entity.id for item in retrieval.context.entities}
+    return {item.relation.id for item in retrieval.context.relations}
+
+
+def _warnings(keywords: Keywords, findings: Sequence[KeywordFinding]) -> list[str]:
+    said: list[str] = []
+    if not (keywords.high_level or keywords.low_level):
+        said.append("there are no keywords: entities and relations are not searched; give some, or use mode naive")
+    if len(keywords.high_level) > _MANY_HIGH_LEVEL:
+        said.append(f"{len(keywords.high_level)} high-level keywords are many: the result may wander off")
+    if len(keywords.low_level) > _MANY_LOW_LEVEL:
+        said.append(f"{len(keywords.low_level)} low-level keywords are many: they may fill the token budgets")
+    said += [f"keyword {item.keyword!r} finds nothing" for item in findings if not (item.entities or item.relations)]
+    return said
+
+
+# Where the tokens of a context go, section by section, and what the budgets cut off.
+#
+# Rows are cut whole, the last first. What was cut is found by asking again with larger budgets: once for entities and
+# relations, once for chunks, as the chunks of a result depend on the entities and relations in it. The share above
+# which more budget is advised, 30 %, is that of seed 000, section 3.4.
+
+_LARGER = 8
+_MOST_NAMED = 20
+_ADVISED_FROM = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One kind of rows in a context.
+
+    Attributes:
+        name: `entities`, `relations` or `chunks`.
+        found: Found before any cut.
+        shown: Left.
+        cut_by_count: Chunks cut by `chunk_top_k`; 0 for the others.
+        cut_by_budget: Cut by tokens (chunks: or by a reranker's threshold).
+        cut_share: `cut_by_budget` over what there was to fit, 0 to 1.
+        tokens: o200k_base tokens of the rows shown.
+        budget: Tokens they may have: the setting, and for chunks what all else leaves of `max_total_tokens`.
+        first_cut: The first of those that were cut by the budget, best first, at most 20: names, `A - B` for a
+            relation, sources for chunks. May be shorter than `cut_by_budget`.
+    """
+
+    name: str
+    found: int
+    shown: int
+    cut_by_count: int
+    cut_by_budget: int
+    cut_share: float
+    tokens: int
+    budget: int
+    first_cut: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReport:
+    """Where tokens go.
+
+    Attributes:
+        question: The question.
+        mode: The mode.
+        prompt_tokens: The system prompt without its context.
+        question_tokens: The question.
+        frame_tokens: Headings, fences and paths of the context.
+        buffer_tokens: Held back, as the settings say.
+        max_total_tokens: Budget of all of it.
+        total_tokens: What it comes to, the buffer left out and references left out.
+        sections: Entities, relations and chunks; chunks only in a mode that uses no graph.
+        advice: What to change, in words; empty where nothing much was cut.
+    """
+
+    question: str
+    mode: Mode
+    prompt_tokens: int
+    question_tokens: int
+    frame_tokens: int
+    buffer_tokens: int
+    max_total_tokens: int
+    total_tokens: int
+    sections: tuple[Section, ...]
+    advice: tuple[str, ...]
+
+
+def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = None) -> TokenReport:
+    """Return where the tokens of a question's context go and what was cut.
+
+    Args:
+        kb: The workspace, open.
+        question: The question; it is asked up to three times.
+        param: How it is asked; None means mode `mix` and the budgets of the settings.
+
+    Raises:
+        InvalidRequestError: The question or a parameter cannot be served.
+        ModelError: A model failed.
+        StoreError: The store failed.
+    """
+    given = param or QueryParam()
+    checked_modes([given.mode])
+    asked = make_plan(question, given, kb.settings.query)
+    form = context_format(asked.context_format)
+    found = kb.retrieve(question, given)
+    given = _with_keywords(given, found.keywords)
+    fixed = _Fixed(
+        count_prompt_tokens(asked),
+        count_tokens(asked.question),
+        form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ()),
+    )
+    readable = replace(asked, max_total_tokens=found.max_total_tokens)
+    plan = fit_budgets(readable, found.max_total_tokens - asked.buffer_tokens - fixed.total)
+    graph = _graph_sections(kb, question, _with_larger_budgets(given, asked), plan, form, found)
+    left = plan.max_total_tokens - fixed.total - plan.buffer_tokens - sum(section.tokens for section in graph)
+    sections = (
+        *graph,
+        _chunk_section(kb, question, _with_more_room(given, asked, plan), plan, form, found, max(0, left)),
+    )
+    total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
+    return TokenReport(
+        question=found.question,
+        mode=found.mode,
+        prompt_tokens=fixed.prompt,
+        question_tokens=fixed.question,
+        frame_tokens=fixed.frame,
+        buffer_tokens=plan.buffer_tokens,
+        max_total_tokens=plan.max_total_tokens,
+        total_tokens=fixed.total + sum(section.tokens for section in sections),
+        sections=sections,
+        advice=tuple(
+            _advice(section, total, is_shrunk=plan is not readable)
+            for section in sections
+            if section.cut_share > _ADVISED_FROM
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """Tokens that no budget changes."""
+
+    prompt: int
+    question: int
+    frame: int
+
+    @property
+    def total(self) -> int:
+        return self.prompt + self.question + self.frame
+
+
+def _with_keywords(param: QueryParam, keywords: Keywords) -> QueryParam:
+    """Return the parameters with keywords that are known, so that asking again searches for the very same."""
+    return replace(param, hl_keywords=keywords.high_level, ll_keywords=keywords.low_level)
+
+
+def _with_larger_budgets(param: QueryParam, asked: Plan) -> QueryParam:
+    """Return the parameters with room for entities and relations that the budgets cut."""
+    return replace(
+        param,
+        max_entity_tokens=_LARGER * asked.max_entity_tokens,
+        max_relation_tokens=_LARGER * asked.max_relation_tokens,
+        max_total_tokens=_larger_total(asked),
+    )
+
+
+def _with_more_room(param: QueryParam, asked: Plan, plan: Plan) -> QueryParam:
+    """Return the parameters with room for chunks beside the very same entities and relations."""
+    return replace(
+        param,
+        max_entity_tokens=max(1, plan.max_entity_tokens),
+        max_relation_tokens=max(1, plan.max_relation_tokens),
+        max_total_tokens=_larger_total(asked),
+    )
+
+
+def _larger_total(asked: Plan) -> int:
+    return _LARGER * (asked.max_total_tokens + asked.max_entity_tokens + asked.max_relation_tokens)
+
+
+def _graph_sections(
+    kb: Heliograph, question: str, more: QueryParam, plan: Plan, form: ContextFormat, found: Retrieval
+) -> list[Section]:
+    if not plan.uses_graph:
+        return []
+    context, info = found.context, found.info
+    cut = (
+        info.total_entities_found - info.entities_after_truncation,
+        info.total_relations_found - info.relations_after_truncation,
+    )
+    larger = kb.retrieve(question, more, is_bounded=False) if any(cut) else found
+    entity_rows = [form.entity_row(place, item.entity) for place, item in enumerate(context.entities, start=1)]
+    relation_rows = [
+        form.relation_row(place, item.relation, item.degree) for place, item in enumerate(context.relations, start=1)
+    ]
+    return [
+        _section(
+            "entities",
+            found=info.total_entities_found,
+            shown=len(context.entities),
+            cut=cut[0],
+            rows=entity_rows,
+            budget=plan.max_entity_tokens,
+            named=_beyond(found, larger, _entities),
+        ),
+        _section(
+            "relations",
+            found=info.total_relations_found,
+            shown=len(context.relations),
+            cut=cut[1],
+            rows=relation_rows,
+            budget=plan.max_relation_tokens,
+            named=_beyond(found, larger, _relations),
+        ),
+    ]
+
+
+def _chunk_section(
+    kb: Heliograph,
+    question: str,
+    more: QueryParam,
+    plan: Plan,
+    form: ContextFormat,
+    found: Retrieval,
+    budget: int,
+) -> Section:
+    context, merged = found.context, found.info.merged_chunks_count
+    fitting = min(merged, plan.chunk_top_k)
+    cut = fitting - len(context.chunks)
+    larger = kb.retrieve(question, more, is_bounded=False) if cut else found
+    rows = [
+        form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk))
+        for place, item in enumerate(context.chunks, start=1)
+    ]
+    section = _section(
+        "chunks",
+        found=merged,
+        shown=len(context.chunks),
+        cut=cut,
+        rows=rows,
+        budget=budget,
+        named=_beyond(found, larger, _chunks),
+    )
+    return replace(section, cut_by_count=merged - fitting, cut_share=cut / fitting if fitting else 0.0)
+
+
+def _section(
+    name: str, *, found: int, shown: int, cut: int, rows: Sequence[str], budget: int, named: tuple[str, ...]
+) -> Section:
+    return Section(
+        name=name,
+        found=found,
+        shown=shown,
+        cut_by_count=0,
+        cut_by_budget=cut,
+        cut_share=cut / found if found else 0.0,
+        tokens=count_tokens("\n".join(rows)),
+        budget=budget,
+        first_cut=named,
+    )
+
+
+def _beyond(
+    found: Retrieval, larger: Retrieval, rows: Callable[[Retrieval], Sequence[tuple[str, str]]]
+) -> tuple[str, ...]:
+    """Return the names of what only the larger result shows."""
+    known = {item for item, _ in rows(found)}
+    return tuple(name for item, name in rows(larger) if item not in known)[:_MOST_NAMED]
+
+
+def _entities(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
+    return [(item.entity.id, item.entity.name) for item in retrieval.context.entities]
+
+
+def _relations(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
+    return [
+        (item.relation.id, f"{item.relation.source} - {item.relation.target}") for item in retrieval.context.relations
+    ]
+
+
+def _chunks(retrieval: Retrieval) -> Sequence[tuple[str, str]]:
+    return [(item.chunk.id, item.source) for item in retrieval.context.chunks]
+
+
+def _advice(section: Section, total: str, *, is_shrunk: bool) -> str:
+    """Say what to raise: the total if the budgets do not fit into it, as a larger one takes from the others there."""
+    setting = {
+        "entities": "max_entity_tokens",
+        "relations": "max_relation_tokens",
+        "chunks": f"{total}, or lower max_entity_tokens and max_relation_tokens",
+    }[section.name]
+    setting = total if is_shrunk else setting
+    return f"{section.cut_share:.0%} of the {section.name} did not fit; raise {setting}"

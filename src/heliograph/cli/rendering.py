@@ -1,0 +1,282 @@
+"""What all commands show their results with: tables and their cells, progress bars, and plain data for `--json`.
+
+`to_plain` turns the engine's models into plain data under their own field names. `make_table` and the cell
+functions give all tables one look. `ProgressView` shows an ingest as bars on a terminal, as lines elsewhere, and
+not at all when quiet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import BaseModel, SecretStr
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bars
+from rich.segment import Segment
+from rich.table import Column, Table
+from rich.text import Text
+
+from heliograph.cli.output import BriefText, FlowText, Output, flat_text, has_bounds, printable
+from heliograph.ingest.models import Progress
+from heliograph.models import FIELD_SEPARATOR
+
+__all__ = [
+    "ProgressView",
+    "byte_size",
+    "description_cell",
+    "fields_table",
+    "growth",
+    "local_time",
+    "make_table",
+    "name_cell",
+    "progress_line",
+    "seconds",
+    "status_text",
+    "to_plain",
+]
+
+
+# The engine's models as plain data for `--json`: every field under its own name, nothing shortened.
+
+
+def to_plain(value: object) -> Any:
+    """Return a value as `json.dumps` takes it.
+
+    Dataclasses and tables of settings become objects, enumerations their value, times ISO 8601, paths and errors text;
+    secrets stay masked.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Exception | Path | SecretStr):
+        return str(value)
+    if isinstance(value, BaseModel):
+        return {name: to_plain(getattr(value, name)) for name in type(value).model_fields}
+    if is_dataclass(value):
+        return {field.name: to_plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(to_plain(key)): to_plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence | set | frozenset):
+        return [to_plain(item) for item in value]
+    raise TypeError(f"{value!r} has no plain form")
+
+
+# Tables that look alike, and the small pieces of text that stand in their cells.
+
+_DESCRIPTION_CELLS = 160
+# Where nothing is cut, a longer cell shifts those after it in its own row only.
+_ALIGNED_CELLS = 200
+_GAP = "  "
+_STYLES = {
+    "processed": "green",
+    "unchanged": "cyan",
+    "partial": "yellow",
+    "failed": "red",
+    "ok": "green",
+    "warn": "yellow",
+    "fail": "red",
+}
+
+
+class _Table(Table):
+    """A table in whose cells no text can steer the terminal; where none is, a line a row."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row; text from outside is shown as it is, but for control characters."""
+        super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if has_bounds(console):
+            yield from super().__rich_console__(console, options)
+            return
+        # Rich would fill every row up to the longest.
+        for line in self._lines():
+            yield Segment(line)
+            yield Segment.line()
+
+    def _lines(self) -> Iterator[str]:
+        if self.title:
+            yield flat_text(self.title)
+        cells = [self._filled(column) for column in self.columns[:-1]]
+        cells += [self._texts(column) for column in self.columns[-1:]]
+        yield from (_GAP.join(row).rstrip() for row in zip(*cells, strict=True))
+
+    def _filled(self, column: Column) -> Sequence[str]:
+        """Return the cells of a column, all but long ones of equal width."""
+        texts = self._texts(column)
+        sizes = [cell_len(text[:_ALIGNED_CELLS]) for text in texts]
+        width = min(_ALIGNED_CELLS, max(sizes, default=0))
+        spaces = (" " * (width - size) for size in sizes)
+        is_right = column.justify == "right"
+        return [space + text if is_right else text + space for text, space in zip(texts, spaces, strict=True)]
+
+    def _texts(self, column: Column) -> Sequence[str]:
+        head = (column.header,) if self.show_header else ()
+        return [flat_text(cell) for cell in (*head, *column.cells)]
+
+
+def make_table(title: str = "", *, with_header: bool = True) -> Table:
+    """Return an empty table in the style of all."""
+    return _Table(
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_header=with_header,
+        show_edge=False,
+        pad_edge=False,
+        header_style="dim",
+    )
+
+
+def fields_table(rows: Iterable[tuple[str, RenderableType]], title: str = "") -> Table:
+    """Return a table of names and values without a header."""
+    table = make_table(title, with_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, FlowText(value) if isinstance(value, str) else value)
+    return table
+
+
+def name_cell(name: str) -> FlowText:
+    """Return the name of a file or document; a line end in it shows, and begins no line that looks like another."""
+    return FlowText(printable(name).replace("\n", "\ufffd"))
+
+
+def description_cell(description: str) -> BriefText:
+    """Return a description, its fragments on one line with strokes between them, cut to a few lines on a terminal."""
+    fragments = (fragment.strip() for fragment in description.split(FIELD_SEPARATOR))
+    return BriefText(" / ".join(fragment for fragment in fragments if fragment), _DESCRIPTION_CELLS)
+
+
+def status_text(status: str) -> Text:
+    """Return a status or outcome in its colour."""
+    return Text(status, _STYLES.get(status, ""))
+
+
+def local_time(moment: datetime) -> str:
+    """Return a time in the reader's own zone, to the minute."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+
+
+def byte_size(size: int) -> str:
+    """Return a size such as `812 B`, `4.1 MB`."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+# How far an ingest has come: bars on a terminal, a line every few seconds elsewhere, nothing when quiet.
+#
+# Fed with `Progress` from the engine's thread; writes to standard error only.
+
+_LINE_EVERY_SECONDS = 5.0
+_BAR_CELLS = 16
+
+
+class ProgressView:
+    """Shows progress while its block runs; call it with each `Progress`.
+
+    Attributes:
+        last: The latest progress, None before the first.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self.last: Progress | None = None
+        self._output = output
+        self._has_bars = output.notes.is_terminal and not output.is_quiet
+        self._bars = Bars(
+            TextColumn("{task.description:<9}"),
+            BarColumn(_BAR_CELLS),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[said]}", markup=False),
+            console=output.notes,
+            transient=True,
+        )
+        self._documents = self._bars.add_task("documents", total=None, said="")
+        self._chunks = self._bars.add_task("chunks", total=None, said="")
+        self._line_due_at = _LINE_EVERY_SECONDS
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        self.last = progress
+        if self._has_bars:
+            self._update_bars(progress)
+        elif progress.elapsed_seconds >= self._line_due_at:
+            self._line_due_at = progress.elapsed_seconds + _LINE_EVERY_SECONDS
+            self._output.note(progress_line(progress))
+
+    def __enter__(self) -> Self:
+        if self._has_bars:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._has_bars:
+            self._bars.stop()
+
+    def _update_bars(self, progress: Progress) -> None:
+        said = ", ".join(_eta(progress) + _failures(progress))
+        self._bars.update(
+            self._documents, completed=progress.documents_done, total=progress.documents_total or None, said=said
+        )
+        self._bars.update(
+            self._chunks, completed=progress.chunks_done, total=progress.chunks_total or None, said=growth(progress)
+        )
+
+
+def progress_line(progress: Progress) -> str:
+    """Return how far it is in one line."""
+    parts = [
+        f"{progress.documents_done:,}/{progress.documents_total:,} documents",
+        f"{progress.chunks_done:,}/{progress.chunks_total:,} chunks",
+        growth(progress),
+        *_failures(progress),
+        *_eta(progress),
+    ]
+    return ", ".join(parts)
+
+
+def growth(progress: Progress) -> str:
+    """Return what a run has added to the graph, such as `+1,204 entities, +980 relations`."""
+    return f"{progress.entities:+,} entities, {progress.relations:+,} relations"
+
+
+def seconds(value: float) -> str:
+    """Return a time as one reads it: `0.21 s`, `12 s`, `3:05 min`, `2:03 h`."""
+    if value < 10:
+        return f"{value:.2f} s"
+    whole = round(value)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02} min" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02} h"
+
+
+def _eta(progress: Progress) -> list[str]:
+    if progress.eta_seconds is None or progress.is_finished:
+        return []
+    whole = max(1, round(progress.eta_seconds))
+    return [f"{whole} s left" if whole < 60 else f"{seconds(whole)} left"]
+
+
+def _failures(progress: Progress) -> list[str]:
+    return [f"{progress.failures:,} failed"] if progress.failures else []

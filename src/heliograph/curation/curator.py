@@ -1,0 +1,435 @@
+"""Checks what people do to the graph, records it, and has it committed.
+
+A name stands for the entity that it leads to now. What is recorded are entity ids, so a curation means the same
+whatever documents come and go; undoing one leaves what would be there without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+
+from heliograph.documents.markdown import clean_text
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ids import curation_id, relation_id, succeeding_entity_id
+from heliograph.ingest.changes import CurationChange, RuleLoader
+from heliograph.ingest.commit import Committer
+from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.ingest.resolution import RuleBook, entity_overrides
+from heliograph.models import Curation, CurationKind, Entity, utc_now
+from heliograph.stores.base import Store
+from heliograph.text.names import clean_name, entity_key, name_to_entity_id
+
+__all__ = ["Curator"]
+
+
+class Curator:
+    """Curates the graph of one store; safe to call from many tasks at once."""
+
+    def __init__(self, store: Store, committer: Committer) -> None:
+        self._store = store
+        self._committer = committer
+        # One at a time, so that each is checked against what the one before has left.
+        self._lock = asyncio.Lock()
+
+    async def find_entity_id(self, name: str) -> str:
+        """Return the id of the entity that a name leads to, whether there is such an entity or not."""
+        (id_,) = await self.find_entity_ids([name])
+        return id_
+
+    async def find_entity_ids(self, names: Sequence[str]) -> list[str]:
+        """Return the id of the entity that each name leads to, whether there is such an entity or not."""
+        ids = [name_to_entity_id(name) for name in names]
+        loader = await self._load(ids)
+        book = RuleBook(loader.rules.values())
+        return [book.named(id_) for id_ in ids]
+
+    async def create_entity(self, name: str, type_: str, description: str, author: str) -> Curation:
+        """Record an entity that stays without any document.
+
+        Raises:
+            ConflictError: There is one of this name. A name that was deleted, merged or renamed away is free.
+            InvalidRequestError: The name is empty.
+        """
+        async with self._lock:
+            scene = await self._scene([name])
+            if (entity := scene.holder(0)) is not None:
+                raise ConflictError(
+                    f"there is an entity {entity.name!r} already; edit it, or give the new one another name"
+                )
+            id_ = scene.new_id(0)
+            return await self._commit(
+                scene,
+                _new(
+                    CurationKind.CREATE_ENTITY,
+                    (scene.names[0],),
+                    (id_,),
+                    author,
+                    type=_type(type_),
+                    description=_text(description),
+                ),
+            )
+
+    async def edit_entity(self, name: str, type_: str | None, description: str | None, author: str) -> Curation:
+        """Record a type or description in place of what documents say.
+
+        Raises:
+            InvalidRequestError: Neither is given.
+            NotFoundError: There is no such entity.
+        """
+        if type_ is None and description is None:
+            raise InvalidRequestError(f"nothing to edit of {name!r}; give a type or a description")
+        _check_type(name, type_)
+        async with self._lock:
+            scene = await self._scene([name])
+            return await self._commit(scene, _edit(scene.require(0), type_, description, author))
+
+    async def rename_entity(self, name: str, new_name: str, author: str, *, allow_merge: bool) -> Curation:
+        """Record another name; all that is said of the entity goes on under it.
+
+        Raises:
+            ConflictError: Another entity has the new name, and `allow_merge` is False.
+            NotFoundError: There is no such entity.
+        """
+        async with self._lock:
+            scene = await self._scene([name, new_name])
+            return await self._commit(scene, scene.rename(author, allow_merge=allow_merge))
+
+    async def revise_entity(
+        self, name: str, new_name: str, type_: str | None, description: str | None, author: str, *, allow_merge: bool
+    ) -> list[Curation]:
+        """Record another name together with a type or description: all of it in one commit, or nothing.
+
+        What is edited goes before the name, so that undoing the rename leaves it to the entity. Of what is merged into
+        another it says what that other leaves open.
+
+        Raises:
+            ConflictError: Another entity has the new name, and `allow_merge` is False.
+            InvalidRequestError: The type or the new name is empty.
+            NotFoundError: There is no such entity.
+        """
+        _check_type(name, type_)
+        async with self._lock:
+            scene = await self._scene([name, new_name])
+            is_edited = type_ is not None or description is not None
+            edits = [_edit(scene.require(0), type_, description, author)] if is_edited else []
+            return await self._commit_all(scene, (*edits, scene.rename(author, allow_merge=allow_merge)))
+
+    async def merge_entities(self, names: Sequence[str], into: str, author: str) -> Curation:
+        """Record that several entities are one.
+
+        Args:
+            names: Those to merge; that of the target may be among them.
+            into: Name of what they become: an entity, or a new name.
+            author: Who says so.
+
+        Raises:
+            InvalidRequestError: All of them are one entity already.
+            NotFoundError: One of them does not exist.
+        """
+        if not names:
+            raise InvalidRequestError(f"no entities are named to merge into {into!r}; name at least one")
+        async with self._lock:
+            scene = await self._scene([*names, into])
+            sources = {scene.require(index).id: scene.require(index).name for index in range(len(names))}
+            target = scene.entities[-1]
+            id_ = target.id if target is not None else scene.new_id(len(names))
+            sources.pop(id_, None)
+            if not sources:
+                raise InvalidRequestError(f"{', '.join(map(repr, names))} and {into!r} are one entity already")
+            is_same_name = target is not None and entity_key(target.name) == entity_key(into)
+            shown = target.name if target is not None and is_same_name else scene.names[-1]
+            item = _new(CurationKind.MERGE_ENTITIES, (*sources.values(), shown), (*sources, id_), author)
+            return await self._commit(scene, item)
+
+    async def split_entity(
+        self, name: str, new_name: str, document_ids: Sequence[str], chunk_ids: Sequence[str], author: str
+    ) -> Curation:
+        """Record that what some documents or chunks call by the entity's names is another one.
+
+        Raises:
+            ConflictError: There is an entity of the new name.
+            InvalidRequestError: None of these documents and chunks mentions the entity.
+            NotFoundError: There is no such entity.
+        """
+        async with self._lock:
+            scene = await self._scene([name, new_name])
+            entity, other = scene.require(0), scene.holder(1)
+            if other is not None:
+                raise ConflictError(f"there is an entity {other.name!r} already; choose another name for the new one")
+            scope = tuple(dict.fromkeys((*document_ids, *chunk_ids)))
+            if not scope:
+                raise InvalidRequestError(
+                    f"nothing says which mentions of {entity.name!r} are {new_name!r}; give ids of documents or chunks"
+                )
+            places = await self._store.curations.find_mentioning_chunks([entity.id])
+            if set(scope).isdisjoint({*places, *places.values()}):
+                raise InvalidRequestError(
+                    f"none of {', '.join(map(repr, scope))} mentions {entity.name!r}; give ids of "
+                    "documents or chunks that do"
+                )
+            ids = entity.id, scene.new_id(1)
+            item = _new(CurationKind.SPLIT_ENTITY, (entity.name, scene.names[1]), ids, author, scope=scope)
+            return await self._commit(scene, item)
+
+    async def delete_entity(self, name: str, author: str) -> Curation:
+        """Record that an entity is not to be seen, nor its relations, whatever documents say.
+
+        Raises:
+            NotFoundError: There is no such entity.
+        """
+        async with self._lock:
+            scene = await self._scene([name])
+            entity = scene.require(0)
+            return await self._commit(scene, _new(CurationKind.DELETE_ENTITY, (entity.name,), (entity.id,), author))
+
+    async def create_relation(
+        self, name: str, other: str, keywords: str | Sequence[str], description: str, weight: float, author: str
+    ) -> Curation:
+        """Record a relation that stays, and its ends with it, without any document.
+
+        Raises:
+            ConflictError: There is one already.
+            InvalidRequestError: Both ends are one entity, or the weight is no positive number.
+            NotFoundError: One of the ends does not exist.
+        """
+        said = _keywords(keywords), _text(description), _weight(weight)
+        return await self._relate(CurationKind.CREATE_RELATION, name, other, author, *said)
+
+    async def edit_relation(
+        self,
+        name: str,
+        other: str,
+        keywords: str | Sequence[str] | None,
+        description: str | None,
+        weight: float | None,
+        author: str,
+    ) -> Curation:
+        """Record keywords, description or weight in place of what documents say.
+
+        Raises:
+            InvalidRequestError: None of them is given, or the weight is no positive number.
+            NotFoundError: There is no such relation.
+        """
+        if keywords is None and description is None and weight is None:
+            raise InvalidRequestError(
+                f"nothing to edit of the relation between {name!r} and {other!r}; give keywords, description or weight"
+            )
+        said = (
+            None if keywords is None else _keywords(keywords),
+            None if description is None else _text(description),
+            None if weight is None else _weight(weight),
+        )
+        return await self._relate(CurationKind.EDIT_RELATION, name, other, author, *said)
+
+    async def delete_relation(self, name: str, other: str, author: str) -> Curation:
+        """Record that a relation is not to be seen, whatever documents say.
+
+        Raises:
+            NotFoundError: There is no such relation.
+        """
+        return await self._relate(CurationKind.DELETE_RELATION, name, other, author)
+
+    async def undo(self, id_: str, author: str) -> Curation:
+        """Take a curation back: the graph becomes what it would be without it.
+
+        Raises:
+            ConflictError: It was taken back before, or took a name away that was given to another entity since.
+            NotFoundError: There is no such curation.
+        """
+        async with self._lock:
+            found = await self._store.curations.get_curations([id_])
+            if not found:
+                raise NotFoundError(f"there is no curation {id_!r} in this workspace; list them to find its id")
+            (item,) = found
+            if not item.is_active:
+                raise ConflictError(f"the curation {id_!r} was undone before, by {item.undone_by or 'somebody'!r}")
+            loader = await self._load(item.entity_ids)
+            book = RuleBook(loader.rules.values())
+            for taken, name in zip(item.entity_ids, item.names, strict=True):
+                if book.is_succeeded(taken) and book.has_lost(taken) and not book.has_lost(taken, without=id_):
+                    raise ConflictError(
+                        f"the name {name!r} was given to another entity since; undo that first ('history' lists it)"
+                    )
+            undone = replace(item, undone_by=clean_text(author), undone_at=utc_now())
+            ids = {id_ for taken in item.entity_ids for id_ in (taken, succeeding_entity_id(taken))}
+            versions = {id_: version for id_, version in loader.versions().items() if id_ in ids}
+            await self._committer.commit(CurationChange((undone,), versions))
+            return undone
+
+    async def replay(self, curations: Sequence[Curation]) -> None:
+        """Record curations of another workspace, or of a backup, as they are and in their order, unchecked."""
+        async with self._lock:
+            for item in sorted(curations, key=lambda item: item.sequence):
+                await self._committer.commit(CurationChange((replace(item, sequence=0),)))
+
+    async def _relate(
+        self,
+        kind: CurationKind,
+        name: str,
+        other: str,
+        author: str,
+        keywords: tuple[str, ...] | None = None,
+        description: str | None = None,
+        weight: float | None = None,
+    ) -> Curation:
+        async with self._lock:
+            scene = await self._scene([name, other])
+            ends = scene.require(0), scene.require(1)
+            if ends[0].id == ends[1].id:
+                raise InvalidRequestError(f"{name!r} and {other!r} are one entity, which has no relation with itself")
+            found = await self._store.graph.get_relations([relation_id(ends[0].id, ends[1].id)])
+            if kind is CurationKind.CREATE_RELATION and found:
+                raise ConflictError(f"there is a relation between {name!r} and {other!r} already; edit it")
+            if kind is not CurationKind.CREATE_RELATION and not found:
+                raise NotFoundError(f"there is no relation between {name!r} and {other!r}")
+            names, ids = (ends[0].name, ends[1].name), (ends[0].id, ends[1].id)
+            item = _new(kind, names, ids, author, description=description)
+            return await self._commit(scene, replace(item, keywords=keywords, weight=weight))
+
+    async def _load(self, ids: Sequence[str]) -> RuleLoader:
+        loader = RuleLoader(self._store)
+        await loader.load_bearers(ids)
+        return loader
+
+    async def _scene(self, names: Sequence[str]) -> _Scene:
+        clean = [clean_name(name) for name in names]
+        if "" in clean:
+            raise InvalidRequestError("the name of an entity cannot be empty")
+        ids = [name_to_entity_id(name) for name in clean]
+        loader = await self._load(ids)
+        book = RuleBook(loader.rules.values())
+        found = [book.named(id_) for id_ in ids]
+        entities = {item.id: item for item in await self._store.graph.get_entities(list(dict.fromkeys(found)))}
+        return _Scene(clean, found, [entities.get(id_) for id_ in found], book, loader)
+
+    async def _commit(self, scene: _Scene, item: Curation) -> Curation:
+        (stored,) = await self._commit_all(scene, (item,))
+        return stored
+
+    async def _commit_all(self, scene: _Scene, items: tuple[Curation, ...]) -> list[Curation]:
+        versions = scene.loader.versions()
+        known = {id_: versions[id_] for item in items for id_ in item.entity_ids if id_ in versions}
+        await self._committer.commit(CurationChange(items, known))
+        return await self._store.curations.get_curations([item.id for item in items])
+
+
+class _Scene:
+    """What some names stand for now."""
+
+    def __init__(
+        self,
+        names: list[str],
+        ids: list[str],
+        entities: list[Entity | None],
+        book: RuleBook,
+        loader: RuleLoader,
+    ) -> None:
+        self.names = names
+        self.ids = ids
+        self.entities = entities
+        self.book = book
+        self.loader = loader
+
+    def require(self, index: int) -> Entity:
+        """Return the entity of a name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        entity = self.entities[index]
+        if entity is None:
+            raise NotFoundError(f"there is no entity {self.names[index]!r} in this workspace")
+        return entity
+
+    def holder(self, index: int) -> Entity | None:
+        """Return the entity that has a name; None if none has, or if it only leads to one since people moved it."""
+        entity = self.entities[index]
+        if entity is None or entity_key(entity.name) == entity_key(self.names[index]):
+            return entity
+        return None if self.book.moved_to(self._bearer(index)) else entity
+
+    def rename(self, author: str, *, allow_merge: bool) -> Curation:
+        """Return what makes the second name that of the first's entity, or merges it into what has that name.
+
+        Raises:
+            ConflictError: Another entity has it, and `allow_merge` is False.
+            NotFoundError: The first name stands for nothing.
+        """
+        entity, other = self.require(0), self.holder(1)
+        if other is not None and other.id != entity.id:
+            if not allow_merge:
+                raise ConflictError(
+                    f"there is another entity {other.name!r}; merge {entity.name!r} into it, or choose another name"
+                )
+            return _new(CurationKind.MERGE_ENTITIES, (entity.name, other.name), (entity.id, other.id), author)
+        # A name that was merged into the entity leads to it already and must not lead away from it.
+        id_ = entity.id if self.ids[1] == entity.id else self.new_id(1)
+        return _new(CurationKind.RENAME_ENTITY, (entity.name, self.names[1]), (entity.id, id_), author)
+
+    def new_id(self, index: int) -> str:
+        """Return the id that an entity gets by a name that no other has: a new one if another lost that name."""
+        id_ = self._bearer(index)
+        # An alias that documents give goes with the entity that it leads to.
+        if self.book.has_lost(id_) or entity_overrides(self.book, self.book.resolve(id_)).is_hidden:
+            id_ = succeeding_entity_id(id_)
+            while self.book[id_].curations:
+                id_ = succeeding_entity_id(id_)
+        return id_
+
+    def _bearer(self, index: int) -> str:
+        return self.book.bearer(name_to_entity_id(self.names[index]))
+
+
+def _new(
+    kind: CurationKind,
+    names: tuple[str, ...],
+    entity_ids: tuple[str, ...],
+    author: str,
+    *,
+    scope: tuple[str, ...] = (),
+    type: str | None = None,  # noqa: A002 (the field's name)
+    description: str | None = None,
+) -> Curation:
+    return Curation(curation_id(), kind, names, entity_ids, scope, type, description, author=clean_text(author))
+
+
+def _edit(entity: Entity, type_: str | None, description: str | None, author: str) -> Curation:
+    kind = None if type_ is None else _type(type_)
+    if kind == entity.type == UNKNOWN_TYPE:
+        # Who writes back what was read says nothing; documents may still tell.
+        kind = None
+    return _new(
+        CurationKind.EDIT_ENTITY,
+        (entity.name,),
+        (entity.id,),
+        author,
+        type=kind,
+        description=None if description is None else _text(description),
+    )
+
+
+def _check_type(name: str, type_: str | None) -> None:
+    if type_ is not None and not _type(type_):
+        raise InvalidRequestError(f"the type of {name!r} cannot be empty; leave it out to keep it")
+
+
+def _type(text: str) -> str:
+    return " ".join(clean_text(text).lower().split())
+
+
+def _text(text: str) -> str:
+    return clean_text(text).strip()
+
+
+def _keywords(keywords: str | Sequence[str]) -> tuple[str, ...]:
+    given = (keywords,) if isinstance(keywords, str) else keywords
+    return tuple(clean for keyword in given if (clean := _text(keyword)))
+
+
+def _weight(weight: float) -> float:
+    if not isfinite(weight) or weight <= 0:
+        raise InvalidRequestError(f"the weight of a relation must be a positive number, got {weight!r}")
+    return float(weight)

@@ -1,0 +1,241 @@
+"""Reading on a cluster as the ingest pipeline sees it: a reader, an embedding model, and sources loaded by workers.
+
+`open_cluster` puts pool, launcher and these together from the settings. Bytes and texts go out, extractions come
+back; opening files and fetching addresses stay in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from itertools import count
+
+from heliograph._version import __version__
+from heliograph.chat.base import ChatModel
+from heliograph.chat.meter import ChatMeter
+from heliograph.distributed.messages import Launcher, WorkerSetup
+from heliograph.distributed.pool import Desk, Lane, WorkerPool
+from heliograph.distributed.ray_cluster import RayLauncher, check_ray
+from heliograph.documents.base import LoadedDocument, RawDocument
+from heliograph.documents.sources import SourceReader
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.batching import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
+from heliograph.extraction.base import Extractor
+from heliograph.ingest.reading import ChunkProgress, DocumentReading, FindStored, Reader, ReadingTask
+from heliograph.observing import stage
+from heliograph.settings import DocumentSettings, IngestSettings, Settings
+from heliograph.stores.replies import ReplyCache
+
+__all__ = [
+    "ClusterEmbeddingModel",
+    "ClusterReader",
+    "ClusterRooms",
+    "ClusterSourceReader",
+    "GivenModels",
+    "open_cluster",
+]
+
+
+# What the pipeline sees of the workers: a reader, an embedding, and sources whose bytes are loaded there.
+#
+# Bytes and texts go out, readings come back; opening files and fetching addresses stay here, so that workers need
+# neither the files nor the way to the addresses.
+
+# One request to a worker: about a second of work for the local model, so that a long document's are shared out.
+_BATCH_TOKENS = 16_384
+_BATCH_TEXTS = 256
+
+
+class ClusterReader(Reader):
+    """Reads documents on workers.
+
+    Args:
+        pool: The workers.
+        desk: Told how far they are.
+    """
+
+    def __init__(self, pool: WorkerPool, desk: Desk) -> None:
+        self._pool = pool
+        self._desk = desk
+        self._numbers = count(1)
+
+    async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
+        """See `Reader.read`."""
+        stored = await find_stored(None)
+        number = next(self._numbers)
+        what = f"the document {task.document.source!r}"
+        with self._desk.watching(number, progress) as watch, stage("ingest.cluster"):
+            reading: DocumentReading = await self._pool.run(
+                what, Lane.READ, "read", number, task, stored, number=number
+            )
+            watch.finish(len(reading.plan.unread))
+        return reading
+
+
+class ClusterEmbeddingModel(EmbeddingModel):
+    """Embeds documents on the workers while there are any, and everything else here.
+
+    Args:
+        local: The model of this process, the same as that of the workers; it is closed by whoever made it.
+        pool: The workers.
+    """
+
+    def __init__(self, local: EmbeddingModel, pool: WorkerPool) -> None:
+        self._local = local
+        self._pool = pool
+        remote = _RemoteEmbeddingModel(local.info, pool)
+        self._remote = DeduplicatingEmbeddingModel(BatchingEmbeddingModel(remote, _BATCH_TOKENS, _BATCH_TEXTS))
+
+    @property
+    def info(self) -> EmbeddingInfo:
+        """That of both."""
+        return self._local.info
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """See `EmbeddingModel.embed`; raises as `WorkerPool.run` besides."""
+        is_remote = kind == "document" and texts and self._pool.is_running
+        return await (self._remote if is_remote else self._local).embed(texts, kind)
+
+
+class _RemoteEmbeddingModel(EmbeddingModel):
+    """Embeds on one worker per call."""
+
+    def __init__(self, info: EmbeddingInfo, pool: WorkerPool) -> None:
+        self._info = info
+        self._pool = pool
+
+    @property
+    def info(self) -> EmbeddingInfo:
+        return self._info
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        what = f"the embedding of {len(texts)} texts, the first of which begins {texts[0]!r:.80},"
+        return await self._pool.run(what, Lane.EMBED, "embed", tuple(texts), kind)
+
+
+class ClusterSourceReader(SourceReader):
+    """Reads files and URLs here, and has workers load what they hold.
+
+    To be made on the event loop that the pool is used from, and called from other threads.
+    """
+
+    def __init__(self, settings: DocumentSettings, max_characters: int, pool: WorkerPool) -> None:
+        """Keep the parts.
+
+        Args:
+            settings: Limits, and which addresses may be reached.
+            max_characters: A longer text is refused.
+            pool: The workers.
+        """
+        super().__init__(settings, max_characters)
+        self._pool = pool
+        self._loop = asyncio.get_running_loop()
+
+    def load(self, raw: RawDocument) -> LoadedDocument:
+        """See `SourceReader.load`; raises as `WorkerPool.run` besides."""
+        work = self._pool.run(f"the source {raw.name!r}", Lane.READ, "load", raw)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+# Puts the parts together: what a pipeline needs to read its documents on a cluster.
+
+# Workers that a cluster of unknown size is taken to have, when it is settled how much may wait for them.
+_WORKERS_ELSEWHERE = 32
+_MOST_SOURCES_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GivenModels:
+    """What the caller brings in place of what the settings name; sent to every worker."""
+
+    chat: ChatModel | None = None
+    embedding: EmbeddingModel | None = None
+    extractor: Extractor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRooms:
+    """What reads on a cluster.
+
+    Attributes:
+        reader: Reads documents.
+        embedding: Embeds what a commit needs.
+        sources: Loads files and addresses.
+        ingest: Settings of a pipeline that keeps the workers busy.
+        sources_at_once: Sources to load at once.
+    """
+
+    reader: Reader
+    embedding: EmbeddingModel
+    sources: SourceReader
+    ingest: IngestSettings
+    sources_at_once: int
+
+
+def open_cluster(
+    settings: Settings,
+    given: GivenModels,
+    embedding: EmbeddingModel,
+    replies: ReplyCache | None,
+    meter: ChatMeter,
+    stack: AsyncExitStack,
+    launcher: Launcher | None = None,
+) -> ClusterRooms:
+    """Return what reads on a cluster; the cluster itself is reached when the first document comes.
+
+    Args:
+        settings: All of them; only what workers need is sent.
+        given: What to use in place of it.
+        embedding: The model of this process.
+        replies: Where replies of chat models are kept; None keeps none.
+        meter: Counts what chat models cost.
+        stack: Closes what was opened.
+        launcher: Starts the workers; None takes Ray.
+
+    Raises:
+        MissingDependencyError: Ray is not installed.
+    """
+    if launcher is None:
+        check_ray()
+        launcher = RayLauncher(settings.ray)
+    desk = Desk(replies, meter)
+    workers = settings.ray.workers or (_WORKERS_ELSEWHERE if settings.ray.address else os.cpu_count() or 1)
+    setup = _setup(settings, given, workers, keeps_replies=replies is not None)
+    pool = WorkerPool(launcher, setup, settings.ray, desk)
+    stack.push_async_callback(pool.close)
+    sources = ClusterSourceReader(settings.documents, settings.ingest.max_document_characters, pool)
+    at_once = workers * settings.ray.documents_per_worker
+    parallel = max(settings.ingest.max_parallel_documents, at_once)
+    return ClusterRooms(
+        ClusterReader(pool, desk),
+        ClusterEmbeddingModel(embedding, pool),
+        sources,
+        settings.ingest.model_copy(update={"max_parallel_documents": parallel}),
+        min(at_once, _MOST_SOURCES_AT_ONCE),
+    )
+
+
+def _setup(settings: Settings, given: GivenModels, workers: int, *, keeps_replies: bool) -> WorkerSetup:
+    """Return what a worker is made of: one core for the local model, and its share of the calls to services."""
+    chat = {"max_concurrency": max(1, settings.chat.max_concurrency // workers)}
+    cache = settings.embedding.cache_dir
+    embedding = {
+        "threads": 1,
+        "max_concurrency": max(1, settings.embedding.max_concurrency // workers),
+        # Workers have a working folder of their own.
+        "cache_dir": cache and cache.absolute(),
+    }
+    return WorkerSetup(
+        version=__version__,
+        documents=settings.documents,
+        ingest=settings.ingest,
+        chat=settings.chat.model_copy(update=chat),
+        embedding=settings.embedding.model_copy(update=embedding),
+        keeps_replies=keeps_replies,
+        given_chat=given.chat,
+        given_embedding=given.embedding,
+        given_extractor=given.extractor,
+    )

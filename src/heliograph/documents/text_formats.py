@@ -1,0 +1,295 @@
+"""Loads the formats that are text: plain text, Markdown, program text, CSV and TSV, JSON and JSON lines.
+
+Front matter of Markdown becomes metadata; program text becomes one fenced block; rows become one Markdown table;
+records of JSON become sections with their fields as lists.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
+from heliograph.documents.encoding import decode_text
+from heliograph.documents.markdown import clean_text, find_title, markdown_table, name_title, split_front_matter
+from heliograph.errors import IngestError
+
+__all__ = ["CodeLoader", "DelimitedLoader", "JsonLoader", "MarkdownLoader", "TextLoader", "fence"]
+
+
+# Plain text and Markdown: decoded, and for Markdown the front matter read into metadata.
+
+
+class MarkdownLoader(Loader):
+    """Markdown: the fields of its front matter are metadata, `title` among them the title."""
+
+    suffixes = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx"})
+    mime_types = frozenset({"text/markdown", "text/x-markdown"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        """See `Loader.load`."""
+        text = clean_text(decode_text(raw.data, raw.name, raw.charset))
+        fields, body = split_front_matter(text)
+        title = fields.pop("title", "")
+        if not isinstance(title, str) or not title:
+            title = find_title(body)
+        return LoadedDocument(source=raw.name, title=title, text=body, metadata=fields)
+
+
+class TextLoader(MarkdownLoader):
+    """Plain text, which may well be Markdown under another name and is read like it."""
+
+    suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"})
+    mime_types = frozenset({"text/plain", "text/x-rst"})
+
+
+# Source code and configuration: one fenced block in its language, under a heading that is the file's name.
+
+_LANGUAGES = {
+    "bash": (".sh", ".bash", ".zsh"),
+    "c": (".c", ".h"),
+    "clojure": (".clj", ".cljs"),
+    "cpp": (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".ino"),
+    "csharp": (".cs",),
+    "css": (".css", ".scss", ".less"),
+    "cmake": (".cmake",),
+    "dart": (".dart",),
+    "diff": (".diff", ".patch"),
+    "elixir": (".ex", ".exs"),
+    "erlang": (".erl", ".hrl"),
+    "fsharp": (".fs", ".fsx"),
+    "go": (".go",),
+    "graphql": (".graphql", ".gql"),
+    "groovy": (".groovy", ".gradle"),
+    "haskell": (".hs",),
+    "hcl": (".tf", ".hcl"),
+    "ini": (".ini", ".cfg", ".conf", ".properties"),
+    "java": (".java",),
+    "javascript": (".js", ".mjs", ".cjs", ".jsx"),
+    "julia": (".jl",),
+    "kotlin": (".kt", ".kts"),
+    "lisp": (".lisp", ".el"),
+    "lua": (".lua",),
+    "nix": (".nix",),
+    "objectivec": (".m", ".mm"),
+    "ocaml": (".ml", ".mli"),
+    "perl": (".pl", ".pm"),
+    "php": (".php",),
+    "powershell": (".ps1", ".psm1"),
+    "protobuf": (".proto",),
+    "python": (".py", ".pyi", ".pyx"),
+    "r": (".r",),
+    "ruby": (".rb",),
+    "rust": (".rs",),
+    "scala": (".scala",),
+    "sql": (".sql",),
+    "swift": (".swift",),
+    "toml": (".toml",),
+    "typescript": (".ts", ".tsx", ".mts", ".cts"),
+    "verilog": (".v", ".sv"),
+    "vhdl": (".vhd", ".vhdl"),
+    "vue": (".vue", ".svelte"),
+    "xml": (".xml", ".xsd", ".xsl"),
+    "yaml": (".yaml", ".yml"),
+    "zig": (".zig",),
+}
+_BY_SUFFIX = {suffix: language for language, suffixes in _LANGUAGES.items() for suffix in suffixes}
+_TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+
+
+class CodeLoader(Loader):
+    """Source code of any language that is known by its ending."""
+
+    suffixes = frozenset(_BY_SUFFIX)
+    mime_types = frozenset({"text/x-source", "text/x-python", "text/css", "text/javascript", "application/javascript"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        """See `Loader.load`."""
+        code = clean_text(decode_text(raw.data, raw.name, raw.charset))
+        path = PurePath(urlsplit(raw.name).path if "://" in raw.name else raw.name)
+        language = _BY_SUFFIX.get(path.suffix.lower(), "")
+        title = clean_text(path.name) or raw.name
+        text = f"# {title}\n\n{fence(code, language)}\n" if code.strip() else ""
+        return LoadedDocument(raw.name, title, text, {"programming_language": language})
+
+
+def fence(code: str, language: str = "") -> str:
+    """Return code as a fenced block, whose fence is longer than any within."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(code)), default=2)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{language}\n{code.strip(chr(10))}\n{ticks}"
+
+
+# CSV and TSV: one Markdown table, whose header is the first row.
+
+_SAMPLE_CHARACTERS = 20_000
+_DELIMITERS = ",;\t|"
+
+
+class DelimitedLoader(Loader):
+    """Rows of delimited values; comma, semicolon, tab or bar, whichever gives the steadiest rows."""
+
+    suffixes = frozenset({".csv", ".tsv", ".tab"})
+    mime_types = frozenset({"text/csv", "text/tab-separated-values"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        """See `Loader.load`."""
+        text = clean_text(decode_text(raw.data, raw.name, raw.charset))
+        is_tabbed = PurePath(raw.name).suffix.lower() in {".tsv", ".tab"} or raw.mime_type.endswith(
+            "tab-separated-values"
+        )
+        delimiter = "\t" if is_tabbed else _delimiter(text[:_SAMPLE_CHARACTERS])
+        csv.field_size_limit(limits.max_characters)
+        try:
+            rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
+        except csv.Error as error:
+            raise IngestError(f"{raw.name!r} is not delimited text ({error}); save it as CSV in UTF-8") from error
+        title = name_title(raw.name)
+        body = f"# {title}\n\n{markdown_table(rows)}\n" if rows else ""
+        return LoadedDocument(raw.name, title, body, {"row_count": max(0, len(rows) - 1)})
+
+
+def _delimiter(sample: str) -> str:
+    """Return the delimiter that cuts the most rows into equally many cells, at least two."""
+
+    def steadiness(delimiter: str) -> tuple[int, int]:
+        rows = list(csv.reader(io.StringIO(sample), delimiter=delimiter))[:50]
+        widths = [len(row) for row in rows if len(row) > 1]
+        most = max(set(widths), key=widths.count, default=0)
+        return widths.count(most), most
+
+    try:
+        return max(_DELIMITERS, key=steadiness)
+    except csv.Error:
+        return ","
+
+
+# JSON and JSON lines: records become sections, their fields a list; long texts become paragraphs.
+#
+# A list of objects, or one object a line, is a list of records. Each gets a heading from its title, name or id, so
+# that its chunks say which record they come from. Everything else is one nested list of `key: value`.
+
+_LINE_SUFFIXES = frozenset({".jsonl", ".ndjson"})
+_TITLE_KEYS = ("title", "name", "subject", "headline", "id", "_id", "key")
+_MAX_TITLE_LENGTH = 120
+# From here on a text is a paragraph of its own and not an item of a list.
+_PARAGRAPH_CHARACTERS = 200
+
+
+class JsonLoader(Loader):
+    """JSON, and JSON lines."""
+
+    suffixes = frozenset({".json", *_LINE_SUFFIXES})
+    mime_types = frozenset({"application/json", "application/x-ndjson", "application/jsonl"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        """See `Loader.load`."""
+        text = decode_text(raw.data, raw.name, raw.charset)
+        value = _parse(text, raw)
+        title = name_title(raw.name)
+        if not value and not isinstance(value, int | float | bool):
+            return LoadedDocument(raw.name, title, "")
+        try:
+            blocks = [f"# {title}", *_render(value)]
+        except RecursionError as error:
+            raise IngestError(f"{raw.name!r} nests too deeply; flatten it") from error
+        records = {"record_count": len(cast("list[Any]", value))} if isinstance(value, list) else {}
+        return LoadedDocument(raw.name, title, "\n\n".join(blocks) + "\n", records)
+
+
+def _parse(text: str, raw: RawDocument) -> Any:
+    is_lines = PurePath(raw.name).suffix.lower() in _LINE_SUFFIXES or raw.mime_type in (
+        "application/x-ndjson",
+        "application/jsonl",
+    )
+    try:
+        if is_lines:
+            return list(_parse_lines(text, raw.name))
+        return json.loads(text) if text.strip() else None
+    except json.JSONDecodeError as error:
+        raise IngestError(f"{raw.name!r} is not JSON ({error}); mend it, or name it .txt to take it as text") from error
+    except (RecursionError, ValueError) as error:
+        raise IngestError(f"{raw.name!r} is JSON that cannot be read ({error}); flatten it") from error
+
+
+def _parse_lines(text: str, name: str) -> Iterator[Any]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            raise IngestError(f"line {number} of {name!r} is not JSON ({error}); mend it") from error
+
+
+def _render(value: Any) -> Iterator[str]:
+    if isinstance(value, list) and value and all(isinstance(item, dict) for item in cast("list[Any]", value)):
+        for number, record in enumerate(cast("list[dict[str, Any]]", value), 1):
+            yield f"## {_record_title(record) or f'Record {number}'}"
+            yield from _record(record)
+    elif isinstance(value, dict):
+        yield from _record(cast("dict[str, Any]", value))
+    else:
+        yield "\n".join(_items(value, 0))
+
+
+def _record(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a record's short fields as one list and each long text as a paragraph, in their order."""
+    lines: list[str] = []
+    for key, value in record.items():
+        if isinstance(value, str) and (len(value) > _PARAGRAPH_CHARACTERS or "\n" in value.strip()):
+            if lines:
+                yield "\n".join(lines)
+            lines = []
+            yield f"{_line(key)}:\n\n{value.strip()}"
+        else:
+            lines += _field(key, value, 0)
+    if lines:
+        yield "\n".join(lines)
+
+
+def _field(key: str, value: Any, depth: int) -> Iterator[str]:
+    mark = "  " * depth + "- "
+    if isinstance(value, dict | list):
+        if value:
+            yield f"{mark}{_line(key)}:"
+            yield from _items(value, depth + 1)
+    elif value is not None and value != "":
+        yield f"{mark}{_line(key)}: {_scalar(value)}"
+
+
+def _items(value: Any, depth: int) -> Iterator[str]:
+    mark = "  " * depth + "- "
+    if isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            yield from _field(key, item, depth)
+    elif isinstance(value, list):
+        for number, item in enumerate(cast("list[Any]", value), 1):
+            if isinstance(item, dict | list):
+                yield from _field(str(number), item, depth)
+            elif item is not None:
+                yield mark + _scalar(item)
+    else:
+        yield mark + _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    return _line(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _record_title(record: Mapping[str, Any]) -> str:
+    known: Sequence[Any] = [record[key] for key in _TITLE_KEYS if key in record]
+    named = (item for item in known if isinstance(item, str | int) and not isinstance(item, bool) and str(item).strip())
+    return _line(str(next(named, "")))[:_MAX_TITLE_LENGTH].rstrip()

@@ -1,0 +1,398 @@
+"""Extracts by a chat model: one call per chunk, further passes for what was missed, further tries where it failed.
+
+Chunks come in; requests are built, replies are read leniently (`replies`) and their records become mentions. The system
+message is the same for all chunks, so providers can reuse it; the chunk stands between two markers made from its text,
+so nothing in it can end it early. A chunk whose replies stay unusable gets an `Extraction` with an error; the others
+are kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from string import Template
+from typing import TypeVar
+
+from heliograph.calls.tasks import gather_or_cancel
+from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
+from heliograph.errors import BadModelReply, ContextTooLong, ModelTimeout, RateLimited
+from heliograph.extraction.base import Extractor, ignore_progress
+from heliograph.extraction.local_subjects import subject_keys
+from heliograph.extraction.replies import UNKNOWN_TYPE, ParsedEntity, ParsedExtraction, ParsedRelation, parse_extraction
+from heliograph.ids import content_hash, mention_rank
+from heliograph.models import AliasMention, Chunk, Document, EntityMention, Extraction, RelationMention, Usage
+from heliograph.prompts import load_prompt
+from heliograph.settings import IngestSettings
+from heliograph.text.names import entity_key
+from heliograph.text.tokens import count_tokens
+
+__all__ = ["ChatExtractor", "ExtractionRequests", "ReadRecords", "data_marker", "to_aliases", "to_mentions"]
+
+
+# What a chat model is asked in order to read a chunk.
+#
+# The system message is the same for all chunks, so that providers can reuse what they computed for it. The chunk, its
+# document's title and its headings are data: the chunk stands between two lines with a marker that follows from its
+# text, so that nothing written in it can end it early.
+
+_LONGEST_LABEL = 300
+# A record takes forty tokens, and dense prose has one every twelve, entities and relations together.
+_NEEDED_PER_TOKEN = 4
+_LEAST_NEEDED = 1024
+
+
+def data_marker(text: str) -> str:
+    """Return a line that fences `text` off from what is said about it, and does not occur in it."""
+    return f"=== {content_hash(text)[:16]} ==="
+
+
+class ExtractionRequests:
+    """Builds the requests of one extractor; the same chunk always gives the same requests."""
+
+    def __init__(self, settings: IngestSettings) -> None:
+        self._is_json = settings.extraction_format == "json"
+        system = Template(load_prompt("extract_json" if self._is_json else "extract_delimiter"))
+        self._system = system.substitute(
+            entity_types=", ".join(settings.entity_types),
+            language=settings.language or "the language of the passage",
+        )
+
+    def first(self, document: Document, chunk: Chunk) -> ChatRequest:
+        """Return the request that asks for what a chunk says."""
+        text = Template(load_prompt("extract_text")).substitute(
+            title=_label(document.title),
+            headings=_label(" > ".join(chunk.headings)),
+            marker=data_marker(chunk.text),
+            text=chunk.text,
+        )
+        return self._request((ChatMessage("system", self._system), ChatMessage("user", text)), chunk)
+
+    def again(self, request: ChatRequest, attempt: int, problem: str) -> ChatRequest:
+        """Return a request once more after a reply that could not be used, different from the one before."""
+        note = Template(load_prompt("extract_again")).substitute(
+            attempt=attempt, problem=" ".join(problem.split())[:_LONGEST_LABEL]
+        )
+        *before, last = request.messages
+        return replace(request, messages=(*before, ChatMessage(last.role, f"{last.content}\n{note}")))
+
+    def more(self, request: ChatRequest, reply: str) -> ChatRequest:
+        """Return the request that asks for what a reply passed over."""
+        following = (ChatMessage("assistant", reply), ChatMessage("user", load_prompt("extract_more")))
+        return replace(request, messages=(*request.messages, *following))
+
+    def _request(self, messages: tuple[ChatMessage, ...], chunk: Chunk) -> ChatRequest:
+        return ChatRequest(
+            *(messages, Purpose.EXTRACT),
+            json_mode=self._is_json,
+            needed_tokens=_LEAST_NEEDED + _NEEDED_PER_TOKEN * chunk.token_count,
+            subject_id=chunk.id,
+        )
+
+
+def _label(text: str) -> str:
+    """Return a title as a quoted string on one line."""
+    return json.dumps(" ".join(text.split())[:_LONGEST_LABEL], ensure_ascii=False)
+
+
+# From what was read in a chunk's replies to its mentions.
+#
+# `ReadRecords` gathers the records of all passes over one chunk; `to_mentions` gives them types as configured, ranks,
+# and the entities that relations speak of without anyone having listed them.
+
+K = TypeVar("K")
+R = TypeVar("R", ParsedEntity, ParsedRelation)
+
+
+class ReadRecords:
+    """The records of one chunk, gathered over passes: per entity and pair, the pass that says more counts."""
+
+    def __init__(self) -> None:
+        self._entities: dict[str, list[ParsedEntity]] = {}
+        self._relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+
+    @property
+    def entities(self) -> list[ParsedEntity]:
+        """Entity records in the order in which their entities were first read."""
+        return [record for records in self._entities.values() for record in records]
+
+    @property
+    def relations(self) -> list[ParsedRelation]:
+        """Relation records, likewise."""
+        return [record for records in self._relations.values() for record in records]
+
+    def add(self, parsed: ParsedExtraction) -> bool:
+        """Take the records of one pass; return whether it said anything new."""
+        entities: dict[str, list[ParsedEntity]] = {}
+        for entity in parsed.entities:
+            entities.setdefault(entity_key(entity.name), []).append(entity)
+        relations: dict[tuple[str, str], list[ParsedRelation]] = {}
+        for relation in parsed.relations:
+            relations.setdefault(_pair(relation), []).append(relation)
+        changed = [_merge(self._entities, key, records) for key, records in entities.items()]
+        changed += [_merge(self._relations, key, records) for key, records in relations.items()]
+        return any(changed)
+
+
+def to_mentions(
+    records: ReadRecords, document: Document, chunk: Chunk, types: Sequence[str]
+) -> tuple[tuple[EntityMention, ...], tuple[RelationMention, ...]]:
+    """Return the mentions of a chunk.
+
+    A mention is ranked as a subject if its entity, or one end of its relation, is what the chunk is about
+    (`chunk_subjects`).
+
+    Args:
+        records: What was read in it.
+        document: The document that holds it.
+        chunk: The chunk.
+        types: Types as configured; one that differs only in case, spaces or dashes is spelled as here.
+    """
+    subjects = subject_keys(document.title, chunk, [entity.name for entity in records.entities])
+
+    def rank(*names: str) -> int:
+        is_subject = not subjects.isdisjoint(map(entity_key, names))
+        return mention_rank(document.id, chunk.position, is_subject=is_subject)
+
+    spellings = {_squash(kind): kind for kind in types}
+    entities = [
+        EntityMention(chunk.id, e.name, spellings.get(_squash(e.type), e.type), e.description, rank(e.name))
+        for e in records.entities
+    ]
+    relations = [
+        RelationMention(
+            *(chunk.id, r.source, r.target, r.keywords, r.description, r.strength), rank(r.source, r.target)
+        )
+        for r in records.relations
+    ]
+    implied = [
+        EntityMention(chunk.id, name, UNKNOWN_TYPE, description, rank(name))
+        for name, description in _implied(records).items()
+    ]
+    return (*entities, *implied), tuple(relations)
+
+
+def to_aliases(records: ReadRecords, chunk: Chunk) -> tuple[AliasMention, ...]:
+    """Return the aliases that were read in a chunk and stand in it."""
+    text = _folded(chunk.text)
+    return tuple(
+        AliasMention(chunk.id, entity.name, alias)
+        for entity in records.entities
+        for alias in entity.aliases
+        if _folded(alias) in text
+    )
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _pair(relation: ParsedRelation) -> tuple[str, str]:
+    source, target = entity_key(relation.source), entity_key(relation.target)
+    return (source, target) if source < target else (target, source)
+
+
+def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
+    """Put a pass's records of one thing in the place of what is known if they say more; return whether they do."""
+    if key in known and _length(records) <= _length(known[key]):
+        return False
+    known[key] = records
+    return True
+
+
+def _length(records: Iterable[ParsedEntity | ParsedRelation]) -> int:
+    return sum(len(record.description) for record in records)
+
+
+def _implied(records: ReadRecords) -> dict[str, str]:
+    """Return the end points that no entity record names, each with the description of its first relation."""
+    present = {entity_key(entity.name) for entity in records.entities}
+    implied: dict[str, str] = {}
+    for relation in records.relations:
+        for name in (relation.source, relation.target):
+            if (key := entity_key(name)) not in present:
+                present.add(key)
+                implied[name] = relation.description
+    return implied
+
+
+def _squash(kind: str) -> str:
+    return re.sub(r"[\W_]+", "", kind).casefold()
+
+
+# Extraction by a chat model: one call per chunk, further passes for what was missed, further tries where it failed.
+#
+# All chunks of a document are asked for at once; how many calls are under way is the chat model's limit to keep. What
+# comes back is read leniently (`replies`). A chunk whose replies stay unusable, or that the service would not answer
+# in time, gets an `Extraction` with an error while the others are kept; a service that is down fails them all. Tokens
+# are counted for what this run spent, not for replies that were in the cache.
+
+_log = logging.getLogger(__name__)
+
+# A conversation longer than this is not carried on for what was missed: the passage is lost in it.
+_MAX_GLEANING_TOKENS = 20_480
+# A chunk this short may say nothing; a reply to it without records is taken as such.
+_TRIVIAL_TOKENS = 12
+# Chunks of one document that wait for the model at once; more would only take memory.
+_MAX_WAITING = 256
+
+# What concerns one chunk; any other model error concerns the service.
+_CHUNK_ERRORS = (BadModelReply, ContextTooLong, ModelTimeout, RateLimited)
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What the calls for one chunk left behind."""
+
+    reply_keys: dict[str, None] = field(default_factory=dict[str, None])
+    usage: Usage = field(default_factory=Usage)
+
+    def enter(self, reply: ChatReply) -> None:
+        if reply.cache_key:
+            self.reply_keys[reply.cache_key] = None
+        if not reply.from_cache:
+            self.usage += reply.usage
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A usable reply, what was read in it, and the request that it answers."""
+
+    request: ChatRequest
+    reply: ChatReply
+    parsed: ParsedExtraction
+
+
+class ChatExtractor(Extractor):
+    """Reads chunks with a chat model."""
+
+    def __init__(self, chat: ChatModel, settings: IngestSettings) -> None:
+        """Keep the parts.
+
+        Args:
+            chat: Asked once per chunk, and more often as `settings` say; wrapped with cache, limit and retry.
+            settings: Types, language, form of the replies, passes and tries.
+        """
+        self._chat = chat
+        self._settings = settings
+        self._requests = ExtractionRequests(settings)
+
+    @property
+    def name(self) -> str:
+        """`chat:` and the model's name."""
+        return "chat:" + "_".join(self._chat.name.split())
+
+    async def extract(
+        self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
+    ) -> list[Extraction]:
+        """See `Extractor`. A chunk without a letter is not asked for.
+
+        Raises:
+            ModelError: The service failed as a whole; calls under way are cancelled.
+        """
+        waiting = asyncio.Semaphore(_MAX_WAITING)
+
+        async def extract_one(chunk: Chunk) -> Extraction:
+            async with waiting:
+                extraction = await self._extract_chunk(document, chunk)
+            on_chunk()
+            return extraction
+
+        return await gather_or_cancel(extract_one(chunk) for chunk in chunks)
+
+    async def _extract_chunk(self, document: Document, chunk: Chunk) -> Extraction:
+        if not any(character.isalpha() for character in chunk.text):
+            return Extraction(chunk.id, self.name)
+        ledger = _Ledger()
+        records = ReadRecords()
+        error = ""
+        try:
+            answer = await self._ask_until_usable(self._requests.first(document, chunk), chunk, ledger)
+            records.add(answer.parsed)
+            await self._glean(answer, records, ledger)
+        except _CHUNK_ERRORS as failure:
+            error = f"chunk {chunk.position} ({chunk.id!r}) could not be read: {failure}"
+            _log.warning("document %r: %s", document.source, error)
+        entities, relations = to_mentions(records, document, chunk, self._settings.entity_types)
+        keys = tuple(ledger.reply_keys)
+        aliases = to_aliases(records, chunk)
+        return Extraction(chunk.id, self.name, entities, relations, error, keys, ledger.usage, aliases)
+
+    async def _ask_until_usable(self, first: ChatRequest, chunk: Chunk, ledger: _Ledger) -> _Answer:
+        """Ask, and ask again while the reply is unusable and tries are left.
+
+        Kept replies are gone through first, so that a run that was broken off repeats no call. If none of them is
+        usable, those requests are asked afresh.
+
+        Raises:
+            BadModelReply: No reply was usable.
+        """
+        problem = ""
+        stale: list[ChatRequest] = []
+        request = first
+        for attempt in range(1, self._settings.extraction_retries + 2):
+            if attempt > 1:
+                request = self._requests.again(first, attempt, problem)
+            answer, problem, is_kept = await self._try(request, chunk, ledger)
+            if answer:
+                return answer
+            if is_kept:
+                stale.append(replace(request, fresh=True))
+        for request in stale:
+            answer, problem, _ = await self._try(request, chunk, ledger)
+            if answer:
+                return answer
+        raise BadModelReply(
+            f"{self._chat.name!r} gave no usable reply in {self._settings.extraction_retries + 1 + len(stale)} tries "
+            f"({problem}); retry the document, or extract with another model or ingest.extraction_format"
+        )
+
+    async def _try(self, request: ChatRequest, chunk: Chunk, ledger: _Ledger) -> tuple[_Answer | None, str, bool]:
+        """Return the answer if it is usable, what is wrong if it is not, and whether the reply was a kept one."""
+        try:
+            reply = await self._chat.complete(request)
+        except BadModelReply as error:
+            return None, str(error), False
+        ledger.enter(reply)
+        parsed = await asyncio.to_thread(parse_extraction, reply.text, is_complete=reply.is_complete)
+        if parsed.is_usable or chunk.token_count < _TRIVIAL_TOKENS:
+            return _Answer(request, reply, parsed), "", reply.from_cache
+        return None, _problem(reply, parsed), reply.from_cache
+
+    async def _glean(self, answer: _Answer, records: ReadRecords, ledger: _Ledger) -> None:
+        """Ask for what was missed, as often as the settings say and as long as something comes.
+
+        What was read before stands whatever becomes of these passes, unless the service fails as a whole.
+        """
+        request, reply = answer.request, answer.reply
+        if not answer.parsed.entities and not answer.parsed.relations:
+            return
+        for _ in range(self._settings.gleaning_passes):
+            request = self._requests.more(request, reply.text)
+            if not reply.is_complete or await asyncio.to_thread(_count, request) > _MAX_GLEANING_TOKENS:
+                return
+            try:
+                reply = await self._chat.complete(request)
+            except _CHUNK_ERRORS as error:
+                _log.warning("a further pass over chunk %r was given up: %s", request.subject_id, error)
+                return
+            ledger.enter(reply)
+            parsed = await asyncio.to_thread(parse_extraction, reply.text, is_complete=reply.is_complete)
+            if not records.add(parsed):
+                return
+
+
+def _count(request: ChatRequest) -> int:
+    return sum(count_tokens(message.content) for message in request.messages)
+
+
+def _problem(reply: ChatReply, parsed: ParsedExtraction) -> str:
+    if not reply.text.strip():
+        return "it was empty"
+    if parsed.problems:
+        return "; ".join(parsed.problems)
+    return "it held no record" if reply.is_complete else "it was cut off before the first record was whole"

@@ -1,0 +1,64 @@
+"""Chooses the extractor that the settings ask for: by chat model, by local rules, or none.
+
+`NoExtractor` reads nothing, for workspaces that want no graph: chunks, vectors and full text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from heliograph.chat.base import ChatModel
+from heliograph.errors import SettingsError
+from heliograph.extraction.base import Extractor, ignore_progress
+from heliograph.extraction.chat import ChatExtractor
+from heliograph.extraction.local import LocalExtractor
+from heliograph.models import Chunk, Document, Extraction
+from heliograph.settings import IngestSettings
+
+__all__ = ["NoExtractor", "choose_extractor"]
+
+
+# An extractor that reads nothing, for workspaces that want no graph: chunks, vectors and full text only.
+
+
+class NoExtractor(Extractor):
+    """Returns an empty extraction per chunk."""
+
+    @property
+    def name(self) -> str:
+        """See `Extractor`."""
+        return "none"
+
+    async def extract(
+        self,
+        document: Document,  # noqa: ARG002 (nothing of it is read)
+        chunks: Sequence[Chunk],
+        on_chunk: Callable[[], None] = ignore_progress,
+    ) -> list[Extraction]:
+        """See `Extractor`."""
+        for _ in chunks:
+            on_chunk()
+        return [Extraction(chunk.id, self.name) for chunk in chunks]
+
+
+# Which extractor the settings ask for, given whether there is a chat model.
+
+
+def choose_extractor(settings: IngestSettings, chat: ChatModel | None) -> Extractor:
+    """Return the extractor of the settings.
+
+    Args:
+        settings: What is asked for.
+        chat: The chat model, if there is one.
+
+    Raises:
+        SettingsError: Extraction by a chat model is asked for, and there is none.
+    """
+    wanted = settings.extractor
+    if wanted == "none":
+        return NoExtractor()
+    if wanted == "chat" and chat is None:
+        raise SettingsError("ingest.extractor is 'chat' but no chat model is configured; set chat.model, or use 'auto'")
+    if wanted == "local" or chat is None:
+        return LocalExtractor()
+    return ChatExtractor(chat, settings)

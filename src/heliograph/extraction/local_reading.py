@@ -1,0 +1,761 @@
+"""Finds which entities occur where in a chunk, before any is chosen.
+
+Chunks with their contexts come in; `ReadChunk`s go out: sentences, and every occurrence of an entity with its place.
+Short names are resolved to full ones, abbreviations tied to long forms, pronouns ("he", "the film") to what they stand
+for, speakers of dialogue found, and recurring phrases taken for concepts. A chunk's reading depends on its text,
+headings, title and context alone, so an unchanged chunk reads the same.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+
+from heliograph.extraction.local_subjects import Opening, Part, read_parts, singular, subjects_of, title_line
+from heliograph.models import Chunk
+from heliograph.text.language import HAN, stop_words
+from heliograph.text.name_spans import (
+    COMMON_WORDS,
+    DEMONYMS,
+    EVENT_WORDS,
+    GIVEN_NAMES,
+    KEPT_TITLES,
+    LOCATION_WORDS,
+    ORGANIZATION_WORDS,
+    PLACES,
+    NameSpan,
+    spans_within,
+    type_of_name,
+    without_overlaps,
+)
+from heliograph.text.names import clean_name, entity_key
+from heliograph.text.phrases import (
+    Abbreviation,
+    Phrase,
+    SentenceReading,
+    find_abbreviations,
+    phrases_outside,
+    read_texts,
+)
+from heliograph.text.tokens import is_usually_lower
+
+__all__ = [
+    "ChunkContext",
+    "Definition",
+    "NameBook",
+    "Occurrence",
+    "ReadChunk",
+    "Term",
+    "Topic",
+    "chunk_contexts",
+    "cleaned_name",
+    "kept_terms",
+    "other_names",
+    "read_chunks",
+    "references",
+    "repeated_terms",
+    "sentence_terms",
+    "shorter_names",
+    "speakers",
+    "stated_values",
+]
+
+
+# Where entities stand in a chunk: the parts of what `local_reading` gives.
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An entity stands somewhere in a chunk.
+
+    Attributes:
+        key: What makes two spellings one entity.
+        name: The name to store.
+        sentence: Index of the sentence.
+        start: First character in the chunk.
+        end: One past the last character.
+        is_phrase: Whether it is a term found among common words and not a name.
+    """
+
+    key: str
+    name: str
+    sentence: int
+    start: int
+    end: int
+    is_phrase: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A sentence introduces an abbreviation; both forms are keys of entities."""
+
+    short: str
+    long: str
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a part of a chunk is about.
+
+    Attributes:
+        key: Key of the entity; empty when it is not known.
+        name: Its name.
+        nouns: What it is said to be, in lower case: "the film" stands for it.
+    """
+
+    key: str = ""
+    name: str = ""
+    nouns: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChunk:
+    """A chunk, read.
+
+    Attributes:
+        chunk: The chunk.
+        sentences: Its sentences.
+        occurrences: All occurrences in order.
+        references: Places that mean an entity without naming it, in order.
+        definitions: The abbreviations that it introduces.
+        subjects: Keys and names of what the chunk is about, in order; they need not occur in its text.
+        topics: Per sentence what its part of the chunk is about.
+        type_of: Gives the type of an entity by its key.
+    """
+
+    chunk: Chunk
+    sentences: Sequence[SentenceReading]
+    occurrences: Sequence[Occurrence]
+    references: Sequence[Occurrence]
+    definitions: Sequence[Definition]
+    subjects: dict[str, str]
+    topics: Sequence[Topic]
+    type_of: Callable[[str], str]
+
+
+# What the reading of a chunk depends on besides its text, headings and its document's title: its *context*.
+#
+# The chunks of a document in, one short string per chunk out. It says whether the chunk opens the document, and for
+# which short names in it another chunk has the full name ("weber" for "Anna Weber"). Nothing else of the document
+# matters, so a chunk whose context is the same reads the same, whatever else was changed. Linear in the document.
+
+_CAPITAL = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
+_CAPITALISED_NAME = re.compile(
+    rf"(?<!\w){_CAPITAL}(?: [^\W\d_]\.| {_CAPITAL})?(?: (?:van|von|de|del|di|da))? {_CAPITAL}(?!\w)"
+)
+_CAPITALISED_WORD = re.compile(rf"(?<!\w){_CAPITAL}")
+_FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkContext:
+    """A context, read.
+
+    Attributes:
+        opens_document: Whether the chunk is the first of its document.
+        full_names: Full names of persons by their surnames in lower case.
+    """
+
+    opens_document: bool
+    full_names: dict[str, str]
+
+    @classmethod
+    def of(cls, context: str) -> ChunkContext:
+        """Read what `chunk_contexts` wrote."""
+        lines = context.split("\n")
+        return cls(_FIRST in lines, dict(line.split("\t") for line in lines if "\t" in line))
+
+
+def chunk_contexts(chunks: Sequence[Chunk]) -> list[str]:
+    """Return the context of every chunk of a document.
+
+    Args:
+        chunks: All chunks of the document, in order; of a part of them, the contexts are of that part.
+    """
+    introduced = [dict(_introduced(chunk.text)) for chunk in chunks]
+    known: dict[str, dict[str, None]] = {}
+    for names in introduced:
+        for surname, name in names.items():
+            known.setdefault(surname, {})[name] = None
+    # A surname that two persons bear stands for neither of them where neither is named.
+    sure = {surname: next(iter(names)) for surname, names in known.items() if len(names) == 1}
+    return ["\n".join(_lines(chunk, own, sure)) for chunk, own in zip(chunks, introduced, strict=True)]
+
+
+def _lines(chunk: Chunk, own: Iterable[str], sure: dict[str, str]) -> Iterator[str]:
+    if chunk.position == 0:
+        yield _FIRST
+    if sure:
+        words = {word.lower() for word in _CAPITALISED_WORD.findall(chunk.text)}
+        yield from (f"{surname}\t{sure[surname]}" for surname in sorted(words.intersection(sure).difference(own)))
+
+
+def _introduced(text: str) -> Iterator[tuple[str, str]]:
+    """Yield surname and full name of the persons that a text names in full."""
+    for match in _CAPITALISED_NAME.finditer(text):
+        words = match.group().split()
+        surname = words[-1].lower()
+        if words[0].lower() in GIVEN_NAMES and surname not in COMMON_WORDS and surname not in GIVEN_NAMES:
+            yield surname, match.group()
+
+
+# Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.
+#
+# A text in, spans of the speakers' names out. A label written as one word is the name it is made of ("AdamSmith" is
+# Adam Smith), since questions are asked about persons and not about accounts.
+
+_LABEL = re.compile(
+    r"^[ \t>*_-]{0,8}([^\W\d_][\w'’.-]{1,30}(?: [^\W\d_][\w'’.-]{0,20}){0,2})\**(?=:\**[ \t]|：)", re.MULTILINE
+)
+_CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ])(?=[A-Z])")
+_LEAST_TURNS = 2
+
+
+def speakers(text: str) -> Iterator[NameSpan]:
+    """Yield every place where a speaker's label stands; none in a text where no label comes back."""
+    if ":" not in text and "：" not in text:
+        return
+    found = list(_LABEL.finditer(text))
+    turns = Counter(match[1] for match in found)
+    if max(turns.values(), default=0) < _LEAST_TURNS or len(turns) < _LEAST_TURNS:
+        return
+    for match in found:
+        label = match[1]
+        is_name = label[0].isupper() or not label[0].isascii()
+        if is_name and turns[label] >= _LEAST_TURNS and label.lower() not in stop_words("en"):
+            yield NameSpan(_CAMEL.sub(" ", label), match.start(1), match.end(1), "person")
+
+
+# Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
+#
+# All full names of the chunk are known before any short one is looked up. A short name stands for the full name that
+# was used last, or for the first one to come. What the chunk's context knows comes after what the chunk says itself.
+
+_HAN = re.compile(rf"[{HAN}]")
+_ARTICLE = re.compile(r"(?:the|an?) (?=[^\W_])(?!hague|gambia)", re.IGNORECASE)
+_FULL_NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .'’-]+[^\W\d_]+){1,3}")
+_NOT_FIRST_NAMES = DEMONYMS | {"new", "north", "south", "east", "west", "great", "san", "santa", "saint", "st"}
+_BODIES = ORGANIZATION_WORDS | LOCATION_WORDS | EVENT_WORDS
+_NICKNAME = re.compile(r"\s*[\"“]\s*([^\W\d_]+)\s*[\"”]\s*")
+_SUFFIXES = frozenset({"jr", "sr", "ii", "iii", "iv"})
+_MARKS = "。，；：、！？,;:*` "
+_PERSONS = frozenset({"person", "unknown"})
+
+
+def cleaned_name(text: str) -> str:
+    """Return the name to store, without its article; empty when nothing is left that names anything."""
+    name = clean_name(text)
+    name = (_ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name).strip(_MARKS)
+    return name if len(name) > 1 and any(character.isalpha() for character in name) else ""
+
+
+class NameBook:
+    """The full names and the types of the names of one chunk."""
+
+    def __init__(self, subjects: Iterable[tuple[str, str]], context: Mapping[str, str]) -> None:
+        """Start with what is known before the text is read.
+
+        Args:
+            subjects: Names and types of what the chunk is about.
+            context: Full names by surname, from elsewhere in the document.
+        """
+        self._types: dict[str, Counter[str]] = {}
+        self._places: dict[str, list[tuple[int, str]]] = {}
+        self._context = context
+        for name, kind in subjects:
+            self._vote(name, kind)
+            self._remember(name, kind, -1)
+
+    def learn(self, spans: Iterable[NameSpan]) -> None:
+        """Take in the names of the chunk, in order of the text."""
+        for span in spans:
+            if name := cleaned_name(span.text):
+                self._remember(name, span.type, span.start)
+
+    def full_name(self, span: NameSpan, text: str) -> str:
+        """Return the name to store for a name in the text; empty when it names nothing. Counts its type, too."""
+        name = cleaned_name(span.text)
+        if not name:
+            return ""
+        found = self._stands_for(name, span, text)
+        self._vote(found, span.type if found == name or span.type == "person" else "unknown")
+        return found
+
+    def type_of(self, key: str) -> str:
+        """Return the type that most occurrences speak for."""
+        votes = self._types.get(key, Counter())
+        return max(sorted(votes), key=lambda kind: votes[kind] if kind != "unknown" else 0, default="unknown")
+
+    def _vote(self, name: str, kind: str) -> None:
+        self._types.setdefault(entity_key(name), Counter())[kind] += 1
+
+    def _remember(self, name: str, kind: str, place: int) -> None:
+        if " " not in name or _HAN.search(name):
+            return
+        words = name.split()
+        last = words[-1].lower()
+        if last in _BODIES and kind not in {"person", "content"}:
+            self._add(f"the {last}", name, place)
+        is_full_name = _FULL_NAME.fullmatch(name) and words[0].lower() not in _NOT_FIRST_NAMES
+        # "Diocese of Fredericton" gives Fredericton no other meaning.
+        if kind not in _PERSONS or not is_full_name or not stop_words("en").isdisjoint(words):
+            return
+        is_surname = words[-1][0].isupper() and last not in COMMON_WORDS and last not in PLACES
+        if is_surname and (kind == "person" or not is_usually_lower(last)):
+            self._add(last, name, place)
+        if kind == "person":
+            if words[0].lower() in GIVEN_NAMES:
+                self._add(words[0].lower(), name, place)
+            self._add(f"{words[0].lower()} {last}", name, place)
+
+    def _add(self, short: str, name: str, place: int) -> None:
+        self._places.setdefault(short, []).append((place, name))
+
+    def _stands_for(self, name: str, span: NameSpan, text: str) -> str:
+        if span.type not in _PERSONS and name.lower() not in _BODIES:
+            return name
+        words = name.split()
+        if len(words) > 1:
+            # With or without a middle name, a person has the name under which the chunk first knows them.
+            found = self._places.get(f"{words[0].lower()} {words[-1].lower()}") if span.type == "person" else None
+            return found[0][1] if found else name
+        lower = name.lower()
+        if lower in _BODIES:
+            is_definite = text[max(0, span.start - 4) : span.start].lower() == "the " or span.text[:4].lower() == "the "
+            return self._nearest(f"the {lower}", span.start, name) if is_definite else name
+        if not name[0].isupper() or name.isupper() or lower in PLACES or _HAN.search(name):
+            return name
+        return self._nearest(lower, span.start, self._context.get(lower, name))
+
+    def _nearest(self, short: str, place: int, otherwise: str) -> str:
+        """Return the full name used last before a place, else the first one after it, else `otherwise`."""
+        found = self._places.get(short)
+        if not found:
+            return otherwise
+        index = bisect_right(found, place, key=lambda item: item[0])
+        name = found[max(index - 1, 0)][1]
+        words = name.split()
+        first = self._places.get(f"{words[0].lower()} {words[-1].lower()}")
+        return first[0][1] if first else name
+
+
+def shorter_names(name: str) -> list[str]:
+    """Return how else a person of several given names is called: "Dick Humbert" for 'Richard Elmer "Dick" Humbert'."""
+    words = [word for word in _NICKNAME.sub(" ", name).split() if word.lower().strip(".") not in _SUFFIXES]
+    is_person = len(words) > 1 and words[0].lower() not in KEPT_TITLES and words[-1].lower() not in _BODIES
+    if not is_person or any(word.islower() for word in words):
+        return []
+    nickname = _NICKNAME.search(name)
+    first = [words[0], nickname[1]] if nickname else [words[0]]
+    return [short for given in first if (short := f"{given} {words[-1]}") != name]
+
+
+# Other names of what a passage is about, as its first sentence tells them: "better known as X", "又称X".
+#
+# The first sentence with its entities in, those that are but another name of the subject out; and shorter forms of a
+# person's full name. The chunk is about each of them.
+
+_SAID_TO_BE = (
+    r"\b(?:known|referred to|called|billed|credited|styled|spelled|spelt|abbreviated|released|titled|translated)\b"
+    r"[^.;()]{0,40}?\b(?:as|simply|by (?:his|her|its|their|the) [\w ]{0,20}?names?)"
+)
+_IS_CALLED = r"\bn[ée]e|\bborn|\b(?:pen|stage|birth|real) name|\baka|a\.k\.a\.|\bsimply|\bEnglish(?: title)?:"
+_HAN_IS_CALLED = "又称|又名|别名|也称|也叫|简称|俗称|原名|本名|全称|英文名?[:：]?"
+_CUE = re.compile(rf"(?:{_SAID_TO_BE}|{_IS_CALLED}|{_HAN_IS_CALLED})[\s\"'“‘(（「《:：]*$")
+_ALIAS_REACH = 90
+_OR = re.compile(r"[\s,\"”’]*(?:or|或)[\s\"'“‘「《]*")
+_AND = re.compile(r"[\s,、\"”’」》]*(?:and|or|和|或|、)[\s\"'“‘「《]*")
+
+
+def other_names(
+    text: str, subject: tuple[str, str], occurrences: Sequence[Occurrence], *, is_person: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield keys and names of what else the subject is called.
+
+    Args:
+        text: The chunk's text.
+        subject: Key and name of what its first sentence is about.
+        occurrences: The entities in that sentence, in order.
+        is_person: Whether it is a person.
+    """
+    joined_by: re.Pattern[str] | None = None
+    end = -1
+    for occurrence in occurrences:
+        if occurrence.key == subject[0]:
+            joined_by, end = _OR, occurrence.end
+            continue
+        goes_on = joined_by and joined_by.fullmatch(text, end, occurrence.start) is not None
+        before = text[max(0, occurrence.start - _ALIAS_REACH) : occurrence.start]
+        if end >= 0 and not occurrence.is_phrase and (goes_on or _CUE.search(before)):
+            yield occurrence.key, occurrence.name
+            joined_by, end = _AND, occurrence.end
+        else:
+            joined_by = None
+    if is_person:
+        yield from ((entity_key(name), name) for name in shorter_names(subject[1]))
+
+
+# What "he", "it", "the film", "他" and "该公司" stand for: what is spoken of, or the person named last.
+#
+# The sentences of a chunk with the entities in them in, references out: places that mean an entity without naming it.
+# The rules are those of the commonest case (a section speaks of its subject; a person is spoken of until another is
+# named); where they do not decide, there is no reference.
+
+_PRONOUN = re.compile(
+    r"\b(?:(?P<person>[Hh]e|[Ss]he|[Hh]is|[Hh]er|[Hh]im|[Hh]imself|[Hh]erself)|(?P<thing>[Ii]ts?|[Tt]hey|[Tt]heir)"
+    r"|[Tt]h(?:e|is) (?P<noun>[a-z][\w-]{2,20}))\b"
+)
+_HAN_PRONOUN = re.compile(
+    rf"(?P<person>[他她](?!们))|(?P<thing>它|其(?![他它余实中次间])|该(?=[{HAN}])|本(?=[书片剧作站校公市县镇]))"
+)
+_REFERENCE_REACH = 120
+
+
+def references(
+    text: str,
+    sentences: Sequence[SentenceReading],
+    occurrences: Sequence[Occurrence],
+    topics: Sequence[Topic],
+    type_of: Callable[[str], str],
+) -> Iterator[Occurrence]:
+    """Yield the references of a chunk, at most one per sentence.
+
+    Args:
+        text: The chunk's text.
+        sentences: Its sentences.
+        occurrences: The entities in them, in order.
+        topics: Per sentence what is spoken of.
+        type_of: Gives the type of an entity by its key.
+    """
+    named: dict[int, list[Occurrence]] = {}
+    for occurrence in occurrences:
+        named.setdefault(occurrence.sentence, []).append(occurrence)
+    person = ("", "")
+    before = Topic()
+    for index, (sentence, topic) in enumerate(zip(sentences, topics, strict=True)):
+        person, before = person if topic == before else ("", ""), topic
+        here = named.get(index, ())
+        found = _find(text, sentence)
+        meant = _meant(found, topic, person, type_of) if found else ("", "")
+        if found and meant[0] and all(occurrence.key != meant[0] for occurrence in here):
+            yield Occurrence(*meant, index, found.start(), found.end())
+        # Who opens a sentence is who the next one speaks of.
+        opener = next((one for one in here if type_of(one.key) == "person"), None)
+        person = (opener.key, opener.name) if opener else person
+
+
+def _find(text: str, sentence: SentenceReading) -> re.Match[str] | None:
+    end = min(sentence.end, sentence.start + _REFERENCE_REACH)
+    if text[sentence.start : end].isascii():
+        return _PRONOUN.search(text, sentence.start, end)
+    return _HAN_PRONOUN.search(text, sentence.start, end) or _PRONOUN.search(text, sentence.start, end)
+
+
+def _meant(
+    found: re.Match[str],
+    topic: Topic,
+    person: tuple[str, str],
+    type_of: Callable[[str], str],
+) -> tuple[str, str]:
+    parts: Mapping[str, str | None] = found.groupdict()
+    subject = (topic.key, topic.name)
+    kind = type_of(topic.key) if topic.key else ""
+    if parts.get("noun"):
+        return subject if parts["noun"] in topic.nouns else ("", "")
+    if parts["person"]:
+        return subject if kind == "person" else person if person[0] else subject if kind == "unknown" else ("", "")
+    return subject if kind and kind != "person" else ("", "")
+
+
+# Terms that are no names: recurring phrases, Chinese noun phrases, and values that Chinese sentences state.
+#
+# Phrases of a sentence (`heliograph.text.phrases`) in, terms with their places out.
+
+_UNSPACED = re.compile(r"\S+")
+_LEAST_REPEATS = 3
+_LEAST_REPEATS_HAN = 2
+_SHORTEST_HAN_PHRASE = 3
+_LONGEST_PHRASE = 80
+# "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
+_STATED = re.compile(
+    rf"的[{HAN}A-Za-z]{{1,12}}?(?:是|叫做?|名为)(?P<value>[^，。；：！？、的是了在与和及或\s\d][^，。；：！？、的是了在与和及或]{{1,11}})(?=[。；，]|$)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term that a phrase may name, and where it stands; `is_lone` if it may be one even if it stands there once."""
+
+    key: str
+    name: str
+    start: int
+    end: int
+    is_lone: bool = False
+
+
+def sentence_terms(sentence: SentenceReading) -> list[Term]:
+    """Return the terms that the phrases of a sentence may name, in order, longer ones first."""
+    terms = [term for phrase in sentence.phrases for term in _terms(phrase)]
+    return sorted(terms, key=lambda term: (term.start, -term.end))
+
+
+def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
+    """Return the terms that recur in the sentences, name by key."""
+    counts: Counter[str] = Counter()
+    names: dict[str, str] = {}
+    for terms in sentences:
+        for term in terms:
+            counts[term.key] += 1
+            names.setdefault(term.key, term.name)
+    return {key: name for key, name in names.items() if counts[key] >= _repeats_needed(name)}
+
+
+def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> Iterator[Term]:
+    """Yield the recurring terms of a sentence, and Chinese noun phrases even if they stand there once."""
+    free_from = 0
+    for term in terms:
+        if term.start >= free_from and (term.key in repeated or (term.is_lone and not _is_attribute(text, term))):
+            yield Term(term.key, repeated.get(term.key, term.name), term.start, term.end)
+            free_from = term.end
+
+
+def stated_values(text: str, sentence: SentenceReading) -> Iterator[NameSpan]:
+    """Yield what a Chinese sentence states as the value of an attribute, however the word model cuts it."""
+    for match in _STATED.finditer(text, sentence.start, sentence.end):
+        yield NameSpan(match["value"], match.start("value"), match.end("value"), "unknown")
+
+
+def _terms(phrase: Phrase) -> Iterator[Term]:
+    """Yield the concepts that a phrase may name.
+
+    In English these are its runs of three and of two words, in the singular; in Chinese it is the whole phrase.
+    """
+    if phrase.is_predicate or not _SHORTEST_HAN_PHRASE <= len(phrase.text) <= _LONGEST_PHRASE:
+        return
+    if _HAN.match(phrase.text):
+        name = clean_name(phrase.text)
+        yield Term(entity_key(name), name, phrase.start, phrase.end, is_lone=True)
+        return
+    if " " not in phrase.text and "\n" not in phrase.text:
+        return
+    words = [match.span() for match in _UNSPACED.finditer(phrase.text)]
+    for length in (3, 2):
+        for first in range(len(words) - length + 1):
+            start, end = words[first][0], words[first + length - 1][1]
+            name = singular(clean_name(phrase.text[start:end]).lower())
+            yield Term(entity_key(name), name, phrase.start + start, phrase.start + end)
+
+
+def _repeats_needed(name: str) -> int:
+    return _LEAST_REPEATS_HAN if _HAN.match(name) else _LEAST_REPEATS
+
+
+def _is_attribute(text: str, term: Term) -> bool:
+    """Return whether a Chinese phrase only says which property of a thing is told: "X 的 官方语言 是 Y"."""
+    return text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
+
+
+# Which entities occur where in a chunk, before any is chosen.
+#
+# Chunks with their contexts (`local_context`) in, `ReadChunk`s out: their sentences, and every occurrence of an
+# entity with its place. Names are cleaned, short names resolved to full ones, abbreviations tied to their long forms,
+# titles and headings found again in the text, and phrases that keep recurring taken for concepts. A chunk's reading
+# depends on its text, its headings, the document's title and its context, and on nothing else.
+
+_OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
+
+
+def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[ReadChunk]:
+    """Read chunks; each by itself, together they are faster.
+
+    Args:
+        title: The title of their document; may be empty.
+        chunks: Chunks of one document.
+        contexts: The context of each.
+    """
+    readings = read_texts([chunk.text for chunk in chunks])
+    return [
+        _read_chunk(title, chunk, ChunkContext.of(context), sentences)
+        for chunk, context, sentences in zip(chunks, contexts, readings, strict=True)
+    ]
+
+
+def _read_chunk(title: str, chunk: Chunk, context: ChunkContext, sentences: list[SentenceReading]) -> ReadChunk:
+    text, opens_document = chunk.text, context.opens_document
+    subjects = _subjects(title, chunk, title_line(text, sentences), opens_document=opens_document)
+    parts = read_parts(text, sentences, may_define_term=opens_document and not subjects)
+    titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
+    abbreviations = find_abbreviations(text, sentences)
+    inside = _known_spans(text, sentences, abbreviations, titles, [part.opening for part in parts if part.opening])
+    named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
+    settled = [_without_named(sentence, known) for sentence, known in zip(sentences, inside, strict=True)]
+    book = NameBook(titles, context.full_names)
+    book.learn(span for spans in named for span in spans)
+    terms = [sentence_terms(sentence) for sentence in settled]
+    repeated = repeated_terms(terms)
+    occurrences = [
+        occurrence
+        for index, spans in enumerate(named)
+        for occurrence in _in_sentence(text, index, spans, book, kept_terms(text, terms[index], repeated))
+    ]
+    about = [_about(text, settled, occurrences, part, part.titles if part.first else subjects, book) for part in parts]
+    topics = list(_topics(parts, about))
+    return ReadChunk(
+        chunk=chunk,
+        sentences=settled,
+        occurrences=occurrences,
+        references=tuple(references(text, settled, occurrences, topics, book.type_of)),
+        definitions=tuple(_definitions(abbreviations, occurrences)),
+        subjects={key: name for keys in about for key, name in keys.items()},
+        topics=topics,
+        type_of=book.type_of,
+    )
+
+
+def _about(
+    text: str,
+    sentences: Sequence[SentenceReading],
+    occurrences: Sequence[Occurrence],
+    part: Part,
+    titles: Iterable[tuple[str, str]],
+    book: NameBook,
+) -> dict[str, str]:
+    """Return keys and names of what a part is about, the main one first.
+
+    The first part is about whatever it opens with, another only about what it defines or has as a title: most
+    paragraphs open with some name.
+    """
+    inside = [occurrence for occurrence in occurrences if part.first <= occurrence.sentence < part.last]
+    opener = _opener(text, sentences, inside, part.first) if part.opening or not part.first else {}
+    keys = {entity_key(name): name for name, _ in titles} | opener
+    main = next(iter(keys.items()), ("", ""))
+    if main[0] in opener:
+        keys |= _also_called(text, main, inside, book)
+    return keys
+
+
+def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]]) -> Iterator[Topic]:
+    """Yield the topic of each sentence; a part that is about nothing of its own goes on with that of the one before."""
+    topic = Topic()
+    for part, keys in zip(parts, about, strict=True):
+        if keys:
+            key, name = next(iter(keys.items()))
+            is_defined = part.opening and entity_key(part.opening.name) == key
+            topic = Topic(key, name, part.opening.nouns if part.opening and is_defined else frozenset())
+        yield from repeat(topic, part.last - part.first)
+
+
+def _also_called(
+    text: str, subject: tuple[str, str], occurrences: Sequence[Occurrence], book: NameBook
+) -> dict[str, str]:
+    """Return what else the subject is called, by the first sentence that names it."""
+    first = next(occurrence.sentence for occurrence in occurrences if occurrence.key == subject[0])
+    inside = [occurrence for occurrence in occurrences if occurrence.sentence == first]
+    return dict(other_names(text, subject, inside, is_person=book.type_of(subject[0]) == "person"))
+
+
+def _subjects(title: str, chunk: Chunk, line: str, *, opens_document: bool) -> list[tuple[str, str]]:
+    """Return the names of the nearest heading that has any, and of the title where the chunk has no other."""
+    headings = (subjects_of(heading) for heading in (line, *reversed(chunk.headings)) if heading)
+    nearest = next((names for names in headings if names), ())
+    if nearest and not opens_document:
+        return list(nearest)
+    return [*nearest, *(name for name in subjects_of(title) if name not in nearest)]
+
+
+def _known_spans(
+    text: str,
+    sentences: Sequence[SentenceReading],
+    abbreviations: Sequence[Abbreviation],
+    subjects: Sequence[tuple[str, str]],
+    openings: Iterable[Opening],
+) -> list[list[NameSpan]]:
+    """Return, per sentence, the names that are known by other means than their make."""
+    known = [*speakers(text), *_defined_spans(text, abbreviations), *_find_again(text, subjects)]
+    for opening in openings:
+        known.extend(_find_opening(text, opening))
+    known.extend(value for sentence in sentences for value in stated_values(text, sentence))
+    return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
+
+
+def _in_sentence(
+    text: str, index: int, spans: Iterable[NameSpan], book: NameBook, terms: Iterable[Term]
+) -> list[Occurrence]:
+    names = ((span, book.full_name(span, text)) for span in spans)
+    found = [Occurrence(entity_key(name), name, index, span.start, span.end) for span, name in names if name]
+    others = (Occurrence(entity_key(term.name), term.name, index, term.start, term.end, True) for term in terms)
+    return sorted((*found, *others), key=lambda occurrence: occurrence.start)
+
+
+def _without_named(sentence: SentenceReading, names: Sequence[NameSpan]) -> SentenceReading:
+    """Return the sentence without the phrases that lie within names found by other means."""
+    return replace(sentence, phrases=tuple(phrases_outside(sentence.phrases, names))) if names else sentence
+
+
+def _defined_spans(text: str, abbreviations: Iterable[Abbreviation]) -> Iterator[NameSpan]:
+    """Yield both forms of every abbreviation; what the long form is, the short one is too."""
+    for abbreviation in abbreviations:
+        start, end = abbreviation.long
+        long = text[start:end]
+        kind = type_of_name(clean_name(long) or "?", "", "") if long[0].isupper() else "concept"
+        yield NameSpan(long, start, end, "concept" if kind == "unknown" else kind)
+        start, end = abbreviation.short
+        yield NameSpan(text[start:end], start, end, "concept" if kind == "unknown" else kind)
+
+
+def _definitions(abbreviations: Iterable[Abbreviation], occurrences: Iterable[Occurrence]) -> Iterator[Definition]:
+    by_span = {(occurrence.start, occurrence.end): occurrence for occurrence in occurrences}
+    for abbreviation in abbreviations:
+        short, long = by_span.get(abbreviation.short), by_span.get(abbreviation.long)
+        if short and long and short.key != long.key:
+            yield Definition(short.key, long.key, short.sentence)
+
+
+def _find_again(text: str, subjects: Sequence[tuple[str, str]]) -> Iterator[NameSpan]:
+    """Yield every place where a title's or heading's name stands as a word of its own, in any letter case."""
+    for name, kind in subjects:
+        yield from _places(text, name, kind, is_cased=False)
+
+
+def _find_opening(text: str, opening: Opening) -> Iterator[NameSpan]:
+    """Yield every place of what the chunk opens with; a name in title case only where it is written so."""
+    yield from _places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower())
+
+
+def _places(text: str, name: str, kind: str, *, is_cased: bool) -> Iterator[NameSpan]:
+    where = text.replace("\n", " ")
+    if not is_cased and len(where.lower()) == len(text):
+        where, wanted = where.lower(), name.lower()
+    else:
+        wanted = name
+    start = where.find(wanted)
+    while start >= 0:
+        end = start + len(wanted)
+        # Chinese has no word bounds.
+        if _HAN.search(name) or not (_is_word(where[start - 1 : start]) or _is_word(where[end : end + 1])):
+            yield NameSpan(name, start, end, kind)
+        start = where.find(wanted, end)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def _opener(
+    text: str, sentences: Sequence[SentenceReading], occurrences: Sequence[Occurrence], first: int
+) -> dict[str, str]:
+    """Return the entity with which the part from sentence `first` on opens, if it opens with one."""
+    for occurrence in occurrences:
+        sentence = sentences[occurrence.sentence]
+        if text[sentence.start] == "#":
+            continue
+        start = _OPENING.match(text, sentence.start)
+        is_first = occurrence.sentence == first or text[sentences[occurrence.sentence - 1].start] == "#"
+        is_opener = is_first and start is not None and occurrence.start <= start.end()
+        return {occurrence.key: occurrence.name} if is_opener else {}
+    return {}

@@ -1,0 +1,531 @@
+"""Says what a document, section, paragraph or chunk is about.
+
+A title or heading is a name when it is short and says what, not how. Without one, the opening sentence tells: "King of
+the Sierras is a 1938 film ...". A chunk is about what its title or nearest heading names and what its paragraphs open
+with. A title that is only a file's name is no subject.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from pathlib import PurePath
+
+from heliograph.documents.markdown import name_title
+from heliograph.models import Chunk, Document
+from heliograph.text.language import HAN, is_chinese, stop_words, word_list
+from heliograph.text.name_spans import (
+    CALENDAR,
+    LOCATION_WORDS,
+    ORGANIZATION_WORDS,
+    TECHNOLOGY_WORDS,
+    WORK_WORDS,
+    type_of_name,
+)
+from heliograph.text.names import clean_name, entity_key
+from heliograph.text.phrases import Phrase, SentenceReading, find_names
+from heliograph.text.sentences import is_own_line, paragraph_starts
+
+__all__ = [
+    "EXCERPT_LENGTH",
+    "HAN_EXCERPT_LENGTH",
+    "Opening",
+    "Part",
+    "excerpt",
+    "keywords_between",
+    "plain",
+    "read_opening",
+    "read_parts",
+    "singular",
+    "spoken_title",
+    "subject_keys",
+    "subjects_of",
+    "title_line",
+]
+
+
+# Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation.
+
+EXCERPT_LENGTH = 200
+# A Chinese character says, and costs, about as much as two letters.
+HAN_EXCERPT_LENGTH = 100
+
+_LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
+_SPACE = re.compile(r"\s+")
+# What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
+# edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
+_MARKUP = re.compile(
+    r"(?<!`)(?P<ticks>`+)(?!`)(?P<code>.{1,500}?)(?<!`)(?P=ticks)(?!`)"
+    r"|(?<![A-Za-z\d_)\]])!?\[(?P<link>[^\]]{0,200})\]\([^()]{0,500}\)"
+    r"|(?<![A-Za-z\d_*)\]\\])(?P<stars>\*{2,3})(?![\s*])(?P<strong>.{1,500}?)(?<![\s*])(?P=stars)(?![A-Za-z\d_*(])"
+    r"|(?<![A-Za-z\d_*)\]\\])\*(?![\s*])(?P<slanted>[^*]{1,500})(?<!\s)\*(?![A-Za-z\d_*(])"
+    # Those of which the other one stands in another sentence.
+    r"|^\s*\*{2,3}(?=[^\sa-z*])|(?<=[^\s*])\*{2,3}$"
+    r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
+    r"|`"
+)
+_CUT = re.compile(r"[\s，、；：,;:]")
+_PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
+_NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
+_LONGEST_SENTENCE = 4000
+_MOST_KEYWORDS = 3
+_LONGEST_KEYWORD = 3
+
+
+def excerpt(sentence: str, at: int) -> str:
+    """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
+
+    Args:
+        sentence: The sentence.
+        at: The place in it that must be shown.
+    """
+    if len(sentence) > _LONGEST_SENTENCE:
+        window = max(0, at - _LONGEST_SENTENCE // 2)
+        sentence, at = sentence[window : window + _LONGEST_SENTENCE], at - window
+    mark = _LINE_MARK.match(sentence)
+    first = mark.end() if mark else 0
+    text = plain(sentence[first:])
+    # To within a mark whose other one stands behind it.
+    place = min(len(plain(sentence[first : max(at, first)])), len(text))
+    longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
+    if len(text) <= longest:
+        return text
+    # As much as possible from the start of the sentence, which is where its subject stands.
+    start = 0 if place <= longest // 2 else _bound_after(text, place - longest // 4, longest // 5)
+    end = _bound_before(text, start, start + longest - 2)
+    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def plain(text: str) -> str:
+    """Return a text on one line and without Markdown's marks; what is code, or only looks like marks, stays."""
+    return _without_marks(_SPACE.sub(" ", text)).strip()
+
+
+def _without_marks(text: str) -> str:
+    return _MARKUP.sub(_inside, text)
+
+
+def _inside(match: re.Match[str]) -> str:
+    if (code := match["code"]) is not None:
+        # Blanks beside a tick that is part of the code.
+        return code.strip(" ")
+    # Marks may stand within others.
+    return _without_marks(
+        next((match[part] for part in ("link", "strong", "slanted", "bold") if match[part] is not None), "")
+    )
+
+
+def _bound_after(text: str, start: int, reach: int) -> int:
+    match = _CUT.search(text, start, start + reach)
+    return match.end() if match else start
+
+
+def _bound_before(text: str, start: int, end: int) -> int:
+    """Return the last place up to `end` where no word is cut; `end` itself if there is none near."""
+    if end >= len(text):
+        return len(text)
+    bounds = [match.start() for match in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
+    return bounds[-1] if bounds else end
+
+
+def singular(phrase: str) -> str:
+    """Return an English phrase with its last word in the singular, by its ending; other words stay as they are."""
+    head, space, last = phrase.rpartition(" ")
+    if not last.isascii() or not _PLURAL.fullmatch(last) or last.lower() in _NO_PLURALS:
+        return phrase
+    if last.lower().endswith("ies"):
+        return f"{head}{space}{last[:-3]}y"
+    cut = 2 if last.lower().endswith(("ches", "shes", "xes", "sses", "zes")) else 1
+    return f"{head}{space}{last[:-cut]}"
+
+
+def keywords_between(sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
+    """Return one to three themes of a sentence: what stands between `start` and `end`, else what is nearest to it.
+
+    A sentence of names alone has none.
+    """
+    phrases = sentence.phrases
+    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
+    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
+    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+
+
+def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
+    words = (
+        " ".join(_SPACE.split(phrase.text.casefold())[-_LONGEST_KEYWORD:])
+        for phrase in phrases
+        if phrase.text.casefold() not in stop_words("en")
+    )
+    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]
+
+
+# What a title or heading stands for: the names that a section is about.
+#
+# A title or heading is a name when it is short and says what, not how: "MQTT over TLS" and "Willi Schneider (skeleton
+# racer)" are; "How to install", "Overview", "notes/index.md" and "2024-05-01" are not. Of a heading that is no name,
+# the names inside it are taken, if any.
+
+_HASHES = re.compile(r"^\s*#+\s*")
+_NUMBERING = re.compile(
+    r"^\s*(?:(?:chapter|part|section|appendix)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
+    r"|第[一二三四五六七八九十百\d]{1,4}[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
+    re.IGNORECASE,
+)
+_BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
+_FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
+_LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
+_SENTENCE_MARK = re.compile(r"[。！？?!;；|=]|: |：")
+_CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
+_TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
+# A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
+_TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
+_HAN = re.compile(rf"[{HAN}]")
+_LONGEST_HEADING = 300
+_MOST_TITLE_WORDS = 6
+_MOST_WORDS_IN_TITLE_CASE = 10
+_MOST_LETTERS = 60
+_MOST_HAN = 24
+_MOST_INNER_NAMES = 2
+_SAYING_HOW = word_list("headings_saying_how")
+# Headings of every other document.
+_GENERIC = word_list("generic_headings")
+
+
+def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
+    """Return the `(name, type)`s that a title or heading stands for, the main one first; often one, maybe none."""
+    return _read_heading(heading[:_LONGEST_HEADING])
+
+
+@lru_cache(maxsize=4096)
+def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
+    text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
+    name = clean_name(_BRACKETED_END.sub("", text)) or text
+    if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
+        return ()
+    found = find_names(name)
+    if _is_name(name):
+        kinds = {clean_name(span.text): span.type for span in found}
+        return ((name, kinds.get(name) or _type_of_heading(name)),)
+    # A single capital at the start of a heading proves nothing.
+    sure = [span for span in found if span.start > 0 or span.type != "unknown" or " " in span.text]
+    inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
+    return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
+
+
+def _type_of_heading(name: str) -> str:
+    if _HAN.search(name) or not any(word[0].isupper() for word in name.split()[1:]):
+        return "concept"
+    return type_of_name(name, "", "")
+
+
+def _is_name(name: str) -> bool:
+    if _LONG_NUMBER.search(name) or not any(letter.isalpha() for letter in name):
+        return False
+    if _SENTENCE_MARK.search(name) and not _TITLE_WITH_SUBTITLE.fullmatch(name):
+        return False
+    if _HAN.search(name):
+        return 2 <= len(name) <= _MOST_HAN
+    words = name.casefold().split()
+    most = _MOST_WORDS_IN_TITLE_CASE if _TITLE_CASE.fullmatch(name) else _MOST_TITLE_WORDS
+    return 1 < len(name) <= _MOST_LETTERS and len(words) <= most and _SAYING_HOW.isdisjoint(words)
+
+
+# What a passage without title or heading is about, by how it opens: "King of the Sierras is a 1938 film ...".
+#
+# A sentence in, the name that it defines out. In English the subject stands before "is a" and the like: a phrase in
+# title case, a quoted title, or, where it opens a document, a common term ("Canon law is the body of ..."). In
+# Chinese it stands before "是", a comma or a bracket, and is one name or noun, or is repeated by the next sentence.
+
+_COPULA = re.compile(r"\s(?:is|are|was|were)\s+(?:(?:also|originally|usually|typically)\s+)?")
+_DETERMINER = re.compile(r"(?:an?|the|one of|any|any of)\s", re.IGNORECASE)
+_BRACKETED = re.compile(r"\s*[(（\[][^()（）\[\]]{0,300}[)）\]]")
+_TITLE_WORD = re.compile(r"[\"'“‘(]?(?:[A-Z\d]|[^\W\d_a-zß-ÿ])|[^\x00-\x7f]")
+_SMALL = word_list("small_words")
+_PREPOSITIONS = word_list("prepositions")
+_NO_SUBJECTS = stop_words("en") | CALENDAR
+_PRONOUNS = word_list("pronouns")
+_QUOTES = ('"', "“")
+_LONGEST_REPEATED = 60
+_MARKS = " \t*_\"'“”‘’`,;:"
+_ALSO = re.compile(r",|;| – | — | or (?=[A-Z\"“])| also | commonly | formerly | officially | better known ")
+_DEFINED_BY = re.compile(
+    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|released|written|directed)\b|[.,;(]"
+)
+_LETTERS = re.compile(r"[^\W\d_]{3,}")
+_MOST_SUBJECT_WORDS = 9
+_MOST_TERM_WORDS = 3
+_LONGEST = 90
+_LOOK_AHEAD = 400
+_HAN_OPENER = re.compile(
+    r"[《“\"]?([^，。；：！？\s（()）、《》“”\"]{2,20}?)[》”\"]?(?=[（(，。]|是|为|又称|位于|[。]?$)"
+)
+_HAN_NO_SUBJECTS = word_list("zh_no_subjects")
+_HAN_MEANING = re.compile(r"(?:[（(][^（）()]{0,100}[）)])?是(?:一[种门类项]|指)")
+_KINDS = (
+    ("content", WORK_WORDS | {"western", "sitcom", "drama", "comedy"}),
+    (
+        "location",
+        LOCATION_WORDS - {"house", "square"}
+        | {"town", "village", "country", "capital", "commune", "suburb", "community", "river", "lake"},
+    ),
+    ("organization", ORGANIZATION_WORDS | {"band", "startup", "chain", "manufacturer", "charity"}),
+    ("artifact", TECHNOLOGY_WORDS),
+)
+_PERSON_ENDINGS = ("ist", "ian", "er", "or", "ress", "man", "woman")
+_NO_PERSONS = word_list("things_ending_as_persons")
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a passage opens.
+
+    Attributes:
+        name: What it is about.
+        kind: The type of that, `unknown` if the sentence does not tell.
+        nouns: Common nouns, in lower case, that the sentence says it is: "the film" then means it.
+    """
+
+    name: str
+    kind: str = "unknown"
+    nouns: frozenset[str] = frozenset()
+
+
+def read_opening(text: str, sentences: list[SentenceReading], *, opens_document: bool) -> Opening | None:
+    """Return what a passage opens with, or None when its first sentence defines nothing.
+
+    Args:
+        text: The passage.
+        sentences: Its sentences.
+        opens_document: Whether it is the first of its document, where a common term may be defined.
+    """
+    index = next((index for index, sentence in enumerate(sentences) if text[sentence.start] not in "#|-`"), -1)
+    if index < 0:
+        return None
+    first = sentences[index]
+    if repeated := _repeated(text, sentences[index : index + 2]):
+        return Opening(repeated)
+    sentence = text[first.start : min(first.end, first.start + _LOOK_AHEAD)]
+    if _HAN.match(sentence.lstrip('《“"')):
+        return _chinese_opening(text, sentence, first)
+    return _english_opening(sentence, opens_document=opens_document)
+
+
+def title_line(text: str, sentences: Sequence[SentenceReading]) -> str:
+    """Return the line of its own with which a passage begins; empty if it begins otherwise."""
+    if not sentences:
+        return ""
+    end = sentences[0].end
+    line_end = text.find("\n", end, end + 3)
+    return text[sentences[0].start : end] if line_end >= 0 and is_own_line(text, line_end) else ""
+
+
+def _repeated(text: str, sentences: Sequence[SentenceReading]) -> str:
+    """Return the first sentence if it is but a name with which the second begins: "柳江。柳江的主要支流是寨蒿河。"."""
+    if len(sentences) < 2:
+        return ""
+    name = text[sentences[0].start : sentences[0].end].strip(_MARKS + "。.")
+    is_repeated = 2 <= len(name) <= _LONGEST_REPEATED and text.startswith(name, sentences[1].start)
+    return clean_name(name) if is_repeated and name not in _HAN_NO_SUBJECTS and any(map(str.isalpha, name)) else ""
+
+
+def _english_opening(sentence: str, *, opens_document: bool) -> Opening | None:
+    plain = _BRACKETED.sub("", _BRACKETED.sub("", sentence))
+    copula = _COPULA.search(plain)
+    if not copula:
+        return None
+    is_definition = _DETERMINER.match(plain, copula.end()) is not None
+    nouns = _predicate_nouns(plain[copula.end() : copula.end() + 120]) if is_definition else []
+    kind = _kind(nouns)
+    written = _ALSO.split(plain[: copula.start()], maxsplit=1)[0]
+    is_work = is_definition and (kind == "content" or written.lstrip("*_ ")[:1] in _QUOTES)
+    is_whole = len(written) == len(plain[: copula.start()])
+    name = _subject(written, is_definition, is_work=is_work, is_whole=is_whole, may_be_term=opens_document)
+    return Opening(name, kind, frozenset(nouns)) if name else None
+
+
+def _subject(written: str, is_definition: bool, *, is_work: bool, is_whole: bool, may_be_term: bool) -> str:
+    """Return the subject of a sentence if it is one name or term; a work may be named by any words."""
+    stripped = written.strip(_MARKS)
+    has_article = stripped.lower().startswith(("the ", "a ", "an "))
+    name = clean_name(stripped[4:] if stripped[:4].lower() == "the " else stripped)
+    words = name.split()
+    if not words or len(name) > _LONGEST or len(words) > _MOST_SUBJECT_WORDS or not any(map(str.isalpha, name)):
+        return ""
+    if all(word.lower().strip(_MARKS) in _NO_SUBJECTS for word in words):
+        return name if is_work and name.lower() not in _PRONOUNS else ""
+    capitals = [_TITLE_WORD.match(word) is not None for word in words]
+    if all(is_capital or word.lower() in _SMALL for word, is_capital in zip(words, capitals, strict=True)):
+        is_adverbial = words[0].lower() in _PREPOSITIONS and not (is_definition and is_whole and len(words) > 2)
+        return name if capitals[0] and capitals[-1] and not is_adverbial and (len(words) > 1 or is_definition) else ""
+    most = _MOST_TERM_WORDS + sum(capitals[1:])
+    if not may_be_term or not is_definition or len(words) > most or (has_article and len(words) == 1):
+        return ""
+    return name if all(word.lower() not in _NO_SUBJECTS for word in words) else ""
+
+
+def _predicate_nouns(predicate: str) -> list[str]:
+    """Return the words of "a 1938 American western film directed by", the head noun last."""
+    phrase = predicate.split(" ", 1)[1] if " " in predicate else ""
+    if phrase.lower().startswith("of the "):
+        phrase = phrase[7:]
+    end = _DEFINED_BY.search(phrase)
+    return [word for word in _LETTERS.findall(phrase[: end.start() if end else None]) if word.islower()]
+
+
+def _kind(nouns: list[str] | tuple[()]) -> str:
+    for noun in reversed(nouns[-2:]):
+        if kind := next((kind for kind, words in _KINDS if noun in words), ""):
+            return kind
+        if noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
+            return "person"
+    return "unknown"
+
+
+def _chinese_opening(text: str, sentence: str, first: SentenceReading) -> Opening | None:
+    match = _HAN_OPENER.match(sentence)
+    if not match:
+        return None
+    name, start = match.group(1), first.start + match.start(1)
+    end = start + len(name)
+    parts = [*first.names, *first.phrases]
+    is_noun = any(
+        part.start == start and part.end == end and not getattr(part, "is_predicate", False) for part in parts
+    )
+    is_repeated = text[end : end + len(name) + 4].lstrip('。 \n》”"').startswith(name)
+    is_marked = sentence[0] in '《“"' and match.start(1) == 1
+    if name in _HAN_NO_SUBJECTS and not is_marked and not _HAN_MEANING.match(text, end):
+        return None
+    return Opening(name) if is_noun or is_repeated or is_marked else None
+
+
+# The parts of a chunk, and what each opens with: packing puts paragraphs side by side that need not share a topic.
+#
+# A part is a paragraph (`heliograph.text.sentences`). Its sentences in; out come the names in its title line or
+# heading, and what its first sentence defines. What of that it is about, `local_reading` says.
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a chunk.
+
+    Attributes:
+        first: Index of its first sentence.
+        last: One past that of its last.
+        titles: Names and types in its title line, else in its nearest heading.
+        opening: What its first sentence defines, if anything.
+    """
+
+    first: int
+    last: int
+    titles: tuple[tuple[str, str], ...]
+    opening: Opening | None
+
+
+def read_parts(text: str, sentences: Sequence[SentenceReading], *, may_define_term: bool) -> list[Part]:
+    """Return the parts in order; every sentence is in one.
+
+    Args:
+        text: The chunk's text.
+        sentences: Its sentences.
+        may_define_term: Whether the first part may define a common term.
+    """
+    starts = paragraph_starts(text)
+    parts: list[Part] = []
+    for _, group in groupby(sentences, lambda sentence: bisect_right(starts, sentence.start)):
+        parts.append(
+            _read(text, list(group), parts[-1].last if parts else 0, may_define_term=may_define_term and not parts)
+        )
+    return parts
+
+
+def _read(text: str, inside: list[SentenceReading], first: int, *, may_define_term: bool) -> Part:
+    headings = [text[item.start : item.end] for item in inside if text[item.start] == "#"]
+    lines = (title_line(text, inside[len(headings) :]), *reversed(headings))
+    titles = next((names for names in map(subjects_of, lines) if names), ())
+    return Part(first, first + len(inside), titles, read_opening(text, inside, opens_document=may_define_term))
+
+
+# What a chunk is about, given the names that a reader found in it.
+#
+# It is about what the document's title or its nearest heading names, with or without what stands in brackets there,
+# and about what its paragraphs open with.
+
+# List marks, emphasis, quotes and numbering that may stand before a text's first word.
+_LEADING_MARKS = re.compile(r"(?:[\s#>*\-_`\"'“”‘’«»「」《》(]|\d{1,3}[.)、])*")
+_HEADING = re.compile(r"(?:[ \t]*(?:#{1,6}[^\n]*)?\n)+")
+_OPENING_LENGTH = 400
+
+
+def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
+    """Return the keys of what a chunk is about.
+
+    Args:
+        title: Title of its document; may be empty.
+        chunk: The chunk.
+        names: Names that were found in it; one that a paragraph opens with is a subject.
+    """
+    given = (title, *chunk.headings[-1:])
+    titles = {entity_key(text) for text in given}
+    titles |= {entity_key(name) for text in given for name, _ in subjects_of(text)}
+    places = [place for start in paragraph_starts(chunk.text) for place in (start, _heading_end(chunk.text, start))]
+    starts = {_first_words(chunk.text, place) for place in places}
+    opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
+    return (titles | opening) - {""}
+
+
+def _first_words(text: str, start: int) -> str:
+    match = _LEADING_MARKS.match(text, start)
+    start = match.end() if match else start
+    return text[start : start + _OPENING_LENGTH].casefold()
+
+
+def _heading_end(text: str, start: int) -> int:
+    match = _HEADING.match(text, start)
+    return match.end() if match else start
+
+
+def _opens(text: str, name: str) -> bool:
+    """Whether a text starts with a name, and not merely with a longer word of the same beginning."""
+    following = text[len(name) : len(name) + 1]
+    is_within_word = name[-1:].isascii() and name[-1:].isalnum() and following.isascii() and following.isalnum()
+    return text.startswith(name) and not is_within_word
+
+
+# Whether a document's title is one that somebody gave, or only what its file is called.
+#
+# A document without heading and stated title is called by the end of its source. "Apollo 11.txt" is a title all the
+# same; "scan_0001.pdf", "report-final-v2.docx" and "3f2a9c8d.txt" name a file, and nobody asks about them.
+#
+# Who called it so is not known: a title that equals the name of its file counts as that name, even if somebody gave
+# it. So "1984" is none for "1984.txt", nor is "The Book" for "The Book.txt".
+
+_FILE_TITLE_WORD = re.compile(rf"[{HAN}]+|[^\W\d_{HAN}]+")
+# Digests, ids and what cameras and programs number.
+_HASH = re.compile(r"(?=\D*\d)[0-9A-Fa-f]{8,}(?:-[0-9A-Fa-f]{4,})*")
+_MIXED = re.compile(r"(?:[A-Za-z]+\d+){3,}[A-Za-z]*|(?:\d+[A-Za-z]+){3,}\d*")
+_SHORTEST_MIXED = 8
+# What is named by an address keeps its ending in the title.
+_ENDING = re.compile(r"\.[a-z]\w{1,4}$")
+_FILE_WORDS = word_list("file_name_words")
+
+
+def spoken_title(document: Document) -> str:
+    """Return the title of a document as far as people would say it: empty where it is only the name of a file."""
+    title, source = document.title, document.source
+    if title not in (PurePath(source).stem, source.rpartition("/")[2], name_title(source)):
+        return title
+    return title if _reads_as_title(_ENDING.sub("", title)) else ""
+
+
+def _reads_as_title(name: str) -> bool:
+    if _HASH.fullmatch(name) or (len(name) >= _SHORTEST_MIXED and _MIXED.fullmatch(name)):
+        return False
+    words = _FILE_TITLE_WORD.findall(name)
+    if all((len(word) == 1 and word.islower()) or word.casefold() in _FILE_WORDS for word in words):
+        return False
+    # One word in small letters, however it is joined, is how files are called, and no title; not all scripts have such.
+    return " " in name or name != name.lower() or any(c.isalpha() and c.lower() == c.upper() for c in name)

@@ -1,0 +1,516 @@
+"""Turns an extraction reply into records: text of a chat model in, cleaned entities and relations out.
+
+JSON and rows (`reply_readers`) may be mixed. Keys of many spellings and places that depend on the dialect are mapped to
+fields; `RecordCollector` cleans names, drops repeats and bounds the count. Broken records are dropped and counted by
+reason, never silently.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from heliograph.extraction.reply_readers import (
+    KINDS,
+    JsonField,
+    JsonObject,
+    Row,
+    RowKind,
+    RowReading,
+    is_strength,
+    read_json,
+    read_rows,
+)
+from heliograph.models import FIELD_SEPARATOR
+from heliograph.text.names import clean_name, entity_key
+
+__all__ = [
+    "MAX_DESCRIPTION_LENGTH",
+    "MAX_RECORDS",
+    "UNKNOWN_TYPE",
+    "ParsedEntity",
+    "ParsedExtraction",
+    "ParsedRelation",
+    "RecordCollector",
+    "add_object",
+    "add_rows",
+    "clean_type",
+    "parse_extraction",
+    "strength_weight",
+]
+
+
+# The records of an extraction reply, cleaned: what both readers (JSON and rows) hand their finds to.
+#
+# `RecordCollector` takes raw fields and keeps distinct, usable records in the order they were read, at most
+# `MAX_RECORDS` of them, so that a reply that loops costs no more than one that does not. What it drops or repairs it
+# notes by reason, never silently. Names go through `heliograph.text.names.clean_name`.
+
+MAX_RECORDS = 400
+MAX_DESCRIPTION_LENGTH = 2000
+UNKNOWN_TYPE = "unknown"
+
+_MAX_TYPE_LENGTH = 64
+_MAX_KEYWORDS = 20
+_MAX_KEYWORD_LENGTH = 100
+_MAX_ALIASES = 10
+_POINTING_WORDS = frozenset(
+    {"he", "she", "it", "they", "we", "you", "i", "him", "her", "them", "us", "me", "his", "hers", "its", "their"}
+    | {"our", "my", "your", "this", "that", "these", "those", "who", "which", "the", "a", "an", "some"}
+    | {"他", "她", "它", "他们", "她们", "它们", "我", "我们", "你", "你们", "其", "该"}
+)
+_NO_TYPE = frozenset({"", "unknown", "none", "null", "na", "n_a", "undefined", "未知"})
+_TYPE_NOISE = re.compile(r"['()<>|/\\\"“”‘’`*#{}\[\]]")
+_TYPE_GAP = re.compile(r"[\s\-\u2010-\u2015]+")
+_LIST_SEPARATOR = re.compile(r"[,;、，；\n\t]+")
+# C0 and C1 controls, line and paragraph separators, byte-order marks and lone surrogates; joiners carry meaning.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]")
+_SPACE = re.compile(r"\s+")
+_LONGEST_RAW_NAME = 1024
+_BOLD = re.compile(r"\*\*(.+)\*\*")
+# "7" and "1.5" name nothing; "1984" and "192.168.0.1" may.
+_SHORT_NUMBER = re.compile(r"\d{1,2}|(?=\d*\.)[\d.]{1,5}")
+_NUMBER = re.compile(r"-?\d{1,9}(?:\.\d{1,9})?")
+# Words of a prompt's own template that a model copies instead of filling in.
+_PLACEHOLDERS = frozenset(
+    {"entity_name", "entity_type", "entity_description", "source_entity", "target_entity", "entity1", "entity2"}
+    | {"relationship_keywords", "relationship_description", "relationship_strength"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedEntity:
+    """What a reply says of one entity.
+
+    Attributes:
+        name: Normalised name; never empty.
+        type: Normalised type (`clean_type`), `unknown` where the reply gives none.
+        description: One line; may be empty.
+        aliases: Other names that the passage gives it.
+    """
+
+    name: str
+    type: str
+    description: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRelation:
+    """What a reply says of two entities.
+
+    Attributes:
+        source: Normalised name of one entity.
+        target: Normalised name of the other; another entity than `source`.
+        keywords: Themes, as written, each once.
+        description: One line; may be empty.
+        strength: Weight of this mention in (0, 10]; 1.0 where the reply gives none (`strength_weight`).
+    """
+
+    source: str
+    target: str
+    keywords: tuple[str, ...]
+    description: str
+    strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedExtraction:
+    """All that could be read in one reply.
+
+    Attributes:
+        entities: Distinct entity records in the order of the reply; one entity may have several.
+        relations: Distinct relation records, likewise.
+        problems: What was repaired or dropped, one line a reason.
+        says_empty: Whether the reply is a well-formed "there is nothing", as opposed to an unreadable one.
+    """
+
+    entities: tuple[ParsedEntity, ...] = ()
+    relations: tuple[ParsedRelation, ...] = ()
+    problems: tuple[str, ...] = ()
+    says_empty: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the reply can be taken as an answer: it holds a record or says that there is none."""
+        return bool(self.entities or self.relations) or self.says_empty
+
+
+class RecordCollector:
+    """Cleans and keeps the records of one reply."""
+
+    def __init__(self) -> None:
+        self._entities: dict[tuple[str, str], ParsedEntity] = {}
+        self._relations: dict[tuple[str, str, str], ParsedRelation] = {}
+        self._problems: Counter[str] = Counter()
+
+    def note(self, problem: str) -> None:
+        """Remember that something was repaired or dropped."""
+        self._problems[problem] += 1
+
+    def add_entity(self, name: str, entity_type: str, description: str, aliases: Iterable[str] = ()) -> None:
+        """Take an entity record as written; an unusable name drops it, unusable aliases are left out."""
+        cleaned = _usable_name(name)
+        if not cleaned:
+            self.note("an entity without a usable name was dropped")
+            return
+        others = dict.fromkeys(alias for text in aliases if (alias := _usable_alias(text, cleaned)))
+        entity = ParsedEntity(
+            cleaned, clean_type(entity_type), _clean_description(description), tuple(others)[:_MAX_ALIASES]
+        )
+        key = (entity_key(cleaned), entity.description)
+        if key in self._entities:
+            self.note("a repeated record was read once")
+        elif not self._is_full():
+            self._entities[key] = entity
+
+    def add_relation(
+        self, source: str, target: str, keywords: str | list[str], description: str, weight: float
+    ) -> None:
+        """Take a relation record as written; an unusable name or a relation to itself drops it."""
+        ends = _usable_name(source), _usable_name(target)
+        keys = entity_key(ends[0]), entity_key(ends[1])
+        if not all(ends):
+            self.note("a relation without two usable names was dropped")
+            return
+        if keys[0] == keys[1]:
+            self.note("a relation of an entity with itself was dropped")
+            return
+        relation = ParsedRelation(*ends, _split_keywords(keywords), _clean_description(description), weight)
+        key = (min(keys), max(keys), relation.description)
+        if key in self._relations:
+            self.note("a repeated record was read once")
+        elif not self._is_full():
+            self._relations[key] = relation
+
+    def finish(self, *, says_empty: bool) -> ParsedExtraction:
+        """Return what was kept; `says_empty` holds only if no record came at all, usable or not."""
+        has_dropped = any("dropped" in problem for problem in self._problems)
+        return ParsedExtraction(
+            tuple(self._entities.values()),
+            tuple(self._relations.values()),
+            tuple(f"{problem} (x{count})" if count > 1 else problem for problem, count in self._problems.items()),
+            says_empty and not (self._entities or self._relations or has_dropped),
+        )
+
+    def _is_full(self) -> bool:
+        is_full = len(self._entities) + len(self._relations) >= MAX_RECORDS
+        if is_full:
+            self.note(f"records after the first {MAX_RECORDS} were dropped")
+        return is_full
+
+
+def clean_type(text: str) -> str:
+    r"""Return a type in lower case with underscores: `Natural Object` -> `natural_object`.
+
+    Of several, parted by commas, the first counts; the characters `'()<>|/\` are removed; nothing that says anything
+    gives `unknown`.
+    """
+    folded = unicodedata.normalize("NFKC", _CONTROL.sub(" ", text)).casefold()
+    for part in _LIST_SEPARATOR.split(folded):
+        name = _TYPE_GAP.sub("_", _TYPE_NOISE.sub("", part).strip()).strip("_.:")
+        if name not in _NO_TYPE:
+            return name[:_MAX_TYPE_LENGTH].rstrip("_")
+    return UNKNOWN_TYPE
+
+
+def strength_weight(text: str) -> float:
+    """Return the weight of a relation from the strength that a reply gives it.
+
+    Strengths are asked for on a scale from 1 to 10, whose middle is an ordinary mention: 5 weighs 1.0 and 10 weighs
+    2.0, so that a strong mention counts as much as two ordinary ones. Larger numbers count as 10, numbers below 1 as
+    a share of 1 (0.5 weighs 1.0), zero and less as 1. Without a number the weight is 1.0.
+    """
+    match = _NUMBER.search(text)
+    if match is None:
+        return 1.0
+    number = float(match.group())
+    if 0 < number < 1:
+        return max(number * 2, 0.2)
+    return min(max(number, 1.0), 10.0) / 5
+
+
+def _usable_name(text: str) -> str:
+    name = clean_name(_BOLD.sub(r"\1", text[:_LONGEST_RAW_NAME]).strip(" \t\r\n\\"))
+    is_word = any(character.isalnum() for character in name)
+    if not is_word or name.casefold() in _PLACEHOLDERS or _SHORT_NUMBER.fullmatch(name):
+        return ""
+    return name
+
+
+def _usable_alias(text: str, name: str) -> str:
+    """Return an alias as it is stored; empty for what names nothing, or would name other things elsewhere.
+
+    Common nouns, pronouns and a part of the name itself ("Smith") mean something else in the next document.
+    """
+    alias = _usable_name(text)
+    words = alias.casefold().split()
+    if not words or words[0] in _POINTING_WORDS or set(words) <= set(name.casefold().split()):
+        return ""
+    return alias if alias != alias.lower() or not alias.isascii() else ""
+
+
+def _clean_description(text: str) -> str:
+    # The separator of joined fragments must not occur within one.
+    line = _SPACE.sub(" ", _CONTROL.sub(" ", text.replace(FIELD_SEPARATOR, " "))).strip()
+    return line[:MAX_DESCRIPTION_LENGTH].rstrip()
+
+
+def _split_keywords(keywords: str | list[str]) -> tuple[str, ...]:
+    text = keywords if isinstance(keywords, str) else "\n".join(keywords)
+    parts = (_clean_description(part).strip(" \"'`“”.*[]") for part in _LIST_SEPARATOR.split(text))
+    distinct = dict.fromkeys(part[:_MAX_KEYWORD_LENGTH].rstrip() for part in parts)
+    return tuple(keyword for keyword in distinct if keyword)[:_MAX_KEYWORDS]
+
+
+# From what the readers found to records: which key or which place holds which field.
+#
+# JSON objects come with keys of many spellings, rows with places that depend on the dialect and with kinds that are
+# sometimes wrong. Both end in a `RecordCollector`, which cleans them.
+
+# Keys without case, spaces and underscores, the most telling first.
+_NAME = ("entityname", "name", "entity", "entityid", "实体名称", "名称", "实体", "label", "id")
+_TYPE = ("entitytype", "type", "category", "kind", "实体类型", "类型", "类别", "label")
+_DESCRIPTION = (
+    *("entitydescription", "relationshipdescription", "relationdescription", "description", "desc"),
+    *("描述", "说明", "explanation", "evidence", "context", "summary", "details"),
+)
+_SOURCE = (
+    *("source", "src", "sourceentity", "srcid", "sourceid", "sourcename", "head", "headentity", "entity1"),
+    *("源实体", "源", "头实体"),
+)
+_TARGET = (
+    *("target", "tgt", "targetentity", "tgtid", "targetid", "targetname", "tail", "tailentity", "entity2"),
+    *("目标实体", "目标", "尾实体"),
+)
+# Ends of a relation too, unless the object has a name: then it is an entity with a beginning and an end.
+_VAGUE_SOURCE = ("subject", "from", "start", "主体", "主语")
+_VAGUE_TARGET = ("object", "to", "end", "客体", "宾语")
+_PREDICATE = (
+    *("relation", "predicate", "relationship", "relationtype", "relationshiptype", "type", "label", "verb"),
+    *("关系", "谓语", "关系类型"),
+)
+_KEYWORDS = ("keywords", "relationshipkeywords", "relationkeywords", "keyword", "themes", "关键词")
+_STRENGTH = ("strength", "relationshipstrength", "relationstrength", "score", "强度")
+_ALIASES = ("aliases", "alias", "alsoknownas", "aka", "othernames", "别名", "又称", "简称")
+_ENTITY_LISTS = frozenset({"entities", "entity", "nodes", "实体", "实体列表"})
+_RELATION_LISTS = frozenset({"relations", "relationships", "relation", "edges", "triples", "triplets", "关系"})
+_SQUASH = re.compile(r"[\W_]+")
+_LONGEST_TYPE_AS_WRITTEN = 40
+
+
+def add_object(found: JsonObject, collector: RecordCollector) -> bool:
+    """Hand the record in a JSON object or list to the collector.
+
+    Returns:
+        Whether the object says anything of an extraction, be it that a list of entities is empty.
+    """
+    if found.items:
+        return _add_list(_squash(found.label), found.items, collector)
+    fields = {_squash(key): value for key, value in reversed(found.fields.items())}
+    in_list = _squash(found.label) in _ENTITY_LISTS
+    name = _pick(fields, _NAME) or (found.key if in_list else "")
+    source, target = _pick(fields, _SOURCE), _pick(fields, _TARGET)
+    if not name:
+        source, target = source or _pick(fields, _VAGUE_SOURCE), target or _pick(fields, _VAGUE_TARGET)
+    entity_type, description = _pick(fields, _TYPE), _pick(fields, _DESCRIPTION)
+    if source and target and not (in_list and name and entity_type):
+        _add_relation(source, target, fields, collector)
+        return True
+    if name and (entity_type or description or in_list):
+        aliases = next((fields[key] for key in _ALIASES if fields.get(key)), [])
+        given = [aliases] if isinstance(aliases, str) else aliases
+        collector.add_entity(name, "" if entity_type == name else entity_type, description, given)
+        return True
+    lists = [value for key, value in fields.items() if key in _ENTITY_LISTS and isinstance(value, list)]
+    for text in (text for value in lists for text in value):
+        collector.add_entity(text, "", "")
+    return bool(lists)
+
+
+def add_rows(reading: RowReading, collector: RecordCollector) -> None:
+    """Hand the records in rows to the collector."""
+    names = {_row_key(row.fields[0]) for row in reading.rows if row.kind == "entity" and row.fields}
+    types = {clean_type(row.fields[1]) for row in reading.rows if row.kind == "entity" and len(row.fields) > 1}
+    for row in (_set_kind(row, names, types, collector) for row in reading.rows):
+        if row.kind == "entity":
+            _add_entity_row(row.fields, collector)
+        elif row.kind == "relation":
+            _add_relation_row(row.fields, collector, has_keywords_first=reading.has_keywords_first)
+
+
+def _squash(key: str) -> str:
+    return _SQUASH.sub("", key).casefold()
+
+
+def _pick(fields: dict[str, JsonField], keys: Sequence[str]) -> str:
+    for key in keys:
+        if value := fields.get(key):
+            return value if isinstance(value, str) else ", ".join(value)
+    return ""
+
+
+def _add_relation(source: str, target: str, fields: dict[str, JsonField], collector: RecordCollector) -> None:
+    predicate = _pick(fields, _PREDICATE)
+    if predicate.casefold() in KINDS:
+        predicate = ""
+    description = _pick(fields, _DESCRIPTION)
+    if not description and predicate:
+        description = f"{source} {predicate} {target}"  # a bare triple is its own description
+    keywords = "\n".join(text for text in (predicate, _pick(fields, _KEYWORDS)) if text)
+    collector.add_relation(source, target, keywords, description, strength_weight(_pick(fields, _STRENGTH)))
+
+
+def _add_list(label: str, items: Sequence[str], collector: RecordCollector) -> bool:
+    if items[0].casefold() in KINDS and len(items) >= 3:
+        # Rows written as lists are in the order of the older dialect when they end with a strength.
+        row = Row(KINDS[items[0].casefold()], tuple(items[1:]))
+        add_rows(RowReading((row,), not is_strength(items[-1]), says_empty=False, is_cut=False), collector)
+    elif label in _RELATION_LISTS and len(items) == 3:
+        source, predicate, target = items
+        collector.add_relation(source, target, predicate, f"{source} {predicate} {target}", 1.0)
+    elif label in _ENTITY_LISTS and 2 <= len(items) <= 3:
+        collector.add_entity(items[0], items[1], "".join(items[2:]))
+    else:
+        return False
+    return True
+
+
+def _row_name(text: str) -> str:
+    """Return a name without the parts of damaged delimiters that cling to it; `list<int>` stays as it is."""
+    name = text.strip("| ").removeprefix(">").removesuffix("<")
+    if name.startswith("<") and (name.endswith(">") or ">" not in name):
+        name = name[1:].removesuffix(">")
+    elif name.endswith(">") and "<" not in name:
+        name = name[:-1]
+    return name.strip("\"' ")
+
+
+def _row_key(text: str) -> str:
+    return entity_key(clean_name(_row_name(text)))
+
+
+def _set_kind(row: Row, names: set[str], types: set[str], collector: RecordCollector) -> Row:
+    """Return the row with the kind that its fields show it to be; of no kind if they show none."""
+    kind: RowKind = row.kind
+    fields: Sequence[str] = row.fields
+    while len(fields) > 3 and fields[0].casefold() in KINDS:
+        kind, fields = KINDS[fields[0].casefold()], fields[1:]
+    if len(fields) < 2 or (len(fields) < 3 and kind != "entity"):
+        if kind in ("entity", "relation"):
+            collector.note("a record with too few fields was dropped")
+        return Row("", ())
+    if not kind:
+        kind = _guess_kind(fields)
+    elif kind == "entity" and len(fields) >= 4 and (_row_key(fields[1]) in names or is_strength(fields[-1])):
+        collector.note("a relation called an entity was read as a relation")
+        kind = "relation"
+    elif kind == "relation" and len(fields) == 3 and _is_type(fields[1], names, types):
+        collector.note("an entity called a relation was read as an entity")
+        kind = "entity"
+    return Row(kind, tuple(fields))
+
+
+def _is_type(field: str, names: set[str], types: set[str]) -> bool:
+    return clean_type(field) in types and _row_key(field) not in names
+
+
+def _guess_kind(fields: Sequence[str]) -> RowKind:
+    if len(fields) >= 4 or is_strength(fields[-1]):
+        return "relation"
+    return "entity" if len(fields[1]) <= _LONGEST_TYPE_AS_WRITTEN else ""
+
+
+def _add_entity_row(fields: Sequence[str], collector: RecordCollector) -> None:
+    name, entity_type, *rest = fields
+    if not rest and len(entity_type) > _LONGEST_TYPE_AS_WRITTEN:
+        entity_type, rest = "", [entity_type]
+    if len(rest) > 1 and is_strength(rest[-1]):
+        rest.pop()
+    collector.add_entity(_row_name(name), entity_type, " ".join(rest))
+
+
+def _add_relation_row(fields: Sequence[str], collector: RecordCollector, *, has_keywords_first: bool) -> None:
+    source, target, *rest = fields
+    weight = strength_weight(rest.pop()) if is_strength(rest[-1]) else 1.0
+    if len(rest) < 2:
+        keywords, description = "", "".join(rest)
+    elif has_keywords_first:
+        keywords, description = rest[0], " ".join(rest[1:])
+    else:
+        keywords, description = rest[-1], " ".join(rest[:-1])
+    collector.add_relation(_row_name(source), _row_name(target), keywords, description, weight)
+
+
+# Reading an extraction reply: text of a chat model in, entities and relations out, whatever form it took.
+#
+# Two forms are read, told apart by what stands there and mixed as they come: JSON (`replies_json`) and rows of
+# delimited fields (`replies_delimiter`). Around them there may be prose, fences and reasoning. Whole records are
+# kept, broken ones are dropped and noted; no text raises an error, and time is linear in its length. Whether the
+# reply can be used at all is `ParsedExtraction.is_usable`.
+
+_REASONING_START = re.compile(r"^[ \t]*<(think|thinking|reasoning|thought)>", re.IGNORECASE | re.MULTILINE)
+_REASONING_END = re.compile(r"</(?:think|thinking|reasoning|thought)>", re.IGNORECASE)
+_LONE_REASONING_END = re.compile(rf"^[ \t]*{_REASONING_END.pattern}[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[\w+-]{0,20}[ \t]*$", re.MULTILINE)
+
+
+def parse_extraction(text: str, *, is_complete: bool = True) -> ParsedExtraction:
+    """Read the records in a reply.
+
+    Args:
+        text: The reply. Empty text gives an empty, unusable result.
+        is_complete: False when the reply was cut at a length limit, so that a last row cannot be trusted.
+
+    Returns:
+        Distinct records in the order of the reply (JSON first), and what was repaired or dropped.
+    """
+    collector = RecordCollector()
+    plain = _FENCE.sub("", _without_reasoning(text, collector))
+    rest, says_empty = _read_values(plain, collector)
+    reading = read_rows(rest, is_complete=is_complete)
+    add_rows(reading, collector)
+    if reading.is_cut:
+        collector.note("a record that breaks off was dropped")
+    return collector.finish(says_empty=says_empty or reading.says_empty)
+
+
+def _read_values(text: str, collector: RecordCollector) -> tuple[str, bool]:
+    """Take the records of all JSON values; return the text without those values, and whether any spoke of records."""
+    rest: list[str] = []
+    kept = 0
+    is_extraction = False
+    for value in read_json(text):
+        taken = [add_object(found, collector) for found in value.objects]
+        if any(taken):
+            is_extraction = True
+            rest.append(text[kept : value.start])
+            kept = value.end
+            if value.is_cut:
+                collector.note("JSON that breaks off was read as far as its last whole record")
+    rest.append(text[kept:])
+    return "\n".join(rest), is_extraction
+
+
+def _without_reasoning(text: str, collector: RecordCollector) -> str:
+    """Return a reply without the reasoning before or between its lines.
+
+    Reasoning whose start tag the template swallowed ends at its end tag; reasoning that was never finished takes the
+    rest of the reply with it, since what it drafts is not yet an answer.
+    """
+    kept: list[str] = []
+    position = 0
+    while start := _REASONING_START.search(text, position):
+        kept.append(text[position : start.start()])
+        end = _REASONING_END.search(text, start.end())
+        if end is None:
+            collector.note("reasoning that breaks off was dropped")
+            return "".join(kept)
+        position = end.end()
+    kept.append(text[position:])
+    plain = "".join(kept)
+    end = _LONE_REASONING_END.search(plain)
+    return plain[end.end() :] if end else plain

@@ -1,0 +1,534 @@
+"""Cuts a document's text into chunks: by structure, or by windows of tokens.
+
+Clean text comes in; chunks come out in order, each exactly a span of the text without white space at its ends, none
+longer than `max_tokens`. Strategies only find spans; separator, ids, headings and pages are added in one place. Long
+runs are cut at their strongest places (`blocks`), last at sentences, lines, tokens; a chunk repeats whole sentences of
+the one before. Ids depend on the document and the chunk's own text.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.documents.markdown import clean_text
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import IngestError, InvalidRequestError, SettingsError
+from heliograph.ids import chunk_id
+from heliograph.ingest.blocks import Block, Core, HeadingPaths, Joining, Strength, find_blocks, pack, part_key
+from heliograph.models import Chunk
+from heliograph.settings import IngestSettings
+from heliograph.text.sentences import sentence_spans
+from heliograph.text.tokens import count_tokens, token_ends
+
+__all__ = [
+    "Chunker",
+    "MarkdownChunker",
+    "Overlap",
+    "SemanticChunker",
+    "Span",
+    "SpanChunker",
+    "TokenChunker",
+    "clean_pages",
+    "make_chunker",
+    "page_at",
+    "token_windows",
+    "trim",
+    "whole_span",
+]
+
+
+# Where the pages of a document start in its text, from what a caller hands over to what is stored.
+#
+# Offsets go in as given, with the text as it came; out come clean text and offsets into it. Page `n` starts at the
+# offset with index `n - 1`; offsets never go down, and a page without text starts where the next one does.
+
+
+def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str, tuple[int, ...]]:
+    """Return the clean text, the same as without pages, and where each page starts in it.
+
+    Args:
+        text: As given.
+        page_starts: Offsets into it, never going down, between 0 and its length; may be empty.
+        label: How errors call the document.
+
+    Raises:
+        InvalidRequestError: The offsets are not like that.
+    """
+    if not page_starts:
+        return clean_text(text), ()
+    _check(text, page_starts, label)
+    cuts = [_outside_pairs(text, start) for start in page_starts]
+    pieces = [clean_text(text[start:end]) for start, end in pairwise((0, *cuts, len(text)))]
+    return "".join(pieces), tuple(accumulate(len(piece) for piece in pieces[:-1]))
+
+
+def page_at(page_starts: Sequence[int], index: int) -> int | None:
+    """Return the number, from 1, of the page that holds a character; None before the first page or without pages."""
+    return bisect_right(page_starts, index) or None
+
+
+def _check(text: str, page_starts: Sequence[int], label: str) -> None:
+    is_number = all(isinstance(start, int) for start in page_starts)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if is_number and all(low <= high for low, high in pairwise((0, *page_starts, len(text)))):
+        return
+    raise InvalidRequestError(
+        f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
+        "give the offset at which each page starts, in order"
+    )
+
+
+def _outside_pairs(text: str, start: int) -> int:
+    """Return the offset, moved behind two characters that are cleaned as one: CR LF, or a pair of surrogates."""
+    before, after = text[max(0, start - 1) : start], text[start : start + 1]
+    is_surrogate_pair = "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
+    return start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start
+
+
+# The contract of chunkers, and what all of them share: the separator, ids, headings and pages.
+#
+# Clean text goes in; chunks come out in order, each exactly a span of the text without white space at its ends.
+# Together they cover all that is not white space (but separators they were split on), and none has more than
+# `max_tokens` tokens, unless a single character has. Ids depend on the document and on a chunk's own text alone, so
+# that an update keeps the chunks that did not change. Which spans they are is up to the strategy.
+
+# Texts up to this length are first counted as a whole: most of them are one chunk.
+_SHORT_CHARACTERS_PER_TOKEN = 8
+
+
+class Chunker(ABC):
+    """Cuts texts. Implementations keep nothing between calls and may run in any thread."""
+
+    @abstractmethod
+    def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:
+        """Return the chunks of a text in order; blank text gives none. Takes CPU time in proportion to the text.
+
+        Args:
+            document_id: The document that holds them.
+            text: Its clean text.
+            page_starts: Offsets in it at which pages 1, 2, ... start; empty where it has none.
+
+        Raises:
+            IngestError: The text cannot be cut under the rules of this chunker.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A chunk to be: its first character, one past its last, and the o200k_base tokens between."""
+
+    start: int
+    end: int
+    token_count: int
+
+
+class SpanChunker(Chunker):
+    """A chunker that only has to find spans; subclasses say how `spans` are found in a text."""
+
+    def __init__(
+        self, max_tokens: int, overlap_tokens: int = 0, split_by: str = "", *, split_by_only: bool = False
+    ) -> None:
+        """Keep the rules.
+
+        Args:
+            max_tokens: o200k_base tokens of a chunk at the most.
+            overlap_tokens: Tokens shared by neighbours; fewer than `max_tokens`.
+            split_by: Split on this first; each piece is cut on its own, and the separator belongs to none.
+            split_by_only: Never cut elsewhere.
+
+        Raises:
+            SettingsError: These do not go together.
+        """
+        if max_tokens < 1 or not 0 <= overlap_tokens < max_tokens:
+            raise SettingsError(
+                f"chunks of {max_tokens} tokens cannot overlap by {overlap_tokens}; "
+                "set ingest.overlap_tokens below ingest.chunk_tokens"
+            )
+        if split_by_only and not split_by:
+            raise SettingsError("ingest.split_by_only needs a separator; set ingest.split_by")
+        self.max_tokens = max_tokens
+        self.overlap_tokens = overlap_tokens
+        self._split_by = split_by
+        self._split_by_only = split_by_only
+
+    def chunk(self, document_id: str, text: str, page_starts: Sequence[int] = ()) -> list[Chunk]:
+        """See `Chunker`.
+
+        Raises:
+            IngestError: A piece is too long, and it may be split on the separator only.
+        """
+        paths = HeadingPaths(text)
+        occurrences: Counter[str] = Counter()
+        chunks: list[Chunk] = []
+        for span in self._all_spans(document_id, text):
+            piece = text[span.start : span.end]
+            chunks.append(
+                Chunk(
+                    *(chunk_id(document_id, piece, occurrences[piece]), document_id, len(chunks), piece),
+                    *(span.token_count, span.start, span.end, paths.at(span.start), page_at(page_starts, span.start)),
+                )
+            )
+            occurrences[piece] += 1
+        return chunks
+
+    @abstractmethod
+    def spans(self, text: str) -> Iterator[Span]:
+        """Yield the spans of a text, or of a piece between separators, in order."""
+
+    def _all_spans(self, document_id: str, text: str) -> Iterator[Span]:
+        for offset, piece in _pieces(text, self._split_by):
+            if self._split_by_only and (count := count_tokens(piece.strip())) > self.max_tokens:
+                raise IngestError(
+                    f"the document {document_id!r} has a piece of {count} tokens at character {offset}, more than "
+                    f"{self.max_tokens}; raise ingest.chunk_tokens, or set ingest.split_by_only to false"
+                )
+            whole = whole_span(piece, self.max_tokens)
+            found = self.spans(piece) if whole is None else iter((whole,))
+            for span in found:
+                if span.token_count:
+                    yield Span(offset + span.start, offset + span.end, span.token_count)
+
+
+def whole_span(text: str, max_tokens: int) -> Span | None:
+    """Return the span of all that is not white space, if it is short enough for one chunk; else None."""
+    start, end = trim(text, 0, len(text))
+    if end - start > max_tokens * _SHORT_CHARACTERS_PER_TOKEN:
+        return None
+    count = count_tokens(text[start:end])
+    return Span(start, end, count) if count <= max_tokens else None
+
+
+def trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span without the white space at its ends; an empty one if there is nothing else."""
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    return start, start + len(piece.strip())
+
+
+def _pieces(text: str, separator: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for piece in text.split(separator) if separator else (text,):
+        yield start, piece
+        start += len(piece) + len(separator)
+
+
+# What a chunk repeats of the one before: whole sentences of prose, or tokens where a sentence itself was cut.
+#
+# Headings, tables and code are not repeated, nor is anything over the beginning of a section.
+
+
+class Overlap:
+    """Finds where chunks of one text begin if they overlap."""
+
+    def __init__(
+        self, text: str, blocks: Sequence[Block], ends: NDArray[np.int64], max_tokens: int, overlap_tokens: int
+    ) -> None:
+        """Keep what is known of the text.
+
+        Args:
+            text: All of it.
+            blocks: Its blocks.
+            ends: One past the last character of each of its tokens.
+            max_tokens: Tokens of a chunk with its overlap.
+            overlap_tokens: Tokens of the overlap at the most.
+        """
+        self._text = text
+        self._blocks = blocks
+        self._starts = [block.start for block in blocks]
+        self._ends = ends
+        self._max = max_tokens
+        self._overlap = overlap_tokens
+
+    def start(self, before: Core, core: Core) -> int:
+        """Return where the chunk of `core` begins if it repeats the end of the one before; else where `core` does."""
+        place, end = np.searchsorted(self._ends, (core.start, core.end), side="right").tolist()
+        budget = min(self._overlap, self._max - (end - place) - 1)
+        if budget < 1 or core.strength >= Strength.HEADING:
+            return core.start
+        # A chunk that begins where the one before does would hold all of it.
+        lowest = trim(self._text, before.start, before.end)[0] + 1
+        earliest = max(lowest, int(self._ends[place - budget - 1]) if place > budget else 0)
+        if core.strength == Strength.TOKEN:
+            return self._first_fitting((earliest,), core.start)
+        begin = self._prose_start(earliest, core.start, before.start)
+        sentences = (begin + span[0] for span in sentence_spans(self._text[begin : core.start]))
+        return self._first_fitting((start for start in sentences if start >= earliest), core.start)
+
+    def _first_fitting(self, starts: Iterable[int], end: int) -> int:
+        for start in starts:
+            if count_tokens(self._text[start:end].strip()) <= self._overlap:
+                return start
+        return end
+
+    def _prose_start(self, earliest: int, end: int, lowest: int) -> int:
+        """Return where to look for sentences: the block that holds `earliest`, or behind the last that is no prose."""
+        first = max(0, bisect_right(self._starts, earliest) - 1)
+        last = bisect_right(self._starts, end - 1) - 1
+        for index in range(last, first - 1, -1):
+            if not self._blocks[index].is_prose:
+                return self._starts[index + 1] if index < last else end
+        return max(lowest, self._starts[first])
+
+
+# Windows of tokens: the strategy that looks at nothing but length, as LightRAG cuts.
+
+
+class TokenChunker(SpanChunker):
+    """Windows of `max_tokens` tokens that share `overlap_tokens` with the one before."""
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """See `SpanChunker`; a tail inside the last overlap is left out."""
+        return token_windows(text, self.max_tokens, self.overlap_tokens)
+
+
+def token_windows(text: str, max_tokens: int, overlap_tokens: int = 0) -> Iterator[Span]:
+    """Yield windows of at most `max_tokens` tokens, blank ones left out, that overlap by so many where they can.
+
+    A single character of more tokens is a window all the same.
+    """
+    ends = token_ends(text)
+    first = 0
+    while first < len(ends):
+        last, span = _window(text, ends, first, max_tokens)
+        if span.start < span.end:
+            yield span
+        first = last if last == len(ends) else max(first + 1, last - overlap_tokens)
+
+
+def _window(text: str, ends: NDArray[np.int64], first: int, max_tokens: int) -> tuple[int, Span]:
+    """Return the window from token `first` on, and one past its last token."""
+    last = min(first + max_tokens, len(ends))
+    while True:
+        start, end = trim(text, int(ends[first - 1]) if first else 0, int(ends[last - 1]))
+        token_count = count_tokens(text[start:end])
+        # Cut out of its surroundings, a text may encode into more tokens than it had there.
+        excess = token_count - max_tokens
+        if excess <= 0 or last == first + 1:
+            return last, Span(start, end, token_count)
+        last = max(first + 1, last - excess)
+
+
+# Chunks that follow the structure of a text: cut at the strongest places, packed with what fits beside.
+#
+# The text is a run of blocks (`blocks`). A run that is too long is cut at its strongest places; parts that are still
+# too long are cut in turn (last at sentences, then lines, then tokens), the others are packed into groups
+# (`packing`). A group that came out too small joins a neighbour (`joining`). All cuts are made by what is said near
+# them, so a change to one paragraph leaves the chunks elsewhere as they were. Groups are packed so that an overlap
+# (`overlap`) has room beside them, but a block of code or a table that fits into a chunk without it is not cut.
+
+# Longer runs are rare and would fill the memory.
+_LONGEST_REMEMBERED = 4_000
+
+
+class SemanticChunker(SpanChunker):
+    """Paragraphs, lists, tables and code packed up to the limit; a heading goes with what follows it."""
+
+    _parts_at_headings = False
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """See `SpanChunker`."""
+        paths = HeadingPaths(text)
+        blocks = find_blocks(text, paths.headings)
+        if not self._parts_at_headings:
+            blocks = [replace(block, strength=min(block.strength, Strength.BLOCK)) for block in blocks]
+        ends = token_ends(text)
+        cores = _Division(text, blocks, ends, Joining(self.max_tokens, self.overlap_tokens, paths)).cores()
+        overlap = Overlap(text, blocks, ends, self.max_tokens, self.overlap_tokens)
+        before: Core | None = None
+        for core in cores:
+            if text[core.start : core.end].isspace():
+                continue
+            start = overlap.start(before, core) if before else core.start
+            yield from _fit(text, start, core, self.max_tokens)
+            before = core
+
+
+class MarkdownChunker(SemanticChunker):
+    """Sections first: no chunk reaches from one section into another, but over small ones under one parent."""
+
+    _parts_at_headings = True
+
+
+class _Division:
+    """The division of one text into parts that fit."""
+
+    def __init__(self, text: str, blocks: Sequence[Block], ends: NDArray[np.int64], joining: Joining) -> None:
+        self._text = text
+        self._ends = ends
+        self._joining = joining
+        self._max = joining.max_tokens
+        self._limit = joining.max_tokens - joining.overlap_tokens
+        self._starts = [*(block.start for block in blocks), len(text)]
+        self._strengths = [block.strength for block in blocks]
+        self._is_prose = [block.is_prose for block in blocks]
+        self._places = self._count_before(self._starts)
+
+    def cores(self) -> list[Core]:
+        """Return the parts in order; they leave no gap."""
+        cores = list(self._blocks(0, len(self._strengths))) if self._strengths else []
+        return self._joining.join(cores, self._count_before([*(core.start for core in cores), len(self._text)]))
+
+    def _count_before(self, indexes: Sequence[int]) -> list[int]:
+        """Return how many tokens end at or before each place."""
+        return np.searchsorted(self._ends, np.array(indexes, np.int64), side="right").tolist()
+
+    def _blocks(self, first: int, last: int) -> Iterator[Core]:
+        """Yield the parts of the blocks from `first` up to `last`."""
+        strength = max(self._strengths[first + 1 : last], default=0)
+        if self._places[last] - self._places[first] < self._max:
+            found: Iterable[Core] = (Core(self._starts[first], self._starts[last], 0),)
+        elif strength:
+            found = self._blocks_at(first, last, strength)
+        else:
+            found = self._sentences(first, last)
+        return _led_by(self._strengths[first], found)
+
+    def _blocks_at(self, first: int, last: int, strength: int) -> Iterator[Core]:
+        inner = [index for index in range(first + 1, last) if self._strengths[index] == strength]
+        if strength >= Strength.HEADING and self._is_small_lead(first, inner, last):
+            # What stands before the first section on this level is too little to stand alone.
+            self._strengths[inner.pop(0)] = Strength.NONE
+        parts = [first, *inner, last]
+        cuts = [self._starts[part] for part in parts]
+        limit = self._max if strength >= Strength.HEADING else self._limit
+        return self._group(cuts, strength, limit, lambda index: self._blocks(parts[index], parts[index + 1]))
+
+    def _is_small_lead(self, first: int, inner: Sequence[int], last: int) -> bool:
+        """Whether a section too long for a chunk follows a heading with too little for one."""
+        end = inner[1] if len(inner) > 1 else last
+        is_small = self._joining.is_small(self._places[inner[0]] - self._places[first])
+        return is_small and not self._is_prose[first] and self._places[end] - self._places[inner[0]] >= self._max
+
+    def _sentences(self, first: int, last: int) -> Iterator[Core]:
+        """Yield the parts of blocks between which there is no place for a cut."""
+        start, end = self._starts[first], self._starts[last]
+        found = [start + span[0] for span in _sentence_spans(self._text[start:end])]
+        # A heading goes with the sentence after it.
+        kept_whole = {trim(self._text, *self._starts[index : index + 2])[0] for index in range(first, last)}
+        cuts = [start, *(cut for cut in found if cut not in kept_whole), end]
+        return self._group(cuts, Strength.SENTENCE, self._limit, lambda index: self._lines(*cuts[index : index + 2]))
+
+    def _lines(self, start: int, end: int) -> Iterator[Core]:
+        """Yield the parts of a sentence that leaves no room for an overlap."""
+        if self._fits(start, end):
+            return iter((Core(start, end, 0),))
+        lengths = [len(line) for line in self._text[start:end].splitlines(keepends=True)]
+        cuts: list[int] = [start, *(start + np.cumsum(lengths)).tolist()]
+        return self._group(cuts, Strength.LINE, self._limit, lambda index: self._tokens(*cuts[index : index + 2]))
+
+    def _tokens(self, start: int, end: int) -> Iterator[Core]:
+        """Yield the parts of a line that leaves no room for an overlap."""
+        if self._fits(start, end):
+            yield Core(start, end, 0)
+            return
+        first, last = self._count_before([start, end])
+        step = max(1, self._limit - 1)
+        inner = dict.fromkeys(self._ends[first + step - 1 : last - 1 : step].tolist())
+        for cut, following in pairwise((start, *(cut for cut in inner if start < cut < end), end)):
+            yield Core(cut, following, Strength.TOKEN)
+
+    def _fits(self, start: int, end: int) -> bool:
+        first, last = self._count_before([start, end])
+        return last - first < self._max
+
+    def _group(
+        self, cuts: Sequence[int], strength: int, limit: int, divide: Callable[[int], Iterator[Core]]
+    ) -> Iterator[Core]:
+        """Yield the parts between cuts: those too long divided, runs of the others packed."""
+        places = self._count_before(cuts)
+        begin = 0
+        for index in range(len(cuts) - 1):
+            if places[index + 1] - places[index] >= limit:
+                yield from self._pack(cuts[begin : index + 1], places[begin : index + 1], strength, limit)
+                yield from _led_by(strength, divide(index))
+                begin = index + 1
+        yield from self._pack(cuts[begin:], places[begin:], strength, limit)
+
+    def _pack(self, cuts: Sequence[int], places: Sequence[int], strength: int, limit: int) -> Iterator[Core]:
+        keys = [part_key(self._text, cut) for cut in cuts[:-1]]
+        firsts = [cuts[index] for index in pack(places, keys, limit - 1)]
+        for start, end in pairwise((*firsts, cuts[-1])):
+            yield Core(start, end, strength)
+
+
+def _led_by(strength: int, cores: Iterable[Core]) -> Iterator[Core]:
+    """Yield the cores, the first one with the strength of the place before all of them."""
+    for index, core in enumerate(cores):
+        yield core if index else replace(core, strength=strength)
+
+
+def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
+    """Yield the chunk from `start` to the end of `core`; if it is too long after all, without overlap, or in parts."""
+    for first in dict.fromkeys((start, core.start)):
+        span = trim(text, first, core.end)
+        count = _count(text[span[0] : span[1]])
+        if count <= max_tokens:
+            yield Span(*span, count)
+            return
+    # Cut out of its surroundings, a text may encode into more tokens than it had there.
+    for window in token_windows(text[core.start : core.end], max_tokens):
+        yield Span(core.start + window.start, core.start + window.end, window.token_count)
+
+
+def _count(text: str) -> int:
+    """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
+    return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_count(text: str) -> int:
+    return count_tokens(text)
+
+
+def _sentence_spans(text: str) -> Sequence[tuple[int, int]]:
+    """Return the sentences of a run of blocks; a document that changes here and there mostly repeats its runs."""
+    return sentence_spans(text) if len(text) > _LONGEST_REMEMBERED else _remembered_spans(text)
+
+
+@lru_cache(maxsize=4_096)
+def _remembered_spans(text: str) -> tuple[tuple[int, int], ...]:
+    return tuple(sentence_spans(text))
+
+
+# The chunker that the settings ask for.
+
+_STRATEGIES: Mapping[str, type[SpanChunker]] = {
+    # Retrieval finds most with it, on Markdown too (`python -m benchmarks chunking`).
+    "auto": SemanticChunker,
+    "tokens": TokenChunker,
+    "semantic": SemanticChunker,
+    "markdown": MarkdownChunker,
+}
+_CHAT_CHUNK_TOKENS = 1200
+# Tokens of o200k_base per token of the embedding's window. Measured with multilingual-e5-small on its 512: 99 of 100
+# chunks of dense English Markdown fit together with their title, prose and Chinese always do.
+_TOKENS_PER_EMBEDDING_TOKEN = 0.68
+# The overlap of small chunks is at most this part of them: every shared token is embedded twice.
+_LARGEST_OVERLAP_PART = 8
+
+
+def make_chunker(settings: IngestSettings, embedding: EmbeddingInfo, *, extracts_by_chat: bool) -> SpanChunker:
+    """Return the chunker that the settings ask for.
+
+    Without a size of their own, chunks have 1200 tokens where a chat model reads them, else what fits the embedding's
+    window; and there the overlap is at most an eighth of a chunk.
+
+    Raises:
+        SettingsError: Size, overlap and separator do not go together.
+    """
+    max_tokens, overlap = settings.chunk_tokens, settings.overlap_tokens
+    if not max_tokens:
+        fitting = max(1, int(embedding.max_input_tokens * _TOKENS_PER_EMBEDDING_TOKEN))
+        max_tokens = _CHAT_CHUNK_TOKENS if extracts_by_chat else min(_CHAT_CHUNK_TOKENS, fitting)
+        if max_tokens < _CHAT_CHUNK_TOKENS:
+            overlap = min(overlap, max_tokens // _LARGEST_OVERLAP_PART)
+    strategy = _STRATEGIES[settings.chunking]
+    return strategy(max_tokens, overlap, settings.split_by, split_by_only=settings.split_by_only)

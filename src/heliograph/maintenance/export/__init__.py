@@ -1,1 +1,0 @@
-"""Writing a workspace out, one module a format; `heliograph.maintenance.export.registry` lists them."""

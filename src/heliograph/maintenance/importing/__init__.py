@@ -1,1 +1,0 @@
-"""Bringing knowledge in that was made elsewhere: archives, and LightRAG's working directories."""

@@ -1,0 +1,506 @@
+"""Import a LightRAG working directory: its documents, chunks and graph become whole documents with mentions.
+
+Each chunk is placed in its document's text. LightRAG keeps merged descriptions; they are shared out over the chunks
+in canonical order, so that merging gives them back. What no known chunk says goes into a document named after the
+directory. All files are read before anything is written; vectors are made anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path, PurePath
+from typing import Any
+
+from heliograph.documents.markdown import find_title
+from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
+from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
+from heliograph.maintenance.lightrag_files import (
+    GraphEdge,
+    GraphNode,
+    LightragChunk,
+    LightragDocument,
+    LightragFiles,
+    read_files,
+    read_graph,
+)
+from heliograph.maintenance.whole_documents import (
+    DocumentImport,
+    ImportKind,
+    ImportProgress,
+    ImportReport,
+    NoteKind,
+    NoteList,
+    SourceGraph,
+    WholeDocument,
+    WholeDocumentIntake,
+)
+from heliograph.models import (
+    FIELD_SEPARATOR,
+    Chunk,
+    Document,
+    DocumentStatus,
+    EntityMention,
+    Extraction,
+    RelationMention,
+    utc_now,
+)
+from heliograph.text.names import entity_key, names_to_relation_id
+from heliograph.text.tokens import count_tokens
+
+__all__ = [
+    "MentionTable",
+    "PlacedDocument",
+    "import_lightrag",
+    "is_lightrag",
+    "join_chunks",
+    "place_documents",
+    "restore_spelling",
+]
+
+
+# From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.
+#
+# A chunk is looked for in its document's text; where one of a document is not found, or the text is not kept, the
+# text is its chunks one after the other. Documents that were never read go in as waiting, those that were not read to
+# the end as partial.
+
+_BETWEEN = "\n\n"
+_MAX_STATE_LENGTH = 1_000
+# What a tokenizer leaves of a character that was cut in two.
+_TORN = "\ufffd"
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDocument:
+    """A document as it shall be stored; `origins` are the ids that LightRAG gave its chunks, in their order."""
+
+    document: Document
+    text: str
+    chunks: tuple[Chunk, ...]
+    origins: tuple[str, ...] = ()
+
+
+def place_documents(files: LightragFiles, track_id: str, notes: NoteList) -> list[PlacedDocument]:
+    """Return all documents with a text or with chunks; note what is repaired and what is left out."""
+    by_document: dict[str, list[LightragChunk]] = {}
+    for chunk in files.chunks.values():
+        by_document.setdefault(chunk.document_id, []).append(chunk)
+    sources = {
+        id_: _source(files.documents.get(id_), by_document.get(id_, ())) for id_ in (*files.documents, *by_document)
+    }
+    placed: list[PlacedDocument] = []
+    for id_, source in sources.items():
+        known = files.documents.get(id_)
+        chunks = sorted(by_document.get(id_, ()), key=lambda item: (item.order, item.id))
+        if not chunks and (known is None or not known.text):
+            state = f" ({known.state[:120]})" if known and known.state else ""
+            notes.add(
+                NoteKind.LEFT_OUT, "documents of which neither text nor chunks are kept", f"{source or id_}{state}"
+            )
+            continue
+        name = source or id_
+        # LightRAG's own id tells documents of one file name apart. None has the id that inserting that file gives, or
+        # whoever inserts it would replace one of them.
+        placed.append(_place(known, chunks, _Target(document_id(f"{name}#{id_}"), id_, name, track_id), notes))
+    return placed
+
+
+def join_chunks(document: str, texts: Sequence[str], spans: Sequence[Span] | None = None) -> tuple[Chunk, ...]:
+    """Return the chunks of a document; without spans they stand one after the other, a blank line between."""
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    end = -len(_BETWEEN)
+    for position, text in enumerate(texts):
+        start = end + len(_BETWEEN) if spans is None else spans[position][0]
+        end = start + len(text)
+        id_ = chunk_id(document, text, seen[text])
+        seen[text] += 1
+        chunks.append(Chunk(id_, document, position, text, count_tokens(text), start, end))
+    return tuple(chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What a document shall be called."""
+
+    id: str
+    origin: str
+    source: str
+    track_id: str
+
+
+def _source(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> str:
+    if known and known.source:
+        return known.source
+    return next((chunk.source for chunk in chunks if chunk.source), "")
+
+
+def _place(
+    known: LightragDocument | None, chunks: Sequence[LightragChunk], target: _Target, notes: NoteList
+) -> PlacedDocument:
+    text = known.text if known else ""
+    spans = _find_spans(text, chunks, target.source, notes) if text else None
+    if spans is not None and chunks:
+        texts = [text[start:end] for start, end in spans]
+    else:
+        texts = [chunk.text for chunk in chunks]
+        if chunks:
+            reason = "not all of which are found in the text" if text else "since their text is not kept"
+            notes.add(NoteKind.REPAIRED, f"documents whose text is made of their chunks, {reason}", target.source)
+            text = _BETWEEN.join(texts)
+    stem = PurePath(target.source).stem if target.source != target.origin else ""
+    document = Document(
+        *(target.id, target.source, find_title(text) or stem, content_hash(text)),
+        status=_status(known, chunks),
+        error=_error(known) if chunks else "",
+        metadata=_metadata(target),
+        length=len(text),
+        chunk_count=len(chunks),
+        track_id=target.track_id,
+        created_at=known.created_at if known else utc_now(),
+    )
+    placed = join_chunks(target.id, texts, spans)
+    return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks))
+
+
+def _status(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> DocumentStatus:
+    """Return the status of a document; LightRAG keeps chunks from before they are read."""
+    if not chunks:
+        return DocumentStatus.PENDING
+    return DocumentStatus.PROCESSED if known is None or known.is_finished else DocumentStatus.PARTIAL
+
+
+def _error(known: LightragDocument | None) -> str:
+    if known is None or known.is_finished:
+        return ""
+    return f"LightRAG did not finish this document ({known.state[:_MAX_STATE_LENGTH]}); retry reads what is left"
+
+
+def _metadata(target: _Target) -> Mapping[str, Any]:
+    return {"lightrag_id": target.origin}
+
+
+def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
+    """Return where the chunks stand in the text, or None if one of them does not."""
+    spans: list[Span] = []
+    begin, torn = 0, 0
+    for chunk in chunks:
+        span = _find(text, chunk.text, begin)
+        if span is None:
+            span = _find(text, chunk.text.strip(_TORN).strip(), begin)
+            torn += 1
+        if span is None:
+            return None
+        spans.append(span)
+        begin = span[0] + 1
+    notes.add(NoteKind.REPAIRED, "chunks that were cut within a character", source, torn)
+    return spans
+
+
+def _find(text: str, part: str, begin: int) -> Span | None:
+    start = text.find(part, begin) if part else -1
+    start = text.find(part) if part and start < 0 else start
+    return None if start < 0 else (start, start + len(part))
+
+
+# Sharing out LightRAG's entities and relations over the chunks that they come from.
+#
+# LightRAG keeps what all chunks together say of a thing; here each chunk says its own. So the descriptions of a thing
+# go to its chunks in canonical order, which is the order that the fold joins them in, and its weight is divided among
+# them in whole millionths. Folding that again gives the type, the descriptions and the weight that were there.
+
+_EXTRACTOR = "lightrag"
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    chunk_id: str
+    rank: int
+
+
+class MentionTable:
+    """What chunks say, gathered thing by thing; memory holds all of it.
+
+    Args:
+        chunks: All chunks.
+    """
+
+    def __init__(self, chunks: Iterable[Chunk]) -> None:
+        self._places = {
+            chunk.id: _Place(chunk.id, mention_rank(chunk.document_id, chunk.position, is_subject=False))
+            for chunk in chunks
+        }
+        self._entities: dict[str, list[EntityMention]] = {}
+        self._relations: dict[str, list[RelationMention]] = {}
+
+    def add_entity(self, node: GraphNode, name: str, chunk_ids: Sequence[str]) -> None:
+        """Let some chunks, at least one, mention an entity by a name."""
+        type_ = " ".join(node.type.lower().split()) or UNKNOWN_TYPE
+        places = self._in_order(chunk_ids)
+        for place, said in zip(places, _share(node.descriptions, len(places)), strict=True):
+            mention = EntityMention(place.chunk_id, name, type_, said, place.rank)
+            self._entities.setdefault(place.chunk_id, []).append(mention)
+
+    def add_relation(self, edge: GraphEdge, ends: tuple[str, str], chunk_ids: Sequence[str]) -> None:
+        """Let some chunks, at least one, mention a relation between two names."""
+        places = self._in_order(chunk_ids)
+        whole, rest = divmod(max(1, round(edge.weight * _MILLION)), len(places))
+        said = _share(edge.descriptions, len(places))
+        for index, (place, description) in enumerate(zip(places, said, strict=True)):
+            if weight := whole + (index < rest):
+                said_by = (place.chunk_id, *ends, (edge.keywords,), description, weight / _MILLION, place.rank)
+                self._relations.setdefault(place.chunk_id, []).append(RelationMention(*said_by))
+
+    def extraction(self, chunk_id: str) -> Extraction:
+        """Return what a chunk says, canonical."""
+        entities, relations = self._entities.get(chunk_id, ()), self._relations.get(chunk_id, ())
+        return canonical_extraction(Extraction(chunk_id, _EXTRACTOR, tuple(entities), tuple(relations)))
+
+    def _in_order(self, chunk_ids: Sequence[str]) -> list[_Place]:
+        places = (self._places[id_] for id_ in dict.fromkeys(chunk_ids))
+        return sorted(places, key=lambda place: (place.rank, place.chunk_id))
+
+
+def restore_spelling(node: GraphNode, texts: Iterable[str]) -> str:
+    """Return the name of an entity as its chunks spell it oftenest, if LightRAG has put it into capitals."""
+    if not node.is_shouted:
+        return node.name
+    pattern = re.compile(rf"(?<!\w){re.escape(node.name)}(?!\w)", re.IGNORECASE)
+    found = Counter(match.group() for text in texts for match in pattern.finditer(text))
+    found = {name: count for name, count in found.items() if entity_key(name) == entity_key(node.name)}
+    # A heading in capitals does not outweigh the one place that spells the name.
+    spelled: Mapping[str, int] = {name: count for name, count in found.items() if name != node.name}
+    return min(spelled, key=lambda name: (-spelled[name], name)) if spelled else node.name
+
+
+def _share(descriptions: Sequence[str], count: int) -> list[str]:
+    """Part descriptions, in order, into `count` runs; where there are fewer of them, the last runs are empty."""
+    runs = min(len(descriptions), count)
+    ends = [index * len(descriptions) // runs for index in range(runs + 1)] if runs else []
+    shared = [FIELD_SEPARATOR.join(descriptions[start:end]) for start, end in pairwise(ends)]
+    return shared + [""] * (count - runs)
+
+
+# Importing a working directory of LightRAG, of any version, or of nano-graphrag: documents, chunks and graph.
+#
+# All files are read and put together before anything is written, so that a broken directory leaves nothing behind.
+# What no known chunk says goes into a document of its own, named after the directory. Vectors are made anew. Replies
+# of chat models and community reports stay behind.
+
+_GRAPH = "graph_chunk_entity_relation.graphml"
+_MARKS = (_GRAPH, "kv_store_text_chunks.json", "kv_store_full_docs.json")
+_LEFT_BEHIND = {
+    "kv_store_llm_response_cache.json": "replies of chat models, which other prompts asked for",
+    "kv_store_community_reports.json": "community reports, which have no counterpart here",
+    **dict.fromkeys(
+        ("vdb_chunks.json", "vdb_entities.json", "vdb_relationships.json"),
+        "vectors; all are made anew by the configured embedding",
+    ),
+}
+_MAX_CHUNK_CHARACTERS = 1_200
+
+
+def is_lightrag(path: Path) -> bool:
+    """Whether a folder looks like a working directory."""
+    return any((path / name).is_file() for name in _MARKS)
+
+
+async def import_lightrag(intake: WholeDocumentIntake, path: Path, progress: ImportProgress) -> ImportReport:
+    """Import a working directory; see `import_path`."""
+    notes = NoteList()
+    assembled = await asyncio.to_thread(_assemble, path, notes, progress)
+    documents = DocumentImport(intake, notes, progress)
+    for placed in assembled.documents:
+        await documents.add(assembled.whole(placed))
+    await documents.finish()
+    return documents.report(ImportKind.LIGHTRAG, path, graph=assembled.graph)
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """What a directory holds, as it shall be stored."""
+
+    documents: Sequence[PlacedDocument]
+    table: MentionTable
+    graph: SourceGraph
+
+    def whole(self, placed: PlacedDocument) -> WholeDocument:
+        extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
+        if placed.document.status is DocumentStatus.PARTIAL:
+            extractions = tuple(_unread(item) for item in extractions)
+        return WholeDocument(placed.document, placed.text, placed.chunks, extractions)
+
+
+def _unread(extraction: Extraction) -> Extraction:
+    """Mark a chunk in which nothing was found, so that `retry` reads it: LightRAG does not tell which ones it read."""
+    is_read = bool(extraction.entities or extraction.relations)
+    return extraction if is_read else replace(extraction, error="LightRAG did not finish this document")
+
+
+@dataclass(slots=True)
+class _Graph:
+    """What is taken, with the ids of its chunks here: nodes by key, edges by id, and the names that nodes go by."""
+
+    nodes: dict[str, tuple[GraphNode, list[str]]] = field(default_factory=dict[str, tuple[GraphNode, list[str]]])
+    edges: dict[str, tuple[GraphEdge, list[str]]] = field(default_factory=dict[str, tuple[GraphEdge, list[str]]])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def _assemble(path: Path, notes: NoteList, progress: ImportProgress) -> _Assembled:
+    files = read_files(path, notes)
+    progress("chunks read", len(files.chunks))
+    documents = place_documents(files, track_id("import"), notes)
+    places = {
+        origin: chunk for placed in documents for origin, chunk in zip(placed.origins, placed.chunks, strict=True)
+    }
+    texts = {chunk.id: chunk.text for chunk in places.values()}
+    ids = {origin: chunk.id for origin, chunk in places.items()}
+    graph = _read(path, files, ids, texts, notes)
+    progress("entities read", len(graph.nodes))
+    alone = _own_document(path.resolve().name, graph, documents, notes)
+    if alone is not None:
+        documents.append(alone)
+    table = MentionTable(chunk for placed in documents for chunk in placed.chunks)
+    for node, chunk_ids in graph.nodes.values():
+        table.add_entity(node, graph.names[entity_key(node.name)], chunk_ids)
+    for edge, chunk_ids in graph.edges.values():
+        ends = graph.names[entity_key(edge.source)], graph.names[entity_key(edge.target)]
+        table.add_relation(edge, ends, chunk_ids)
+    for name, reason in _LEFT_BEHIND.items():
+        notes.add(NoteKind.LEFT_OUT, f"files of {reason}", name, int((path / name).is_file()))
+    return _Assembled(documents, table, _sum(graph))
+
+
+def _read(path: Path, files: LightragFiles, ids: dict[str, str], texts: dict[str, str], notes: NoteList) -> _Graph:
+    graph = _Graph()
+    if not (path / _GRAPH).is_file():
+        notes.add(NoteKind.LEFT_OUT, "graphs, since the file is missing; only documents are imported", _GRAPH)
+        return graph
+    for item in read_graph(path / _GRAPH, notes):
+        if isinstance(item, GraphNode):
+            more = files.entity_chunks.get(item.label, ())
+            chunk_ids = _known((*item.chunk_ids, *more), ids, item.label, notes)
+            _add_node(graph, item, chunk_ids, texts, notes)
+        else:
+            more = files.relation_chunks.get((min(item.labels), max(item.labels)), ())
+            chunk_ids = _known((*item.chunk_ids, *more), ids, " - ".join(item.labels), notes)
+            _add_edge(graph, item, chunk_ids, notes)
+    return graph
+
+
+def _known(origins: Sequence[str], ids: dict[str, str], label: str, notes: NoteList) -> list[str]:
+    distinct = dict.fromkeys(origins)
+    unknown = sum(origin not in ids for origin in distinct)
+    notes.add(NoteKind.LEFT_OUT, "references to chunks that are not kept", label if unknown else "", unknown)
+    return list(dict.fromkeys(ids[origin] for origin in distinct if origin in ids))
+
+
+def _add_node(graph: _Graph, node: GraphNode, chunk_ids: list[str], texts: dict[str, str], notes: NoteList) -> None:
+    if not node.name:
+        notes.add(NoteKind.LEFT_OUT, "entities without a name", node.label)
+        return
+    key = entity_key(node.name)
+    known = graph.nodes.get(key)
+    if known is not None:
+        notes.add(NoteKind.REPAIRED, "entities that are spellings of one name are one entity", node.label)
+    name = restore_spelling(node, (texts[id_] for id_ in chunk_ids))
+    graph.names.setdefault(key, name)
+    if node.label != node.name:
+        notes.add(NoteKind.REPAIRED, "names that were in quotes or not clean", node.label)
+    if name != node.name:
+        notes.add(NoteKind.REPAIRED, "names in capitals that are spelled as their chunks spell them", name)
+    graph.nodes[key] = (node, chunk_ids) if known is None else _joined_node(known, (node, chunk_ids))
+
+
+def _add_edge(graph: _Graph, edge: GraphEdge, chunk_ids: list[str], notes: NoteList) -> None:
+    label = " - ".join(edge.labels)
+    if not edge.source or not edge.target:
+        notes.add(NoteKind.LEFT_OUT, "relations with an end without a name", label)
+    elif entity_key(edge.source) == entity_key(edge.target):
+        notes.add(NoteKind.LEFT_OUT, "relations of an entity with itself", label)
+    else:
+        for name in (edge.source, edge.target):
+            if entity_key(name) not in graph.names:
+                notes.add(NoteKind.REPAIRED, "entities that are only ends of relations", name)
+                graph.names[entity_key(name)] = name
+        id_ = names_to_relation_id(edge.source, edge.target)
+        known = graph.edges.get(id_)
+        graph.edges[id_] = (edge, chunk_ids) if known is None else _joined_edge(known, (edge, chunk_ids))
+
+
+def _joined_node(one: tuple[GraphNode, list[str]], other: tuple[GraphNode, list[str]]) -> tuple[GraphNode, list[str]]:
+    """Return what two nodes of one entity say together; its type is that of the one with more chunks."""
+    type_ = max(one, other, key=lambda item: len(item[1]))[0].type
+    descriptions = tuple(dict.fromkeys((*one[0].descriptions, *other[0].descriptions)))
+    return replace(one[0], type=type_, descriptions=descriptions), list(dict.fromkeys((*one[1], *other[1])))
+
+
+def _joined_edge(one: tuple[GraphEdge, list[str]], other: tuple[GraphEdge, list[str]]) -> tuple[GraphEdge, list[str]]:
+    """Return what two edges of one relation say together."""
+    descriptions = tuple(dict.fromkeys((*one[0].descriptions, *other[0].descriptions)))
+    keywords, weight = f"{one[0].keywords},{other[0].keywords}", one[0].weight + other[0].weight
+    joined = replace(one[0], descriptions=descriptions, keywords=keywords, weight=weight)
+    return joined, list(dict.fromkeys((*one[1], *other[1])))
+
+
+def _own_document(
+    directory: str, graph: _Graph, documents: Sequence[PlacedDocument], notes: NoteList
+) -> PlacedDocument | None:
+    """Return a document of what no known chunk says, and give that its chunks; None if there is nothing."""
+    lines = [
+        (f"{node.name}: {' '.join(node.descriptions)}".rstrip(": "), chunk_ids)
+        for node, chunk_ids in graph.nodes.values()
+        if not chunk_ids
+    ]
+    notes.add(NoteKind.REPAIRED, "entities without a chunk are said by a document of their own", directory, len(lines))
+    entities = len(lines)
+    lines += [
+        (f"{edge.source} - {edge.target}: {' '.join(edge.descriptions)}".rstrip(": "), chunk_ids)
+        for edge, chunk_ids in graph.edges.values()
+        if not chunk_ids
+    ]
+    relations = len(lines) - entities
+    notes.add(NoteKind.REPAIRED, "relations without a chunk are said by a document of their own", directory, relations)
+    if not lines:
+        return None
+    source = directory if all(placed.document.source != directory for placed in documents) else f"{directory} (graph)"
+    groups = _pack(lines)
+    texts = ["\n".join(line for line, _ in group) for group in groups]
+    chunks = join_chunks(document_id(source), texts)
+    for chunk, group in zip(chunks, groups, strict=True):
+        for _, chunk_ids in group:
+            chunk_ids.append(chunk.id)
+    text = "\n\n".join(texts)
+    document = Document(
+        *(document_id(source), source, directory, content_hash(text)),
+        status=DocumentStatus.PROCESSED,
+        metadata={"lightrag_directory": directory},
+        length=len(text),
+        chunk_count=len(chunks),
+        track_id=documents[0].document.track_id if documents else track_id("import"),
+    )
+    return PlacedDocument(document, text, chunks)
+
+
+def _pack(lines: Sequence[tuple[str, list[str]]]) -> list[list[tuple[str, list[str]]]]:
+    groups: list[list[tuple[str, list[str]]]] = []
+    size = 0
+    for line in lines:
+        if not groups or size + len(line[0]) > _MAX_CHUNK_CHARACTERS:
+            groups.append([])
+            size = 0
+        groups[-1].append(line)
+        size += len(line[0]) + 1
+    return groups
+
+
+def _sum(graph: _Graph) -> SourceGraph:
+    return SourceGraph(len(graph.names), len(graph.edges), sum(edge.weight for edge, _ in graph.edges.values()))
