@@ -11,22 +11,6 @@ import secrets
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-__all__ = [
-    "SUBJECT_RANKS",
-    "chunk_id",
-    "content_hash",
-    "curation_id",
-    "document_id",
-    "entity_id",
-    "is_storable",
-    "is_subject_rank",
-    "mention_rank",
-    "moved_rank",
-    "relation_id",
-    "succeeding_entity_id",
-    "track_id",
-]
-
 # Left out or replaced in every text that is taken in.
 _UNSTORED = re.compile("[\0\ud800-\udfff]")
 _POSITION_BITS = 20

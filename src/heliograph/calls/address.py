@@ -8,8 +8,6 @@ from pydantic import SecretStr
 
 from heliograph.errors import SettingsError
 
-__all__ = ["checked_address", "checked_key", "shown_address"]
-
 
 def checked_address(url: str) -> str:
     """Return an address that can be called.

@@ -22,8 +22,6 @@ from heliograph.calls.service_errors import (
 )
 from heliograph.errors import BadModelReply, ModelError, ModelTimeout, ModelUnavailable
 
-__all__ = ["error_from_response", "translate_httpx_error", "translate_httpx_errors"]
-
 _CALL_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError)
 
 

@@ -13,8 +13,6 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from itertools import count
 
-__all__ = ["PriorityLimiter"]
-
 
 class PriorityLimiter:
     """Lets at most so many callers through at once; lower priority numbers first, then in order of arrival.

@@ -11,8 +11,6 @@ from pydantic import SecretStr
 
 from heliograph.calls.address import checked_address, checked_key, shown_address
 
-__all__ = ["describe_service", "open_openai_client"]
-
 _OPENAI_URL = "https://api.openai.com/v1"
 # Many local services ask for no key, but the SDK does.
 _NO_KEY = "none"

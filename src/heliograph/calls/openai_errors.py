@@ -26,8 +26,6 @@ from heliograph.calls.service_errors import (
 )
 from heliograph.errors import BadModelReply, ModelError, ModelTimeout, ModelUnavailable
 
-__all__ = ["error_from_body", "translate_openai_error", "translate_openai_errors"]
-
 
 @contextmanager
 def translate_openai_errors(service: str) -> Generator[None]:

@@ -16,8 +16,6 @@ from typing import TypeVar
 
 from heliograph.errors import ModelError, RateLimited
 
-__all__ = ["RetryPolicy", "call_with_retry"]
-
 T = TypeVar("T")
 
 # 2 ** 64 first delays are longer than any cap; a larger exponent would only overflow.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["plan_runs"]
-
 
 def plan_runs(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     """Return runs in which texts of similar length are together.

@@ -24,17 +24,6 @@ from heliograph.errors import (
     RateLimited,
 )
 
-__all__ = [
-    "RATE_CODES",
-    "clean_detail",
-    "error_codes",
-    "error_fields",
-    "error_from_status",
-    "error_message",
-    "find_retry_after",
-    "is_certificate_error",
-]
-
 _MAX_DETAIL_CHARACTERS = 300
 _MIN_SECRET_CHARACTERS = 8
 _SECRETS = re.compile(r"\b(?:sk|pk|rk|hf|gsk|xai)[-_][\w*.\-]{6,}|(?<=bearer )\S+", re.IGNORECASE)

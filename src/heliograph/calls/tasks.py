@@ -6,9 +6,6 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-__all__ = ["gather_or_cancel"]
-
-
 T = TypeVar("T")
 
 

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar, overload
 
-__all__ = ["run_together"]
-
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")

@@ -7,8 +7,6 @@ the length of the reply.
 
 from __future__ import annotations
 
-__all__ = ["ReplyBounds", "without_repeats"]
-
 # Shorter repeats are tables, rules and lists.
 _LEAST_LOOP = 600
 _LEAST_TIMES = 3

@@ -20,8 +20,6 @@ from heliograph.models import utc_now
 from heliograph.observing import tell_lookup
 from heliograph.stores.base import CachedReply, ReplyCache
 
-__all__ = ["CachedChatModel"]
-
 _LOG = logging.getLogger(__name__)
 _KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY, Purpose.KEYWORDS})
 

@@ -8,8 +8,6 @@ from heliograph.calls.limit import PriorityLimiter
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.chat.wrapper import WrapperChatModel, open_stream
 
-__all__ = ["LimitedChatModel"]
-
 _PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
 
 

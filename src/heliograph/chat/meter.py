@@ -19,8 +19,6 @@ from heliograph.errors import ModelError
 from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_model_calls
 
-__all__ = ["CallCount", "ChatMeter", "ChatUsage", "MeteredChatModel"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallCount:

@@ -25,8 +25,6 @@ from heliograph.errors import BadModelReply, ModelError, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings
 
-__all__ = ["OpenAIChatModel"]
-
 _LOG = logging.getLogger(__name__)
 
 # OpenAI says "length"; other services have words of their own.

@@ -16,8 +16,6 @@ import openai
 from heliograph.chat.base import ChatRequest
 from heliograph.settings import ChatSettings
 
-__all__ = ["CallOptions"]
-
 _LOG = logging.getLogger(__name__)
 
 _UNKNOWN = (

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ReasoningFilter", "strip_reasoning"]
-
 _OPENINGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
 
 

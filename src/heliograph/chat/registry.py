@@ -26,8 +26,6 @@ from heliograph.errors import SettingsError
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache
 
-__all__ = ["build_chat_model", "connect_chat_model", "wrap_chat_model"]
-
 
 def build_chat_model(
     settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None

@@ -10,8 +10,6 @@ from heliograph.calls.retry import RetryPolicy, call_with_retry
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
 from heliograph.chat.wrapper import WrapperChatModel, open_stream
 
-__all__ = ["RetryingChatModel"]
-
 
 class RetryingChatModel(WrapperChatModel):
     """Tries again by a policy; a stream only until its first piece, since what was shown cannot be taken back.

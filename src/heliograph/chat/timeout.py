@@ -9,8 +9,6 @@ from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
 from heliograph.chat.wrapper import WrapperChatModel, open_stream
 from heliograph.errors import ModelTimeout
 
-__all__ = ["TimedChatModel"]
-
 
 class TimedChatModel(WrapperChatModel):
     """Cancels a call that takes too long: a whole reply in all, a stream between two pieces.

@@ -8,8 +8,6 @@ from heliograph.chat.base import ChatRequest
 from heliograph.models import Usage
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["estimate_usage"]
-
 # What wraps each message in the common chat formats: its role and two or three markers.
 _TOKENS_PER_MESSAGE = 4
 

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
 
-__all__ = ["WrapperChatModel", "open_stream"]
-
 
 class WrapperChatModel(ChatModel):
     """Passes everything to the model inside; subclasses change what they are about and nothing else.

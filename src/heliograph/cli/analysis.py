@@ -45,21 +45,6 @@ from heliograph.models import DEFAULT_MODE
 from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph
 
-__all__ = [
-    "assert_",
-    "benchmark",
-    "compare",
-    "inspect",
-    "render_assertions",
-    "render_benchmark",
-    "render_comparison",
-    "render_coverage",
-    "render_keywords",
-    "render_tokens",
-    "visualize",
-]
-
-
 # Reports about retrieval as tables.
 
 _LIST_CELLS = 160

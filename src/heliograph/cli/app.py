@@ -23,8 +23,6 @@ from heliograph._version import __version__
 from heliograph.cli.output import Output, discard_stdout
 from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Session
 
-__all__ = ["app", "load_command", "main"]
-
 # Functions by the modules that hold them, in the order of the overview.
 _GROUPS: Mapping[str, str] = {
     "Documents": """documents.index documents.watch documents.documents documents.document documents.delete

@@ -26,25 +26,6 @@ from heliograph.ingest.given import parse_given_graph
 from heliograph.models import Curation
 from heliograph.stores.base import CurationQuery
 
-__all__ = [
-    "create",
-    "curations",
-    "duplicates",
-    "edit",
-    "hide",
-    "history",
-    "insert_graph",
-    "merge",
-    "rename",
-    "render_curation",
-    "render_curations",
-    "render_duplicates",
-    "render_history",
-    "split",
-    "undo",
-]
-
-
 # Curations, histories and pairs of duplicates, as tables.
 
 

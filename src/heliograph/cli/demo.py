@@ -28,8 +28,6 @@ from heliograph.ingest.models import NewDocument
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.sync import Heliograph
 
-__all__ = ["QUESTIONS", "demo", "find_samples"]
-
 _WORKSPACE = "demo"
 _SHOWN_ROWS = 4
 # Few, as the samples are few: the tables then hold what the question is about.

@@ -56,25 +56,6 @@ from heliograph.models import Chunk, Document, DocumentStatus, Usage
 from heliograph.stores.base import DocumentPage, DocumentQuery
 from heliograph.sync import Heliograph
 
-__all__ = [
-    "delete",
-    "document",
-    "documents",
-    "index",
-    "parse_metadata",
-    "render_deletion",
-    "render_document",
-    "render_documents",
-    "render_results",
-    "resume",
-    "retry",
-    "run_ingest",
-    "summarize_results",
-    "tokens",
-    "watch",
-]
-
-
 # Documents, chunks and what became of them, as tables.
 
 _WIDE = 120

@@ -42,9 +42,6 @@ from heliograph.extraction.base import Extractor
 from heliograph.query.models import Mode
 from heliograph.settings import Settings
 
-__all__ = ["EvaluationFiles", "eval_", "make_async_engine", "open_embedding"]
-
-
 # The files that `eval` writes: checked before anything is measured, written after it was shown.
 
 _FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}

@@ -20,21 +20,6 @@ from heliograph.errors import NotFoundError
 from heliograph.models import FIELD_SEPARATOR, Entity, GraphPath, Relation, Subgraph
 from heliograph.sync import Heliograph
 
-__all__ = [
-    "entities",
-    "entity",
-    "neighbours",
-    "paths",
-    "relation",
-    "render_entities",
-    "render_entity",
-    "render_neighbourhood",
-    "render_paths",
-    "render_relation",
-    "render_relations",
-]
-
-
 # Entities, relations, neighbourhoods and paths, as tables.
 
 

@@ -42,24 +42,6 @@ from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings,
 from heliograph.stores.registry import open_store
 from heliograph.text.chinese import tag_words
 
-__all__ = [
-    "Check",
-    "SettingRow",
-    "SettingValue",
-    "State",
-    "doctor",
-    "list_settings",
-    "list_values",
-    "render_checks",
-    "render_settings",
-    "render_stats",
-    "run_checks",
-    "settings",
-    "settings_markdown",
-    "stats",
-]
-
-
 # Every setting as a row: its names, what it may be, its default and what it means, read from the settings' models.
 
 _TYPES = {

@@ -17,17 +17,6 @@ from heliograph.cli.session import Session
 from heliograph.filters import And, Filter, Or, SourcePrefix, check_filter, parse_expression, parse_filter
 from heliograph.settings import Settings
 
-__all__ = [
-    "MAX_OFFSET",
-    "AddressOption",
-    "Engine",
-    "EngineOption",
-    "WorkersOption",
-    "combine_filters",
-    "engine_settings",
-]
-
-
 # The options that say which things count: conditions as one filter, and how many may be passed over.
 
 # Larger numbers are none to a database.

@@ -24,20 +24,6 @@ from rich.measure import Measurement
 from rich.style import StyleType
 from rich.text import Text
 
-__all__ = [
-    "UNBOUNDED_CELLS",
-    "BriefText",
-    "FlowText",
-    "Output",
-    "discard_stdout",
-    "flat_text",
-    "has_bounds",
-    "make_streams_safe",
-    "one_line",
-    "printable",
-]
-
-
 # Text that wraps well in English and in Chinese, and cannot steer the terminal it is printed to.
 #
 # What documents and models say goes through `printable` or `FlowText` before it is shown: control characters are made

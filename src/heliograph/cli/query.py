@@ -27,19 +27,6 @@ from heliograph.models import DEFAULT_MODE, Usage
 from heliograph.query.models import Answer, AnswerKind, Context, Keywords, Mode, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
-__all__ = [
-    "describe_answer",
-    "describe_retrieval",
-    "query",
-    "render_chunks",
-    "render_references",
-    "render_retrieved_entities",
-    "render_retrieved_relations",
-    "show_answer",
-    "without_references",
-]
-
-
 # References and what was retrieved, as tables; how an answer came about, in a line.
 
 _CHUNK_CELLS = 200

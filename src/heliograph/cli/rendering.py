@@ -29,22 +29,6 @@ from heliograph.cli.output import BriefText, FlowText, Output, flat_text, has_bo
 from heliograph.ingest.models import Progress
 from heliograph.models import FIELD_SEPARATOR
 
-__all__ = [
-    "ProgressView",
-    "byte_size",
-    "description_cell",
-    "fields_table",
-    "growth",
-    "local_time",
-    "make_table",
-    "name_cell",
-    "progress_line",
-    "seconds",
-    "status_text",
-    "to_plain",
-]
-
-
 # The engine's models as plain data for `--json`: every field under its own name, nothing shortened.
 
 

@@ -18,9 +18,6 @@ import typer
 from heliograph.cli.session import current_session
 from heliograph.errors import InvalidRequestError
 
-__all__ = ["hash_password", "make_key", "mcp", "serve"]
-
-
 _KEY_BYTES = 32
 
 

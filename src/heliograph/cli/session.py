@@ -44,23 +44,6 @@ if TYPE_CHECKING:
     from heliograph.settings import Settings, StoreSettings
     from heliograph.sync import Heliograph
 
-__all__ = [
-    "EXIT_BROKEN_PIPE",
-    "EXIT_CODES",
-    "EXIT_FAILED",
-    "EXIT_INTERRUPTED",
-    "CommandGroup",
-    "Interrupts",
-    "PlainCommand",
-    "Session",
-    "current_session",
-    "exit_code",
-    "global_options_first",
-    "make_engine",
-    "reported_errors",
-    "workspace_is_missing",
-]
-
 
 # Exit codes, one table: what a script may rely on.
 #

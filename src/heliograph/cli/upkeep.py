@@ -32,26 +32,6 @@ from heliograph.models import Batch
 from heliograph.settings import Settings
 from heliograph.stores.registry import salvage_store
 
-__all__ = [
-    "backup",
-    "batches",
-    "check",
-    "clear",
-    "export",
-    "forget_store",
-    "import_",
-    "migrate",
-    "rebuild",
-    "reembed",
-    "render_batches",
-    "render_check",
-    "render_import",
-    "render_migration",
-    "restore",
-    "vacuum",
-]
-
-
 # What checks and batches look like on a terminal.
 
 _SHOWN = 40

@@ -29,16 +29,6 @@ from heliograph.observing import stage
 from heliograph.settings import DocumentSettings, IngestSettings, Settings
 from heliograph.stores.replies import ReplyCache
 
-__all__ = [
-    "ClusterEmbeddingModel",
-    "ClusterReader",
-    "ClusterRooms",
-    "ClusterSourceReader",
-    "GivenModels",
-    "open_cluster",
-]
-
-
 # What the pipeline sees of the workers: a reader, an embedding, and sources whose bytes are loaded there.
 #
 # Bytes and texts go out, readings come back; opening files and fetching addresses stay here, so that workers need
@@ -63,7 +53,6 @@ class ClusterReader(Reader):
         self._numbers = count(1)
 
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
-        """See `Reader.read`."""
         stored = await find_stored(None)
         number = next(self._numbers)
         what = f"the document {task.document.source!r}"

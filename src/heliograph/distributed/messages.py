@@ -21,22 +21,6 @@ from heliograph.models import Usage
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
 from heliograph.stores.replies import CachedReply
 
-__all__ = [
-    "Answer",
-    "CallsCounted",
-    "ChunkRead",
-    "ChunksBegun",
-    "KeepReply",
-    "Launcher",
-    "LookUpReply",
-    "Notice",
-    "Outcome",
-    "TextsEmbedded",
-    "Worker",
-    "WorkerLostError",
-    "WorkerSetup",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerSetup:

@@ -38,9 +38,6 @@ from heliograph.observing import ModelCalls, tell_model_calls
 from heliograph.settings import RaySettings
 from heliograph.stores.replies import ReplyCache
 
-__all__ = ["Desk", "Lane", "Watch", "WorkerPool"]
-
-
 # Where the notices of workers come in: progress is passed on, costs are counted, replies are looked up and kept.
 #
 # It stands beside the store, so that a reply of a chat model is durable before a worker goes on with it: a run that

@@ -34,9 +34,6 @@ from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import ClusterUnavailable, MissingDependencyError
 from heliograph.settings import RaySettings
 
-__all__ = ["OwnThread", "RayLauncher", "check_ray", "translate"]
-
-
 # A thread that lives until it is told to end, for work whose thread must not go away.
 #
 # Linux ends the processes of a Ray cluster together with the thread that started them, and threads of an event loop's
@@ -144,7 +141,6 @@ class RayLauncher(Launcher):
         self._is_open = False
 
     async def open(self) -> int:
-        """See `Launcher.open`."""
         if not self._is_open:
             self._is_open = True
             try:
@@ -155,11 +151,9 @@ class RayLauncher(Launcher):
         return self._settings.workers or await asyncio.to_thread(_count_cores)
 
     async def start(self, setup: WorkerSetup) -> Worker:
-        """See `Launcher.start`."""
         return await asyncio.to_thread(_start_actor, setup)
 
     async def close(self) -> None:
-        """See `Launcher.close`."""
         if self._is_open:
             self._is_open = False
             await asyncio.to_thread(_CONNECTION.release)

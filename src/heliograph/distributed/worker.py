@@ -38,9 +38,6 @@ from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["Outbox", "ReadingWorker", "RelayedMeter", "RelayedReplies"]
-
-
 # What a worker has to tell and to ask, until somebody comes for it.
 #
 # A worker cannot call the process that owns the store; that process asks it again and again (`Outbox.exchange`),
@@ -119,11 +116,9 @@ class RelayedReplies(ReplyCache):
         self._outbox = outbox
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache.get_reply`."""
         return await self._outbox.ask(lambda ticket: LookUpReply(ticket, key))
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache.put_reply`."""
         await self._outbox.ask(lambda ticket: KeepReply(ticket, reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
@@ -147,7 +142,6 @@ class RelayedMeter(ChatMeter):
         self._outbox = outbox
 
     def count(self, purpose: Purpose, counted: CallCount) -> None:
-        """See `ChatMeter.count`."""
         super().count(purpose, counted)
         self._outbox.tell(CallsCounted(purpose, counted))
 

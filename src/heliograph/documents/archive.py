@@ -17,9 +17,6 @@ from xml.etree import ElementTree as ET
 from heliograph.documents.base import Limits, RawDocument
 from heliograph.errors import IngestError
 
-__all__ = ["Archive", "local_name", "open_archive", "parse_xml"]
-
-
 # Small archives may compress well without being a danger.
 _RATIO_FROM_BYTES = 1_000_000
 _ENCRYPTED = 0x1

@@ -12,9 +12,6 @@ from collections.abc import Callable
 
 from heliograph.errors import IngestError
 
-__all__ = ["decode_text", "find_code_page"]
-
-
 # Which of the older encodings a text beyond ASCII is in, told by the letters that it gives.
 #
 # Each is tried on the beginning of the text, strictly, and counts only if what comes out is mostly what its language

@@ -14,8 +14,6 @@ from heliograph.documents.markdown import too_long
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
 
-__all__ = ["EpubLoader"]
-
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
 _CHAPTERS = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
@@ -30,7 +28,6 @@ class EpubLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         with open_archive(raw, limits) as archive:
             _refuse_protected(archive, raw.name)
             package_name = _package_name(archive, raw.name)

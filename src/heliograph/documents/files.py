@@ -17,9 +17,6 @@ from pathlib import Path
 from heliograph.documents.registry import known_suffixes
 from heliograph.errors import IngestError
 
-__all__ = ["FileFilter", "find_files", "find_path_error", "matches_any"]
-
-
 # Patterns for paths, as `.gitignore` has them.
 #
 # `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A

@@ -15,9 +15,6 @@ from typing import Any
 from heliograph.documents.markdown import markdown_table
 from heliograph.documents.text_formats import fence
 
-__all__ = ["is_hidden", "layout_cells", "read_table", "to_markdown"]
-
-
 # The cells of an HTML table: spans resolved, tables that only place things on a page told from tables of data.
 
 Node = Any

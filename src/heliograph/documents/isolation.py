@@ -26,9 +26,6 @@ from heliograph.documents.registry import find_loader, load_document
 from heliograph.errors import HeliographError, IngestError, MissingDependencyError
 from heliograph.settings import DocumentSettings, isolated_environment
 
-__all__ = ["DocumentReader", "limits_of", "read_file"]
-
-
 # From a path to bytes: only regular files, only as long as allowed.
 
 

@@ -14,8 +14,6 @@ from heliograph.documents.markdown import clean_text
 from heliograph.documents.web_page import html_to_markdown
 from heliograph.errors import IngestError
 
-__all__ = ["MailLoader"]
-
 _SHOWN = ("From", "To", "Cc", "Date")
 # A message this long without a header is no message.
 _LEAST_HEADERS = ("from", "to", "subject", "date", "message-id", "received", "content-type", "mime-version")
@@ -29,7 +27,6 @@ class MailLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        """See `Loader.load`."""
         if not raw.data.strip():
             return LoadedDocument(raw.name, "", "")
         message = email.message_from_bytes(raw.data, policy=email.policy.default)

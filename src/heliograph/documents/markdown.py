@@ -20,20 +20,6 @@ from heliograph.documents.base import Limits, LoadedDocument
 from heliograph.errors import IngestError
 from heliograph.text.language import detect_language
 
-__all__ = [
-    "Heading",
-    "clean_text",
-    "find_headings",
-    "find_title",
-    "finish",
-    "markdown_table",
-    "name_title",
-    "replace_surrogates",
-    "split_front_matter",
-    "too_long",
-]
-
-
 # What every text goes through before it is stored, whether it comes from a file or from a caller.
 #
 # Any string goes in. What comes out has the line feed as its only line end, no NUL or other control character but

@@ -21,9 +21,6 @@ from heliograph.documents.markdown import markdown_table, name_title, too_long
 from heliograph.documents.web_page import parse_html
 from heliograph.errors import HeliographError, IngestError
 
-__all__ = ["DocxLoader", "PptxLoader", "SpreadsheetLoader", "read_properties"]
-
-
 # What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
 
 _ENTRY = "docProps/core.xml"
@@ -76,7 +73,6 @@ class DocxLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         mammoth = import_package("mammoth", "mammoth")
         with open_archive(raw, limits) as archive:
             # mammoth parses with the standard library's DOM, which would expand entities.
@@ -134,7 +130,6 @@ class PptxLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         with open_archive(raw, limits) as archive:
             slides = _slide_names(archive, raw.name)
             if len(slides) > limits.max_pages:
@@ -263,7 +258,6 @@ class SpreadsheetLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         calamine = import_package("python_calamine", "python-calamine")
         properties = _properties(raw, limits) if raw.data.startswith(b"PK") else {}
         try:

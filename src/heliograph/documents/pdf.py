@@ -29,9 +29,6 @@ from heliograph.documents.pdf_layout import (
 )
 from heliograph.errors import IngestError
 
-__all__ = ["PageSpans", "PdfLoader", "Style", "join_lines", "measure_style", "remove_margins", "render_page"]
-
-
 # Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
 
 # Part of the page's height, from either edge, in which they are looked for, and lines looked at there.
@@ -335,7 +332,6 @@ class PdfLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         pdfium = import_package("pypdfium2", "pypdfium2")
         document = _open(pdfium, raw)
         try:

@@ -21,22 +21,6 @@ from typing import Any
 from heliograph.documents.base import import_package
 from heliograph.documents.markdown import markdown_table
 
-__all__ = [
-    "HYPHEN",
-    "Grid",
-    "Line",
-    "Span",
-    "Table",
-    "find_gap",
-    "find_tables",
-    "group_lines",
-    "is_marker",
-    "read_columns",
-    "read_flow",
-    "read_spans",
-]
-
-
 # From a PDF page to spans: runs of characters on one line without a wide gap, with their place, size and weight.
 #
 # Coordinates are points from the page's upper left corner, after turning a page that is shown or written sideways.

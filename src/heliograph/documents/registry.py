@@ -26,9 +26,6 @@ from heliograph.documents.text_formats import CodeLoader, DelimitedLoader, JsonL
 from heliograph.documents.web_page import HtmlLoader
 from heliograph.errors import IngestError
 
-__all__ = ["detect_mime_type", "find_loader", "known_suffixes", "load_document"]
-
-
 # What bytes are, whatever their name says: signatures of formats, and what a ZIP archive holds.
 #
 # Formats that are known and not read here are refused by name, so that no one gets their bytes as text.

@@ -23,19 +23,6 @@ from heliograph.documents.isolation import DocumentReader, limits_of, read_file
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
-__all__ = [
-    "Resolver",
-    "SourceReader",
-    "check_url",
-    "fetch",
-    "find_sources",
-    "is_public",
-    "is_url",
-    "resolve",
-    "resolve_checked",
-]
-
-
 # Which network addresses may be reached: those of the public internet, unless others are allowed.
 #
 # A name is resolved once, every address it has is checked, and the connection then goes to a checked address itself,

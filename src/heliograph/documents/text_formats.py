@@ -20,9 +20,6 @@ from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import clean_text, find_title, markdown_table, name_title, split_front_matter
 from heliograph.errors import IngestError
 
-__all__ = ["CodeLoader", "DelimitedLoader", "JsonLoader", "MarkdownLoader", "TextLoader", "fence"]
-
-
 # Plain text and Markdown: decoded, and for Markdown the front matter read into metadata.
 
 
@@ -33,7 +30,6 @@ class MarkdownLoader(Loader):
     mime_types = frozenset({"text/markdown", "text/x-markdown"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        """See `Loader.load`."""
         text = clean_text(decode_text(raw.data, raw.name, raw.charset))
         fields, body = split_front_matter(text)
         title = fields.pop("title", "")
@@ -110,7 +106,6 @@ class CodeLoader(Loader):
     mime_types = frozenset({"text/x-source", "text/x-python", "text/css", "text/javascript", "application/javascript"})
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        """See `Loader.load`."""
         code = clean_text(decode_text(raw.data, raw.name, raw.charset))
         path = PurePath(urlsplit(raw.name).path if "://" in raw.name else raw.name)
         language = _BY_SUFFIX.get(path.suffix.lower(), "")
@@ -140,7 +135,6 @@ class DelimitedLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        """See `Loader.load`."""
         text = clean_text(decode_text(raw.data, raw.name, raw.charset))
         is_tabbed = PurePath(raw.name).suffix.lower() in {".tsv", ".tab"} or raw.mime_type.endswith(
             "tab-separated-values"
@@ -191,7 +185,6 @@ class JsonLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        """See `Loader.load`."""
         text = decode_text(raw.data, raw.name, raw.charset)
         value = _parse(text, raw)
         title = name_title(raw.name)

@@ -16,9 +16,6 @@ from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocumen
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import is_hidden, to_markdown
 
-__all__ = ["HtmlLoader", "html_to_markdown", "parse_html", "remove_furniture"]
-
-
 # Which blocks of a web page are its content: prose stays, the site's furniture (menus, banners, footers) goes.
 #
 # A block that holds sentences is never left out for what its author named it. What goes is told by what a block is
@@ -562,7 +559,6 @@ class HtmlLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        """See `Loader.load`."""
         page = parse_html(decode_text(raw.data, raw.name, raw.charset or _declared_charset(raw.data)))
         metadata = _metadata(page)
         body = page.body

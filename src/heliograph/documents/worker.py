@@ -18,8 +18,6 @@ from heliograph.documents.base import Limits, RawDocument
 from heliograph.documents.registry import load_document
 from heliograph.errors import IngestError, MissingDependencyError
 
-__all__ = ["main", "read_frame", "write_frame"]
-
 _LENGTH_BYTES = 8
 
 

@@ -11,8 +11,6 @@ from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.models import Usage
 
-__all__ = ["BatchingEmbeddingModel", "DeduplicatingEmbeddingModel", "plan_batches"]
-
 # English has 4 to 5 bytes of UTF-8 a token, Chinese 3 to 4, so this is seldom too few.
 _BYTES_PER_TOKEN = 3
 

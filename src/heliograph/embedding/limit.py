@@ -8,8 +8,6 @@ from heliograph.calls.limit import PriorityLimiter
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 
-__all__ = ["LimitedEmbeddingModel"]
-
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 

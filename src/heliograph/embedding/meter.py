@@ -12,8 +12,6 @@ from heliograph.errors import ModelError
 from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_model_calls
 
-__all__ = ["EmbeddingCount", "EmbeddingMeter"]
-
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingCount:

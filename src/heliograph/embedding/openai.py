@@ -24,8 +24,6 @@ from heliograph.models import Usage
 from heliograph.settings import EmbeddingSettings
 from heliograph.text.tokens import cut_to_tokens
 
-__all__ = ["OpenAIEmbeddingModel"]
-
 # Services refuse an empty text; this stands for it.
 _EMPTY = "."
 # Prose has four or five characters a token; what lies far beyond need not be counted to be cut off.

@@ -17,8 +17,6 @@ from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.models import Usage
 from heliograph.observing import tell_lookup
 
-__all__ = ["QueryCachedEmbeddingModel"]
-
 # Longer texts are no questions that come again, and would hold on to their megabytes.
 _MAX_TEXT_CHARACTERS = 2048
 

@@ -32,8 +32,6 @@ from heliograph.embedding.timeout import TimedEmbeddingModel
 from heliograph.errors import SettingsError
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
-__all__ = ["build_embedding_model", "wrap_embedding_model"]
-
 
 async def build_embedding_model(settings: EmbeddingSettings) -> EmbeddingMeter:
     """Return the embedding model of the settings.

@@ -9,8 +9,6 @@ from heliograph.calls.retry import RetryPolicy, call_with_retry
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 
-__all__ = ["RetryingEmbeddingModel"]
-
 
 class RetryingEmbeddingModel(WrapperEmbeddingModel):
     """Tries again by a policy.

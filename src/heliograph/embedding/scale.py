@@ -15,8 +15,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PASSAGES", "QUESTIONS", "USUAL_SCALE", "CosineScale", "scale_between"]
-
 _T = TypeVar("_T", float, NDArray[np.float32])
 
 # A model that tells a question's answer from any other text by less than this tells nothing by its cosines.

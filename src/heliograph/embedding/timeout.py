@@ -9,8 +9,6 @@ from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrapper import WrapperEmbeddingModel
 from heliograph.errors import ModelTimeout
 
-__all__ = ["TimedEmbeddingModel"]
-
 
 class TimedEmbeddingModel(WrapperEmbeddingModel):
     """Cancels a request that takes too long.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 
-__all__ = ["WrapperEmbeddingModel"]
-
 
 class WrapperEmbeddingModel(EmbeddingModel):
     """Passes everything to the model inside; subclasses change what they are about and nothing else.

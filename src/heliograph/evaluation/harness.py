@@ -61,9 +61,6 @@ from heliograph.query.models import Answer, AnswerKind, QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import Settings
 
-__all__ = ["EvaluationPlan", "Watcher", "check_questions", "evaluate", "run_questions", "to_param"]
-
-
 # What the engine would refuse to be asked, told before anything is indexed for it.
 
 

@@ -34,8 +34,6 @@ from heliograph.evaluation.sets import CorpusMap
 from heliograph.ingest.models import Progress
 from heliograph.settings import IngestSettings, Settings
 
-__all__ = ["IndexPlan", "ensure_index", "plan_index"]
-
 _FILE = "fingerprint.json"
 _READING_ROOMS = (heliograph.documents, heliograph.extraction, heliograph.ingest, heliograph.prompts, heliograph.text)
 # Trying other words in what is asked later must not cost an index that a chat model was paid for.

@@ -28,21 +28,6 @@ from heliograph.evaluation.results import (
 )
 from heliograph.evaluation.scores import CUTS, Difference
 
-__all__ = [
-    "SHOWN",
-    "QuestionDiff",
-    "RunDiff",
-    "diff_runs",
-    "diff_to_markdown",
-    "markdown_table",
-    "ragas_lines",
-    "read_run",
-    "to_json",
-    "to_markdown",
-    "to_svg",
-]
-
-
 _RUN = TypeAdapter(EvaluationRun)
 SHOWN = {
     "recall@2": "R@2",

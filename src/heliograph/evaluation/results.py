@@ -19,26 +19,6 @@ from heliograph.evaluation.scores import METRICS, Difference, Faithfulness, pair
 from heliograph.query.models import AnswerKind
 from heliograph.query.retrieved import Mode
 
-__all__ = [
-    "ANSWER_METRICS",
-    "AnswerOutcome",
-    "Comparison",
-    "Configuration",
-    "Cost",
-    "EvaluationRun",
-    "GroupSummary",
-    "IndexInfo",
-    "Latency",
-    "QuestionOutcome",
-    "RunReport",
-    "SetReport",
-    "Unanswerable",
-    "compare",
-    "question_scores",
-    "summarize",
-]
-
-
 # What an evaluation is asked for and what it reports, frozen, and to be written and read as JSON.
 
 

@@ -20,25 +20,6 @@ import numpy as np
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
-__all__ = [
-    "CUTS",
-    "METRICS",
-    "Difference",
-    "Faithfulness",
-    "Places",
-    "RankingScores",
-    "answer_f1",
-    "answer_words",
-    "check_citations",
-    "exact_match",
-    "holds_answer",
-    "is_findable",
-    "paired_difference",
-    "quoted_sentences",
-    "score_ranking",
-]
-
-
 # Scores of one ranking: recall, nDCG, reciprocal rank, and whether everything wanted is near the top.
 #
 # A ranking is a list of *places*, best first; a place holds the ids that one hit brings and that no hit before it

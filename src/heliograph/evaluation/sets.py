@@ -28,20 +28,6 @@ from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.names import clean_name, entity_key
 from heliograph.text.sentences import sentence_spans
 
-__all__ = [
-    "ChunkSpan",
-    "CorpusMap",
-    "EvaluationSet",
-    "GivenExtraction",
-    "GivenExtractor",
-    "Passage",
-    "Question",
-    "find_sets",
-    "map_corpus",
-    "read_set",
-]
-
-
 CORPUS, QUERIES, QRELS = "corpus.jsonl", "queries.jsonl", "qrels"
 # BEIR measures on test; sets that have no such split are for development.
 _SPLITS = ("test", "dev", "train")

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 
 from heliograph.models import Chunk, Document, Extraction
 
-__all__ = ["Extractor", "ignore_progress"]
-
 
 def ignore_progress() -> None:
     """Do nothing; the progress callback of those who do not watch."""

@@ -31,9 +31,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.names import entity_key
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["ChatExtractor", "ExtractionRequests", "ReadRecords", "data_marker", "to_aliases", "to_mentions"]
-
-
 # What a chat model is asked in order to read a chunk.
 #
 # The system message is the same for all chunks, so that providers can reuse what they computed for it. The chunk, its

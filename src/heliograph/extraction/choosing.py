@@ -15,9 +15,6 @@ from heliograph.extraction.local import LocalExtractor
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.settings import IngestSettings
 
-__all__ = ["NoExtractor", "choose_extractor"]
-
-
 # An extractor that reads nothing, for workspaces that want no graph: chunks, vectors and full text only.
 
 
@@ -26,7 +23,6 @@ class NoExtractor(Extractor):
 
     @property
     def name(self) -> str:
-        """See `Extractor`."""
         return "none"
 
     async def extract(
@@ -35,7 +31,6 @@ class NoExtractor(Extractor):
         chunks: Sequence[Chunk],
         on_chunk: Callable[[], None] = ignore_progress,
     ) -> list[Extraction]:
-        """See `Extractor`."""
         for _ in chunks:
             on_chunk()
         return [Extraction(chunk.id, self.name) for chunk in chunks]

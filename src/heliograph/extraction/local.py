@@ -23,16 +23,6 @@ from heliograph.text.language import HAN, is_chinese
 from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.tokens import is_usually_lower
 
-__all__ = [
-    "DEFAULT_ENTITIES_PER_1000_TOKENS",
-    "DEFAULT_RELATIONS_PER_1000_TOKENS",
-    "ChosenEntity",
-    "LocalExtractor",
-    "choose_entities",
-    "choose_relations",
-]
-
-
 # Choosing the entities of a chunk, and what is said of each.
 #
 # Every entity that is kept costs an embedding, so a chunk keeps the most telling ones: its subjects, what it defines,

@@ -43,28 +43,6 @@ from heliograph.text.phrases import (
 )
 from heliograph.text.tokens import is_usually_lower
 
-__all__ = [
-    "ChunkContext",
-    "Definition",
-    "NameBook",
-    "Occurrence",
-    "ReadChunk",
-    "Term",
-    "Topic",
-    "chunk_contexts",
-    "cleaned_name",
-    "kept_terms",
-    "other_names",
-    "read_chunks",
-    "references",
-    "repeated_terms",
-    "sentence_terms",
-    "shorter_names",
-    "speakers",
-    "stated_values",
-]
-
-
 # Where entities stand in a chunk: the parts of what `local_reading` gives.
 
 

@@ -30,24 +30,6 @@ from heliograph.text.names import clean_name, entity_key
 from heliograph.text.phrases import Phrase, SentenceReading, find_names
 from heliograph.text.sentences import is_own_line, paragraph_starts
 
-__all__ = [
-    "EXCERPT_LENGTH",
-    "HAN_EXCERPT_LENGTH",
-    "Opening",
-    "Part",
-    "excerpt",
-    "keywords_between",
-    "plain",
-    "read_opening",
-    "read_parts",
-    "singular",
-    "spoken_title",
-    "subject_keys",
-    "subjects_of",
-    "title_line",
-]
-
-
 # Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation.
 
 EXCERPT_LENGTH = 200

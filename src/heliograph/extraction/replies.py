@@ -27,22 +27,6 @@ from heliograph.extraction.reply_readers import (
 from heliograph.models import FIELD_SEPARATOR
 from heliograph.text.names import clean_name, entity_key
 
-__all__ = [
-    "MAX_DESCRIPTION_LENGTH",
-    "MAX_RECORDS",
-    "UNKNOWN_TYPE",
-    "ParsedEntity",
-    "ParsedExtraction",
-    "ParsedRelation",
-    "RecordCollector",
-    "add_object",
-    "add_rows",
-    "clean_type",
-    "parse_extraction",
-    "strength_weight",
-]
-
-
 # The records of an extraction reply, cleaned: what both readers (JSON and rows) hand their finds to.
 #
 # `RecordCollector` takes raw fields and keeps distinct, usable records in the order they were read, at most

@@ -11,21 +11,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = [
-    "DELIMITER",
-    "KINDS",
-    "JsonField",
-    "JsonObject",
-    "JsonValue",
-    "Row",
-    "RowKind",
-    "RowReading",
-    "is_strength",
-    "read_json",
-    "read_rows",
-]
-
-
 # Reading the rows in a reply: fields parted by a delimiter such as `<|#|>` or `<|>`, however damaged.
 #
 # Text comes in; out go rows with their kind and fields, in order. Three dialects are in use, told apart by the

@@ -17,19 +17,6 @@ from itertools import pairwise
 
 from heliograph.documents.markdown import Heading, find_headings
 
-__all__ = [
-    "Block",
-    "Core",
-    "HeadingPaths",
-    "Joining",
-    "Strength",
-    "find_blocks",
-    "heading_strength",
-    "pack",
-    "part_key",
-]
-
-
 # The headings in force at every place of a text.
 
 

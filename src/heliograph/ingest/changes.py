@@ -35,17 +35,6 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
 from heliograph.text.names import end_ids, name_to_entity_id
 
-__all__ = [
-    "Change",
-    "CurationChange",
-    "DocumentChange",
-    "DraftMemo",
-    "Resolver",
-    "RuleLoader",
-    "changeset",
-    "resolve_again",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DocumentChange:

@@ -29,23 +29,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, token_ends
 
-__all__ = [
-    "Chunker",
-    "MarkdownChunker",
-    "Overlap",
-    "SemanticChunker",
-    "Span",
-    "SpanChunker",
-    "TokenChunker",
-    "clean_pages",
-    "make_chunker",
-    "page_at",
-    "token_windows",
-    "trim",
-    "whole_span",
-]
-
-
 # Where the pages of a document start in its text, from what a caller hands over to what is stored.
 #
 # Offsets go in as given, with the text as it came; out come clean text and offsets into it. Page `n` starts at the
@@ -334,7 +317,6 @@ class SemanticChunker(SpanChunker):
     _parts_at_headings = False
 
     def spans(self, text: str) -> Iterator[Span]:
-        """See `SpanChunker`."""
         paths = HeadingPaths(text)
         blocks = find_blocks(text, paths.headings)
         if not self._parts_at_headings:

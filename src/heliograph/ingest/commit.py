@@ -41,9 +41,6 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.text.names import end_ids
 
-__all__ = ["Commit", "Committer", "Draft", "Drafter", "JointCommits", "is_plain", "joined"]
-
-
 # From what one document changes to a `Changeset`, outside any lock.
 #
 # A `Change` comes in; its mentions are resolved by the rules of names, evidence is read, the difference applied,

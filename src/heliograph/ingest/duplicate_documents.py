@@ -20,9 +20,6 @@ from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = ["as_twin", "find_heirs", "find_original", "find_originals", "is_committed", "succeed", "twin_change"]
-
-
 _PAGE = 1_000
 _HOLDING = (*COMMITTED_STATUSES, *WAITING_STATUSES)
 

@@ -34,8 +34,6 @@ from heliograph.models import Usage
 from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 
-__all__ = ["ReadSource", "enqueue_files", "insert_files"]
-
 _GROUP_CHARACTERS = 32_000_000
 _GROUP_FILES = 1_000
 # Slow formats come in smaller groups, so that the pipeline has something to do.

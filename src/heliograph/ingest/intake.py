@@ -27,18 +27,6 @@ from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
 
-__all__ = [
-    "PLACEHOLDER_SOURCES",
-    "Candidate",
-    "Intake",
-    "clean_metadata",
-    "find_by_source",
-    "identify_files",
-    "identify_texts",
-    "prepare",
-]
-
-
 # Metadata of documents as it is stored: JSON, and nothing else.
 
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")

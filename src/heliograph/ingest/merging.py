@@ -27,40 +27,6 @@ from heliograph.stores.full_text import entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-__all__ = [
-    "LOCAL_INDEX_LIMITS",
-    "NO_ENTITY_OVERRIDES",
-    "NO_RELATION_OVERRIDES",
-    "EntityOverrides",
-    "EvidenceFold",
-    "FoldLimits",
-    "Folded",
-    "Folder",
-    "IndexLimits",
-    "RelationOverrides",
-    "Touched",
-    "TouchedEntity",
-    "TouchedRelation",
-    "apply_entity_delta",
-    "apply_relation_delta",
-    "empty_entity_evidence",
-    "empty_relation_evidence",
-    "end_names",
-    "entity_index_text",
-    "entity_name",
-    "fold_entity",
-    "fold_relation",
-    "fragments",
-    "index_limits",
-    "is_same_entity",
-    "is_same_relation",
-    "relation_index_text",
-    "shown_evidence",
-    "split_keywords",
-    "unmentioned_relation_evidence",
-]
-
-
 # What people say of one entity or one relation, as the fold takes it: pure data.
 #
 # Made from the active curations by `heliograph.ingest.resolution`, used by `heliograph.ingest.merging`. Nothing said is
@@ -700,29 +666,23 @@ class EvidenceFold(Fold):
 
     @property
     def leading(self) -> int:
-        """See `Fold`."""
         return self.limits.leading
 
     def count_entity(self, id_: str, mentions: Sequence[EntityMention], leading: int) -> EntityEvidence:
-        """See `Fold`."""
         return apply_entity_delta(empty_entity_evidence(id_), (), mentions, leading)
 
     def count_relation(
         self, id_: str, ends: tuple[str, str], mentions: Sequence[RelationMention], leading: int
     ) -> RelationEvidence:
-        """See `Fold`."""
         return apply_relation_delta(unmentioned_relation_evidence(id_, ends), (), mentions, leading)
 
     def fold_entity(self, evidence: EntityEvidence) -> Entity:
-        """See `Fold`."""
         return fold_entity(evidence, self._description(evidence), self.limits)
 
     def fold_relation(self, evidence: RelationEvidence) -> Relation:
-        """See `Fold`."""
         return fold_relation(evidence, self._description(evidence), self.limits)
 
     def name_terms(self, entity: Entity) -> Sequence[str]:
-        """See `Fold`."""
         return entity_terms(entity).terms
 
     def _description(self, evidence: EntityEvidence | RelationEvidence) -> str:

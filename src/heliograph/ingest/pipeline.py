@@ -44,9 +44,6 @@ from heliograph.settings import IngestSettings
 from heliograph.stores.base import DocumentQuery, Store
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["IngestPipeline", "SharedEntry"]
-
-
 # The one place where runs of a process enter the section that only one process of all may be in.
 #
 # The first run in opens it, those that come while it is open join, the last one out closes it.

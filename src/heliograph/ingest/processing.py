@@ -35,9 +35,6 @@ from heliograph.observing import stage
 from heliograph.stores.base import RecordsStore
 from heliograph.stores.changeset import Changeset
 
-__all__ = ["OUTAGES", "Claim", "Claims", "DocumentProcessor", "Run", "Work", "as_failure", "read_stored_chunks"]
-
-
 # Who is working on which document, within one process.
 #
 # Two tasks never work on one document at once: the second waits until the first is done with it. Claims are taken for

@@ -31,30 +31,6 @@ from heliograph.text.names import clean_name, entity_key, mention_entity_id, men
 from heliograph.text.phrases import SentenceReading, find_abbreviations
 from heliograph.text.sentences import sentence_spans
 
-__all__ = [
-    "UNKNOWN_TYPE",
-    "ChunkPlan",
-    "ChunkProgress",
-    "DocumentReading",
-    "FindStored",
-    "InProcessReader",
-    "MentionDelta",
-    "Reader",
-    "ReadingTask",
-    "StoredChunks",
-    "canonical_aliases",
-    "canonical_extraction",
-    "entity_mention_order",
-    "mention_delta",
-    "moved_extraction",
-    "placed_extraction",
-    "plan_chunks",
-    "relation_mention_order",
-    "replaced_chunks",
-    "with_introduced_aliases",
-]
-
-
 # What a chunk says, in one canonical form, and what an ingest changes of it.
 #
 # Extractions come in from an extractor or from the store. `canonical_extraction` makes them safe to fold: mentions

@@ -16,21 +16,6 @@ from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.models import Curation, CurationKind, EntityMention, Extraction, NameRules, RelationMention
 from heliograph.text.names import name_to_entity_id
 
-__all__ = [
-    "RELATION_KINDS",
-    "LocalAliases",
-    "Place",
-    "Resolution",
-    "RuleBook",
-    "entity_overrides",
-    "local_aliases",
-    "relation_overrides",
-    "relation_pair",
-    "resolve_extraction",
-    "rule_counts",
-]
-
-
 _MOVES = (CurationKind.RENAME_ENTITY, CurationKind.MERGE_ENTITIES)
 _MARKS = (CurationKind.CREATE_ENTITY, CurationKind.DELETE_ENTITY)
 _MAKERS = (*_MOVES, CurationKind.SPLIT_ENTITY, CurationKind.CREATE_ENTITY)

@@ -30,8 +30,6 @@ from heliograph.settings import IngestSettings
 from heliograph.text.sentences import sentence_spans
 from heliograph.text.tokens import count_tokens, cut_to_tokens
 
-__all__ = ["DescriptionSummarizer", "Summary", "join_fragments"]
-
 _log = logging.getLogger(__name__)
 
 

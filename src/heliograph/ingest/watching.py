@@ -25,9 +25,6 @@ from heliograph.ingest.models import DeleteReport, IngestReport
 from heliograph.settings import DocumentSettings
 from heliograph.stores.base import DocumentQuery, RecordsStore
 
-__all__ = ["FolderActions", "FolderChange", "Snapshot", "signals", "snapshot", "watch_folder"]
-
-
 # What changes in a folder: signals from the system, or a look now and then, and comparisons of what is there.
 #
 # A signal only says that something changed; what did is found by comparing two snapshots. So nothing depends on how a

@@ -34,17 +34,6 @@ from heliograph.maintenance.whole_documents import (
 from heliograph.models import Chunk, Curation, Document, Extraction
 from heliograph.stores.base import CachedReply, Store
 
-__all__ = [
-    "ARCHIVE_VERSION",
-    "ArchiveEntry",
-    "add_replies",
-    "export_archive",
-    "import_archive",
-    "is_archive",
-    "read_archive",
-]
-
-
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
 

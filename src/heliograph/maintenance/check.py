@@ -50,31 +50,6 @@ from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = [
-    "CHUNK_KINDS",
-    "ENTITY_KINDS",
-    "RELATION_KINDS",
-    "CheckProgress",
-    "CheckReport",
-    "Checker",
-    "Findings",
-    "Problem",
-    "Recounter",
-    "Refolded",
-    "Subject",
-    "Window",
-    "check_chunks",
-    "check_documents",
-    "check_entities",
-    "check_follower",
-    "check_relations",
-    "find_leftovers",
-    "forget_follower",
-    "id_windows",
-    "rebuild_role",
-]
-
-
 # What a check finds and what a rebuild does.
 
 Subject = Literal["document", "chunk", "entity", "relation", "store"]

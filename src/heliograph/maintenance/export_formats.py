@@ -19,9 +19,6 @@ from xml.sax.saxutils import escape, quoteattr
 from heliograph.maintenance.whole_documents import Contents
 from heliograph.models import FIELD_SEPARATOR, Document, Entity
 
-__all__ = ["FileNames", "export_csv", "export_graphml", "export_markdown", "export_vault"]
-
-
 # File names for entities and documents: readable, safe on every system, and different for different things.
 
 # What some file system refuses, what links of notes are written with, and what cannot be seen or encoded.

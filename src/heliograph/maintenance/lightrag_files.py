@@ -22,9 +22,6 @@ from heliograph.maintenance.whole_documents import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR, utc_now
 from heliograph.text.names import clean_name
 
-__all__ = ["GraphEdge", "GraphNode", "LightragChunk", "LightragDocument", "LightragFiles", "read_files", "read_graph"]
-
-
 # The documents and chunks of a LightRAG working directory, as its JSON files hold them.
 #
 # Reads `kv_store_full_docs`, `kv_store_doc_status`, `kv_store_text_chunks`, `kv_store_entity_chunks` and

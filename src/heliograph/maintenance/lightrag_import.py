@@ -52,17 +52,6 @@ from heliograph.models import (
 from heliograph.text.names import entity_key, names_to_relation_id
 from heliograph.text.tokens import count_tokens
 
-__all__ = [
-    "MentionTable",
-    "PlacedDocument",
-    "import_lightrag",
-    "is_lightrag",
-    "join_chunks",
-    "place_documents",
-    "restore_spelling",
-]
-
-
 # From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.
 #
 # A chunk is looked for in its document's text; where one of a document is not found, or the text is not kept, the

@@ -35,26 +35,6 @@ from heliograph.stores.full_text import entity_terms
 from heliograph.stores.inspection import ScanKind
 from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = [
-    "PAGE",
-    "ChunkSection",
-    "CurationSection",
-    "DocumentSection",
-    "EntityEvidenceSection",
-    "EntitySection",
-    "RelationEvidenceSection",
-    "RelationSection",
-    "RuleSection",
-    "Section",
-    "Tally",
-    "batch_vectors",
-    "digest_item",
-    "digest_text",
-    "digest_vector",
-    "scan_pages",
-]
-
-
 # Checksums of what is moved: equal for equal things, whichever back end they were read from.
 #
 # A checksum of many things is the sum of theirs, so the order in which a back end lists them does not matter. What a
@@ -197,7 +177,6 @@ class DocumentSection(Section[_WholeText]):
     name = "documents"
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.DOCUMENTS)
 
     async def groups(self, store: Store, ids: Sequence[str]) -> list[list[str]]:
@@ -213,7 +192,6 @@ class DocumentSection(Section[_WholeText]):
         return groups
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, _WholeText]:
-        """See `Section`."""
         found: dict[str, _WholeText] = {}
         for document in await store.records.get_documents(ids):
             text = None if document.twin_of else await store.records.get_document_text(document.id)
@@ -221,12 +199,10 @@ class DocumentSection(Section[_WholeText]):
         return found
 
     def tally(self, item: _WholeText) -> Mapping[str, Tally]:
-        """See `Section`."""
         texts = {} if item.text is None else {"document texts": Tally(1, digest_text(item.text))}
         return {"documents": Tally(1, digest_item(item.document)), **texts}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, _WholeText]) -> None:  # noqa: ARG002
-        """See `Section`."""
         await target.apply(
             Changeset(
                 documents=tuple(item.document for item in items.values()),
@@ -250,18 +226,15 @@ class ChunkSection(Section[_ReadChunk]):
     is_removable = True
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.CHUNKS)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, _ReadChunk]:
-        """See `Section`."""
         extractions = {item.chunk_id: item for item in await store.records.get_extractions(ids)}
         vectors = await store.vectors.get_vectors(Collection.CHUNKS, ids)
         chunks = await store.records.get_chunks(ids)
         return {item.id: _ReadChunk(item, extractions.get(item.id), vectors.get(item.id)) for item in chunks}
 
     def tally(self, item: _ReadChunk) -> Mapping[str, Tally]:
-        """See `Section`."""
         tallies = {"chunks": Tally(1, digest_item(item.chunk))}
         if item.extraction is not None:
             tallies["extractions"] = Tally(1, digest_item(item.extraction))
@@ -285,7 +258,6 @@ class ChunkSection(Section[_ReadChunk]):
         )
 
     async def find_removal(self, target: Store, ids: Sequence[str]) -> Changeset:  # noqa: ARG002
-        """See `Section`."""
         return Changeset(removed_chunks=tuple(ids))
 
 
@@ -295,22 +267,18 @@ class CurationSection(Section[Curation]):
     name = "curations"
 
     async def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         offset = 0
         while page := (await store.curations.find_curations(CurationQuery(offset=offset, limit=PAGE))).curations:
             yield [item.id for item in page]
             offset += len(page)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, Curation]:
-        """See `Section`."""
         return {item.id: item for item in await store.curations.get_curations(ids)}
 
     def tally(self, item: Curation) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {"curations": Tally(1, digest_item(item))}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, Curation]) -> None:  # noqa: ARG002
-        """See `Section`."""
         await target.apply(Changeset(curations=tuple(replace(item, sequence=0) for item in items.values())))
 
 
@@ -320,19 +288,15 @@ class RuleSection(Section[NameRules]):
     name = "name rules"
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.NAME_RULES)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, NameRules]:
-        """See `Section`."""
         return {item.id: item for item in await store.curations.get_rules(ids)}
 
     def tally(self, item: NameRules) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {"name rules": Tally(1, digest_item(item))}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, NameRules]) -> None:  # noqa: ARG002
-        """See `Section`."""
         await target.apply(Changeset(name_rules=tuple(items.values())))
 
 
@@ -354,19 +318,15 @@ class EntityEvidenceSection(Section[EntityEvidence]):
     is_removable = True
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.ENTITY_EVIDENCE)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, EntityEvidence]:
-        """See `Section`."""
         return {item.id: item for item in (await store.records.get_evidence(ids, [], 0))[0]}
 
     def tally(self, item: EntityEvidence) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {self.name: Tally(1, digest_item(item))}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, EntityEvidence]) -> None:  # noqa: ARG002
-        """See `Section`."""
         await target.apply(Changeset(entity_evidence=tuple(items.values())))
 
     async def find_removal(self, target: Store, ids: Sequence[str]) -> Changeset:
@@ -383,19 +343,15 @@ class RelationEvidenceSection(Section[RelationEvidence]):
     is_removable = True
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.RELATION_EVIDENCE)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, RelationEvidence]:
-        """See `Section`."""
         return {item.id: item for item in (await store.records.get_evidence([], ids, 0))[1]}
 
     def tally(self, item: RelationEvidence) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {self.name: Tally(1, digest_item(item))}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, RelationEvidence]) -> None:  # noqa: ARG002
-        """See `Section`."""
         await target.apply(Changeset(relation_evidence=tuple(items.values())))
 
     async def find_removal(self, target: Store, ids: Sequence[str]) -> Changeset:
@@ -423,21 +379,17 @@ class EntitySection(Section[_Placed]):
     is_removable = True
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.ENTITIES)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, _Placed]:
-        """See `Section`."""
         vectors = await store.vectors.get_vectors(Collection.ENTITIES, ids)
         entities = await store.graph.get_entities(ids)
         return {item.id: _Placed(replace(item, degree=0), vectors.get(item.id)) for item in entities}
 
     def tally(self, item: _Placed) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {"entities": Tally(1, digest_item(item.fold)), **_vector_tally("entity vectors", item)}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, _Placed]) -> None:  # noqa: ARG002
-        """See `Section`."""
         entities = [item.fold for item in items.values() if isinstance(item.fold, Entity)]
         await target.apply(
             Changeset(
@@ -461,20 +413,16 @@ class RelationSection(Section[_Placed]):
     is_removable = True
 
     def pages(self, store: Store) -> AsyncIterator[list[str]]:
-        """See `Section`."""
         return scan_pages(store, ScanKind.RELATIONS)
 
     async def read(self, store: Store, ids: Sequence[str]) -> dict[str, _Placed]:
-        """See `Section`."""
         vectors = await store.vectors.get_vectors(Collection.RELATIONS, ids)
         return {item.id: _Placed(item, vectors.get(item.id)) for item in await store.graph.get_relations(ids)}
 
     def tally(self, item: _Placed) -> Mapping[str, Tally]:
-        """See `Section`."""
         return {"relations": Tally(1, digest_item(item.fold)), **_vector_tally("relation vectors", item)}
 
     async def write(self, source: Store, target: Store, items: Mapping[str, _Placed]) -> None:  # noqa: ARG002
-        """See `Section`."""
         relations = [item.fold for item in items.values() if isinstance(item.fold, Relation)]
         await target.apply(
             Changeset(

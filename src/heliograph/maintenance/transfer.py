@@ -29,9 +29,6 @@ from heliograph.maintenance.whole_documents import (
 )
 from heliograph.stores.base import Store
 
-__all__ = ["ExportFormat", "detect_import", "export_workspace", "import_path"]
-
-
 # The formats by name, and writing one so that nothing half written is ever left under the name asked for.
 
 

@@ -25,22 +25,6 @@ from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, Docum
 from heliograph.stores.base import CachedReply, CurationQuery, Store
 from heliograph.stores.inspection import ScanKind
 
-__all__ = [
-    "Contents",
-    "DocumentImport",
-    "ImportKind",
-    "ImportNote",
-    "ImportProgress",
-    "ImportReport",
-    "NoteKind",
-    "NoteList",
-    "SourceGraph",
-    "Taken",
-    "WholeDocument",
-    "WholeDocumentIntake",
-]
-
-
 # Reading everything in a workspace, a page at a time, in the order of ids.
 
 _PAGE = 500

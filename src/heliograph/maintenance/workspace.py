@@ -30,9 +30,6 @@ from heliograph.stores.changeset import Collection, VectorBatch
 from heliograph.stores.registry import open_store, restore_store
 from heliograph.text.analysis import chunk_index_text
 
-__all__ = ["Maintenance", "ReembedReport", "Reembedder", "reembed_workspace", "restore_workspace"]
-
-
 # Embedding a workspace anew with another model, in place, while the old vectors still answer.
 #
 # Texts are made again from what is stored, embedded in batches and kept as they come, so that a run that is broken

@@ -14,18 +14,6 @@ from heliograph.documents.markdown import clean_text
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam
 
-__all__ = [
-    "BatchInsertArguments",
-    "DeleteArguments",
-    "EntitiesArguments",
-    "InsertArguments",
-    "NewDocumentArguments",
-    "NoArguments",
-    "QueryArguments",
-    "RelationsArguments",
-    "UpdateArguments",
-]
-
 _MOST_NAME = 4_096
 _MOST_QUESTION = 65_536
 _MOST_DOCUMENTS = 1_000

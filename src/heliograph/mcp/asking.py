@@ -16,8 +16,6 @@ from heliograph.query.models import Mode, QueryParam
 from heliograph.service.principal import Role
 from heliograph.stores.base import StoreView
 
-__all__ = ["get_entities", "get_relations", "get_stats", "query", "require_entity"]
-
 _SUGGESTIONS = 5
 _CANDIDATES = 100
 # Nothing is to be cut off but by the limit of the call.

@@ -19,8 +19,6 @@ from heliograph.service.jobs.models import JobKind, JobRequest
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
 
-__all__ = ["Call", "Caller", "Host"]
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:

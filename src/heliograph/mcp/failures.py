@@ -15,8 +15,6 @@ from pydantic import ValidationError
 from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError
 from heliograph.service.principal import Principal, as_told
 
-__all__ = ["resource_failure", "tool_failure"]
-
 _LOG = logging.getLogger(__name__)
 _UNEXPECTED = "it failed for a reason that is written in the log of the server; tell whoever runs it"
 _MOST_PROBLEMS = 10

@@ -27,8 +27,6 @@ from heliograph.mcp.server import make_server
 from heliograph.service.principal import Principal
 from heliograph.settings import Settings
 
-__all__ = ["McpEndpoint"]
-
 _RETRY_AFTER_SECONDS = 60.0
 
 

@@ -9,8 +9,6 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-__all__ = ["argument_schema", "result_schema"]
-
 _NULL = {"type": "null"}
 
 

@@ -15,8 +15,6 @@ from pydantic import ValidationError
 
 from heliograph.mcp.pipes import TOO_LONG
 
-__all__ = ["answer_malformed"]
-
 _NO_JSON = "json_invalid"
 _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an object, and an 'id' to be answered"
 

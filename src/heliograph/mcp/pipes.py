@@ -18,8 +18,6 @@ from contextlib import contextmanager, suppress
 
 from heliograph.documents.markdown import replace_surrogates
 
-__all__ = ["TOO_LONG", "LineReader", "LineWriter", "standard_pipes"]
-
 _READ_BYTES = 65_536
 _MOST_WAITING = 16
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -14,8 +14,6 @@ from contextlib import asynccontextmanager
 
 from heliograph.ingest.models import Progress
 
-__all__ = ["ProgressSender", "SendProgress"]
-
 _LOG = logging.getLogger(__name__)
 
 SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]

@@ -25,18 +25,6 @@ from heliograph.mcp.results import (
     StatsResult,
 )
 
-__all__ = [
-    "fence",
-    "render_batch",
-    "render_delete",
-    "render_document",
-    "render_entities",
-    "render_query",
-    "render_rebuild",
-    "render_relations",
-    "render_stats",
-]
-
 _MARK_LENGTH = 12
 _OWN_REFERENCES = re.compile(r"\n+### References\n+(?:- \[\d+\][^\n]*\n?)+\s*\Z")
 

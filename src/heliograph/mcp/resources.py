@@ -31,8 +31,6 @@ from heliograph.models import Document, Entity
 from heliograph.service.principal import Role
 from heliograph.stores.base import DocumentQuery
 
-__all__ = ["list_resources", "list_templates", "read_resource"]
-
 _SCHEME = "heliograph"
 _TEXT = "text/markdown"
 _JSON = "application/json"

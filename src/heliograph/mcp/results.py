@@ -15,21 +15,6 @@ from heliograph.models import FIELD_SEPARATOR, Entity, Relation, Stats
 from heliograph.query.models import Answer, Context, Retrieval
 from heliograph.service.principal import without_folders
 
-__all__ = [
-    "BatchResult",
-    "DeleteResult",
-    "DocumentItem",
-    "EntitiesResult",
-    "EntityItem",
-    "PassageItem",
-    "QueryResult",
-    "RebuildResult",
-    "ReferenceItem",
-    "RelationItem",
-    "RelationsResult",
-    "StatsResult",
-]
-
 _MOST_DESCRIPTION = 1_000
 
 

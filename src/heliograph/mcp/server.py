@@ -36,8 +36,6 @@ from heliograph.mcp.tools import TOOLS, Tool, find_tool
 from heliograph.service.principal import without_folders
 from heliograph.settings import McpSettings
 
-__all__ = ["Identify", "make_server"]
-
 # Says of a request, as the transport gives it (None on standard input), who sent it and to which workspace.
 Identify = Callable[[Any], Caller]
 

@@ -28,8 +28,6 @@ from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 
-__all__ = ["run_stdio"]
-
 _LOG = logging.getLogger(__name__)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # Longer than the longest text that is taken in, as JSON may write one character in twelve bytes.

@@ -50,8 +50,6 @@ from heliograph.mcp.results import (
 from heliograph.mcp.writing import batch_insert, delete, insert, rebuild_index, update
 from heliograph.service.principal import Role
 
-__all__ = ["PREFIX", "TOOLS", "Tool", "find_tool"]
-
 PREFIX = "knowledge"
 
 

@@ -17,8 +17,6 @@ from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from heliograph.mcp.malformed import answer_malformed
 
-__all__ = ["Reading", "Unanswered", "Writing"]
-
 _CANCELLED = "notifications/cancelled"
 Incoming = SessionMessage | Exception
 

@@ -31,8 +31,6 @@ from heliograph.models import WAITING_STATUSES, Document, DocumentStatus
 from heliograph.service.principal import Role
 from heliograph.stores.base import DocumentQuery
 
-__all__ = ["batch_insert", "delete", "insert", "rebuild_index", "require_document", "update"]
-
 
 async def insert(call: Call, arguments: InsertArguments) -> DocumentItem:
     """Take one document in.

@@ -28,9 +28,6 @@ from heliograph._version import __version__
 from heliograph.models import Stats
 from heliograph.observing import ModelCalls, QuestionReport
 
-__all__ = ["Metrics", "OwnProcess", "SharedMetrics", "WorkspaceState", "shared_folder", "workspace_metrics"]
-
-
 # Metrics of several processes that serve together, kept in files of one folder, so that any of them tells of all.
 #
 # Each worker counts in memory that is mapped from files of its own (prometheus_client's mode for several processes,

@@ -23,9 +23,6 @@ from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer, build_trac
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
 
-__all__ = ["Alert", "AlertState", "Monitoring", "SlidingWindow", "make_alert", "render_metrics"]
-
-
 # Quantiles of what was measured lately.
 
 

@@ -23,8 +23,6 @@ from heliograph._version import __version__
 from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer
 from heliograph.settings import MonitoringSettings
 
-__all__ = ["OtelTracer"]
-
 _PROPAGATOR = TraceContextTextMapPropagator()
 _HEADER = "traceparent"
 

@@ -16,9 +16,6 @@ from typing import cast
 from heliograph.errors import MissingDependencyError
 from heliograph.settings import MonitoringSettings
 
-__all__ = ["REQUEST_SPAN", "NoSpan", "NoTracer", "Span", "Tracer", "build_tracer"]
-
-
 # What the span of a request is called.
 REQUEST_SPAN = "http.request"
 

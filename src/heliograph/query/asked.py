@@ -11,8 +11,6 @@ from typing import Literal, Self
 from heliograph.observing import QuestionReport, stage, tell_question
 from heliograph.query.retrieved import Mode, Retrieval
 
-__all__ = ["Asked", "stage_seconds"]
-
 
 class Asked:
     """Measures a question; tells of it once, when its block is left.

@@ -35,8 +35,6 @@ from heliograph.query.understanding.models import QuestionKind, Understanding
 from heliograph.query.understanding.sides import side_question
 from heliograph.stores.base import StoreView
 
-__all__ = ["AutoSearch", "adapt_plan"]
-
 Vector = NDArray[np.float32]
 
 # First hits that further searches may not push down.

@@ -28,8 +28,6 @@ from heliograph.query.models import Answer
 from heliograph.query.plan import Plan
 from heliograph.stores.base import CachedReply, ReplyCache
 
-__all__ = ["AnswerCache", "answer_key"]
-
 logger = logging.getLogger(__name__)
 
 

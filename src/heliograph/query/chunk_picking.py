@@ -16,8 +16,6 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OwnedChunks", "assign_chunks", "pick_by_shared_relations", "pick_by_vector", "pick_by_weight"]
-
 
 @dataclass(frozen=True, slots=True)
 class OwnedChunks:

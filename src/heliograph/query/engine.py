@@ -28,8 +28,6 @@ from heliograph.rerank.base import Reranker
 from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
 from heliograph.stores.base import Fold, Store, StoreView
 
-__all__ = ["QueryEngine"]
-
 _DEFAULTS = QueryParam()
 
 

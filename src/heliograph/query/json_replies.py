@@ -14,8 +14,6 @@ from typing import Any
 
 import json_repair
 
-__all__ = ["objects_in"]
-
 # Repair takes quadratic time; what comes later are the loops of a small model.
 _MOST_REPAIRED = 4_000
 

@@ -25,8 +25,6 @@ from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Keywords
 from heliograph.text.phrases import read_texts
 
-__all__ = ["FoundKeywords", "find_keywords", "local_keywords", "parse_keywords"]
-
 # A model that loops can name thousands.
 _MAX_KEYWORDS = 64
 _MAX_KEYWORD_LENGTH = 512

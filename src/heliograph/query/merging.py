@@ -12,8 +12,6 @@ from typing import Literal, TypeVar
 
 from heliograph.query.retrieved import SourceMark
 
-__all__ = ["ChunkPicks", "MergedChunks", "merge_chunks", "round_robin"]
-
 T = TypeVar("T")
 
 

@@ -13,8 +13,6 @@ from enum import StrEnum
 
 from heliograph.query.retrieved import Mode
 
-__all__ = ["FUSED_CHANNELS", "Channel", "channels_of", "is_fused", "is_understood"]
-
 
 class Channel(StrEnum):
     """A way of searching."""

@@ -22,8 +22,6 @@ from heliograph.query.modes import FUSED_CHANNELS, Channel, channels_of, is_fuse
 from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["MAX_TOP_K", "Plan", "check_length", "make_plan", "readable_tokens"]
-
 MAX_TOP_K = 10_000
 _LEAST_WEIGHT = 3
 # Of a window kept for the reply where no length of it is set, and the largest share that is ever kept.

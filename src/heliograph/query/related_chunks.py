@@ -26,8 +26,6 @@ from heliograph.query.plan import Plan
 from heliograph.stores.base import GraphStore, StoreView
 from heliograph.stores.changeset import Collection
 
-__all__ = ["MAX_COUNTED_RELATIONS", "find_related_chunks"]
-
 logger = logging.getLogger(__name__)
 
 Vector = NDArray[np.float32]

@@ -16,8 +16,6 @@ from heliograph.models import Chunk
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 
-__all__ = ["RankedChunks", "rerank_chunks"]
-
 
 @dataclass(frozen=True, slots=True)
 class RankedChunks:

@@ -45,8 +45,6 @@ from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import StoreView
 
-__all__ = ["Retriever"]
-
 logger = logging.getLogger(__name__)
 
 Vector = NDArray[np.float32]

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 
 from heliograph.observing import stage as observed_stage
 
-__all__ = ["Progress", "StageClock"]
-
 # Is told which stage begins.
 Progress = Callable[[str], None]
 

@@ -20,8 +20,6 @@ from heliograph.rerank.replies import read_results
 from heliograph.rerank.services import find_service
 from heliograph.settings import RerankSettings
 
-__all__ = ["HttpReranker"]
-
 # Services refuse an empty text; this stands for it.
 _EMPTY = "."
 

@@ -15,8 +15,6 @@ from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.rerank.wrappers import WrapperReranker
 from heliograph.text.tokens import token_ends
 
-__all__ = ["BatchingReranker", "SplittingReranker", "split_text"]
-
 # Neighbouring pieces share this part of a piece, so that a sentence cut by one border is whole in the other piece.
 _OVERLAP = 8
 # The longest text that surely fits: a token has at least one byte, and a character at most four of them.

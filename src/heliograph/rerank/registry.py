@@ -17,8 +17,6 @@ from heliograph.rerank.pieces import BatchingReranker, SplittingReranker
 from heliograph.rerank.wrappers import LimitedReranker, wrap_reranker
 from heliograph.settings import RerankSettings
 
-__all__ = ["build_reranker"]
-
 
 async def build_reranker(settings: RerankSettings) -> Reranker | None:
     """Return the reranker of the settings, or None when they name neither a provider nor an address.

@@ -14,8 +14,6 @@ from heliograph.calls.service_errors import clean_detail, error_message
 from heliograph.errors import BadModelReply
 from heliograph.rerank.base import RerankHit
 
-__all__ = ["read_results"]
-
 
 def read_results(body: object, results_path: Sequence[str], score_key: str, sent: int, service: str) -> list[RerankHit]:
     """Return the hits of a reply, best first, of equals the one that was sent first.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["Service", "find_service"]
-
 _DEFAULT_MODEL = "bge-reranker-v2-m3"
 
 

@@ -15,8 +15,6 @@ from heliograph.calls.retry import RetryPolicy, call_with_retry
 from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.rerank.base import Reranker, RerankHit
 
-__all__ = ["LimitedReranker", "RetryingReranker", "TimedReranker", "WrapperReranker", "wrap_reranker"]
-
 # Only queries rerank, so all calls are equal and wait in order of arrival.
 _PRIORITY = 0
 

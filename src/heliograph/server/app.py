@@ -41,8 +41,6 @@ from heliograph.server.shutdown import Drain
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
-__all__ = ["create_app"]
-
 _ROUTERS: tuple[APIRouter, ...] = (
     auth.router,
     health.router,

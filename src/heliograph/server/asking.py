@@ -24,8 +24,6 @@ from heliograph.server.streaming import until_disconnect
 from heliograph.service.admission import Admission
 from heliograph.service.service import Service
 
-__all__ = ["FAILURES", "Asker", "CurrentAsker"]
-
 # What every route that asks may fail with.
 FAILURES = responses(400, 401, 403, 404, 413, 422, 429, 500, 502, 503, 504)
 

@@ -18,8 +18,6 @@ from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode, QueryParam
 from heliograph.server.schemas.query import SPEAKERS, QueryOptions
 
-__all__ = ["Command", "Turn", "TurnMessage", "problem_text", "read_command", "read_turn"]
-
 _MODES = "|".join(mode.value for mode in Mode)
 _COMMAND = re.compile(
     rf"/(?P<mode>{_MODES})?(?P<context>(?<!bypass)context)?(?P<prompt>\[[^\]]*\])?(?(prompt)\s*|(?:\s+|$))",

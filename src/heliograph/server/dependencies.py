@@ -18,18 +18,6 @@ from heliograph.errors import AuthenticationError
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
-__all__ = [
-    "Admin",
-    "CurrentPrincipal",
-    "CurrentService",
-    "ReadEngine",
-    "Reader",
-    "Workspace",
-    "WriteEngine",
-    "Writer",
-    "find_workspace",
-]
-
 _HEADERS = ("X-Heliograph-Workspace", "LIGHTRAG-WORKSPACE")
 
 

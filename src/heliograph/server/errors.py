@@ -44,8 +44,6 @@ from heliograph.errors import (
 from heliograph.server.streaming import ClientGone
 from heliograph.service.principal import Principal, as_told
 
-__all__ = ["add_error_handlers", "error_response", "failure_body", "internal_error_response", "problem", "status_of"]
-
 _LOG = logging.getLogger(__name__)
 _UNEXPECTED = "something failed that should not have; the log has it under the request id"
 

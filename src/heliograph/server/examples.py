@@ -28,8 +28,6 @@ from heliograph.errors import (
 )
 from heliograph.server.errors import status_of
 
-__all__ = ["Shapes", "add_examples", "failure_example"]
-
 # How failures are told below a prefix, by the longest that fits; None is the problem as it is.
 Shapes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
 

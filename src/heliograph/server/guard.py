@@ -17,8 +17,6 @@ from heliograph.errors import AccessError, HeliographError
 from heliograph.server.errors import error_response
 from heliograph.service.access.access import Access, Credentials, Identity
 
-__all__ = ["PUBLIC_PATHS", "PUBLIC_PREFIXES", "Guard", "address_of", "credentials_of", "is_public", "route_path"]
-
 # Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
 _PAGES = ("/page", "/webui", "/workspace")
 PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", *_PAGES})

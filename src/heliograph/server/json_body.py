@@ -7,8 +7,6 @@ from typing import Any
 from pydantic_core import to_json
 from starlette.responses import Response
 
-__all__ = ["JsonBody", "json_line"]
-
 
 class JsonBody(Response):
     """A response of plain dicts and lists, sent as it is; numbers that JSON does not know become null."""

@@ -30,8 +30,6 @@ from heliograph.server.errors import error_response
 from heliograph.server.guard import address_of, route_path
 from heliograph.settings import ServerSettings
 
-__all__ = ["BodyLimits", "Limits", "check_json"]
-
 _TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
 _TEXT_PREFIXES = ("/mcp/",)
 _UPLOAD_PATHS = ("/documents/upload",)

@@ -20,8 +20,6 @@ from heliograph.server.errors import error_response
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import Settings
 
-__all__ = ["LocalPages", "check_page"]
-
 _ANY_PORT = ":*"
 _LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
 # Zones that no stranger can have a name in; containers call their machine host.docker.internal.

@@ -12,8 +12,6 @@ from typing import Any
 from heliograph.observing import REQUEST_ID
 from heliograph.settings import ServerSettings
 
-__all__ = ["JsonFormatter", "TextFormatter", "configure_logging"]
-
 # Loggers whose lines are the service's; everything else stays as the surrounding program has it.
 _LOGGERS = ("heliograph", "uvicorn")
 # What ends a line, or tells a terminal to do something; a traceback keeps its line ends.

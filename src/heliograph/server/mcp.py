@@ -24,8 +24,6 @@ from heliograph.server.shutdown import Drain
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
-__all__ = ["McpRoute"]
-
 _PATH = "/mcp"
 
 

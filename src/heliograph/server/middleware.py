@@ -14,8 +14,6 @@ from heliograph.server.request_log import RequestLog
 from heliograph.server.shutdown import Drain, Draining
 from heliograph.service.service import Service
 
-__all__ = ["add_middleware"]
-
 _EXPOSED = ["Mcp-Session-Id", "Retry-After", "X-New-Token", "X-Request-ID"]
 
 

@@ -15,8 +15,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heliograph.monitoring.monitoring import Monitoring
 from heliograph.observing import observing
 
-__all__ = ["Observed"]
-
 # What a parameter of a path is read as.
 _CONVERTER = re.compile(r":\w+}")
 # Where the status stays unknown, an error passes through: whoever is around makes a response of it.

@@ -17,8 +17,6 @@ from fastapi.openapi.utils import get_openapi
 from heliograph.server.examples import Shapes, add_examples
 from heliograph.server.schemas.problem import InvalidProblem, Problem
 
-__all__ = ["describe_api", "never", "responses"]
-
 _TEXTS = {
     400: "The request cannot be served as given.",
     401: "No credentials, or they are wrong, expired or revoked.",

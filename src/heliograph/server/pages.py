@@ -24,8 +24,6 @@ from starlette.types import Scope
 from heliograph.errors import SettingsError
 from heliograph.settings import ServerSettings
 
-__all__ = ["LightragPage", "OwnPage", "add_pages"]
-
 _OWN_FOLDER = Path(__file__).parent / "page"
 _PLACEHOLDER = b"<!-- __LIGHTRAG_RUNTIME_CONFIG__ -->"
 _OWN_POLICY = (

@@ -22,8 +22,6 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["HEADER_BYTES", "ProblemProtocol"]
-
 HEADER_BYTES = 32_768
 _MOST_HEADERS = 100
 _DETAIL = (

@@ -21,8 +21,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heliograph.observing import REQUEST_ID
 from heliograph.server.errors import internal_error_response
 
-__all__ = ["RequestLog"]
-
 _LOG = logging.getLogger("heliograph.requests")
 _SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,63}")
 _HEADER = "X-Request-ID"

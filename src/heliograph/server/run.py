@@ -31,8 +31,6 @@ from heliograph.server.workers import Reports, Workers
 from heliograph.service.access.access import has_credentials
 from heliograph.settings import ServerSettings, Settings
 
-__all__ = ["check_exposure", "describe_names", "is_loopback", "run_server"]
-
 _BACKLOG = 2048
 _KEEP_ALIVE_SECONDS = 30
 # One that is killed while it is asked is missed after this long; one that hangs as well.

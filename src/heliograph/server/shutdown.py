@@ -18,8 +18,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from heliograph.errors import StoreUnavailable
 from heliograph.server.errors import error_response, failure_body
 
-__all__ = ["Drain", "Draining"]
-
 # What is left of the time is for writing the last lines and closing stores.
 _SHARE_OF_REQUESTS = 0.7
 

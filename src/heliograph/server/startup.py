@@ -9,8 +9,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heliograph.errors import HeliographError
 
-__all__ = ["PlainStartup", "StartReport"]
-
 StartReport = Callable[[HeliographError | None], None]
 """Told once how a start went: None if well, else what went wrong."""
 

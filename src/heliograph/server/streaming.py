@@ -19,8 +19,6 @@ from starlette.types import Receive, Scope, Send
 
 from heliograph.errors import HeliographError
 
-__all__ = ["STREAM_HEADERS", "ClientGone", "LineResponse", "Write", "until_disconnect"]
-
 _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -24,8 +24,6 @@ from heliograph.server.limits import check_json
 from heliograph.service.jobs.input_folder import InputFolder, checked_name
 from heliograph.settings import ServerSettings
 
-__all__ = ["Upload", "receive_upload"]
-
 _MOST_FIELD_BYTES = 65_536
 _MOST_OTHER_BYTES = 131_072
 _FLUSH_BYTES = 1 << 20

@@ -21,8 +21,6 @@ from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from heliograph.errors import HeliographError
 
-__all__ = ["Reports", "Workers"]
-
 _logger = logging.getLogger(__name__)
 
 _UNASKED_SECONDS = 60.0

@@ -17,8 +17,6 @@ from contextlib import asynccontextmanager
 
 from heliograph.errors import OverloadedError
 
-__all__ = ["Admission"]
-
 # Weight of the latest turn in the mean length of a turn, from which the time to wait is estimated.
 _LATEST = 0.1
 _LONGEST_RETRY_SECONDS = 60.0

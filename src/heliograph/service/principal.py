@@ -14,8 +14,6 @@ from pathlib import PurePath
 
 from heliograph.errors import PermissionDenied
 
-__all__ = ["ANYONE", "Principal", "Role", "as_told", "without_folders"]
-
 # In quotes, where anything may stand in it, or as far as a word goes.
 _PATH = re.compile(
     r"""(?P<quote>['"])(?P<quoted>/(?:(?!(?P=quote)).)*)(?P=quote)|(?<![\w.:/~-])/[^\s'"`,;()<>\[\]{}]+"""

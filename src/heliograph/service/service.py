@@ -17,8 +17,6 @@ from heliograph.service.states import States
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 
-__all__ = ["Service"]
-
 _REFRESH_SECONDS = 1.0
 
 

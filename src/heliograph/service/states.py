@@ -21,8 +21,6 @@ from heliograph.service.jobs.models import LANES, JobState, Lane, PipelineState
 from heliograph.service.workspaces import Workspaces
 from heliograph.stores.base import DocumentQuery
 
-__all__ = ["EngineState", "States"]
-
 _LOG = logging.getLogger(__name__)
 _SHARE_OF_TIME = 0.05
 

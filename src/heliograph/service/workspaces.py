@@ -27,8 +27,6 @@ from heliograph.rerank.registry import build_reranker
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.registry import drop_workspace, find_workspaces, identity_seconds, workspace_identity
 
-__all__ = ["Workspaces"]
-
 _LOG = logging.getLogger(__name__)
 
 # How long who uses a workspace may go on when the service closes, or when it is there no more.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["K1", "B", "inverse_frequency"]
-
 K1, B = 1.2, 0.75
 
 

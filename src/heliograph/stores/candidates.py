@@ -18,8 +18,6 @@ from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
 
 from heliograph.stores.key_sets import Keys, KeySet
 
-__all__ = ["CandidateIndex", "Candidates", "cosines", "count_candidates", "count_first", "late_candidates"]
-
 _BITS = 4
 _BLOCK = 8
 _CANDIDATES_PER_HIT = 4

@@ -7,8 +7,6 @@ from typing import Any
 
 from heliograph.models import Curation, CurationKind
 
-__all__ = ["curation_content", "curation_from_content"]
-
 
 def curation_content(item: Curation) -> dict[str, Any]:
     """Return what it says of which names and ids, ready for JSON."""

@@ -9,8 +9,6 @@ from heliograph.models import Chunk, Entity
 from heliograph.stores.changeset import TextEntry
 from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = ["chunk_terms", "entity_terms"]
-
 
 def chunk_terms(title: str, chunk: Chunk) -> TextEntry:
     """Return the terms of a chunk under its document's title; takes CPU time in proportion to its text."""

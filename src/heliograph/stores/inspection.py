@@ -17,8 +17,6 @@ from hashlib import blake2b
 from heliograph.models import Batch, Document, EntityMention, RelationMention, Usage
 from heliograph.stores.changeset import Collection
 
-__all__ = ["SHOWN_ERRORS", "Damage", "Inspection", "ScanKind", "batch_of", "digest_terms"]
-
 # How many a `Batch` carries.
 SHOWN_ERRORS = 5
 _MODULUS = 1 << 63

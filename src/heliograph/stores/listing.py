@@ -12,19 +12,6 @@ from heliograph.filters import Filter, check_filter, matches
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import Curation, Document, DocumentStatus, EntityEvidence
 
-__all__ = [
-    "CurationPage",
-    "CurationQuery",
-    "DocumentPage",
-    "DocumentQuery",
-    "DocumentSort",
-    "EntityPlaces",
-    "Hit",
-    "IncidentRelation",
-    "is_wanted",
-    "places_of",
-]
-
 DocumentSort = Literal["created_at", "updated_at", "source", "id"]
 
 

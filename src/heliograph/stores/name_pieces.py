@@ -12,8 +12,6 @@ from typing import Any
 
 from heliograph.text.names import entity_key
 
-__all__ = ["keys_of", "name_keys_json", "name_terms", "pieces_within", "terms_of"]
-
 _MOST_PIECES = 16
 _FIRST_CJK = "\u2e80"
 

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 
 from heliograph.text.names import entity_key
 
-__all__ = ["NameIndex", "name_match", "rank_names"]
-
 
 class NameIndex(ABC):
     """Names and aliases of the entities of one workspace, read by index only."""

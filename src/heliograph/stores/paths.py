@@ -15,8 +15,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-__all__ = ["PathSearch"]
-
 K = TypeVar("K", bound=Hashable)
 
 

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from heliograph.stores.posting_segments import Segment
 
-__all__ = ["read_segments", "write_segments"]
-
 _MAGIC = b"heliopst"
 _FORMAT = 2
 # Magic, format, bytes of the header, its CRC-32.

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from heliograph.stores.bm25 import K1, B
 from heliograph.stores.posting_segments import Segment
 
-__all__ = ["TermPostings", "rank_rows"]
-
 Slots = NDArray[np.int64]
 
 # So many postings are read sooner than it is found out whether they must be.

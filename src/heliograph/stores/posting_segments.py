@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from heliograph.stores.key_sets import Keys
 
-__all__ = ["Segment", "build_segment", "hash_term", "merge_segments"]
-
 _MOST_COUNT = 65_535
 # Postings copied at once when segments are joined; each takes some 30 bytes meanwhile.
 _BLOCK = 1 << 20

@@ -21,8 +21,6 @@ from heliograph.stores.posting_files import read_segments, write_segments
 from heliograph.stores.posting_ranking import TermPostings, rank_rows
 from heliograph.stores.posting_segments import Segment, build_segment, hash_term, merge_segments
 
-__all__ = ["PostingIndex"]
-
 # A segment is joined with the one after it when that has grown to this part of it.
 _GROWN = 1 / 2
 # Of a segment's rows; with more of them removed it is written anew.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["end_of_prefix"]
-
 _LAST_CHARACTER = 0x10FFFF
 _SURROGATES = 0xD800, 0xE000
 

@@ -12,8 +12,6 @@ from abc import ABC, abstractmethod
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.stores.changeset import Collection, VectorBatch
 
-__all__ = ["Reembedding"]
-
 
 class Reembedding(ABC):
     """The second set of vectors of one workspace."""

@@ -8,8 +8,6 @@ from datetime import datetime
 
 from heliograph.models import Usage
 
-__all__ = ["CachedReply", "ReplyCache"]
-
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:

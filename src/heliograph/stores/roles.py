@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from heliograph.settings import StoreSettings
 
-__all__ = ["projection_urls"]
-
 
 def projection_urls(settings: StoreSettings) -> dict[str, str]:
     """Return where the roles are served that the store with the truth does not serve itself."""

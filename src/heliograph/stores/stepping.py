@@ -13,8 +13,6 @@ from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore
 from heliograph.stores.paths import PathSearch
 
-__all__ = ["SteppingGraphStore", "join_paths"]
-
 # How often a search is made that finds the graph changed under it.
 _ATTEMPTS = 3
 
@@ -41,7 +39,6 @@ class SteppingGraphStore(GraphStore):
         return await self.order_entities(level, limit) if level else []
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
         found, is_truncated = await self._walk(entity_id, depth, max_entities)
         entities = await self.get_entities(found)
         relations = await self.find_relations_among([entity.id for entity in entities]) if entities else []
@@ -50,7 +47,6 @@ class SteppingGraphStore(GraphStore):
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
         ends = list(dict.fromkeys((source_id, target_id)))
         if len(await self.get_entities(ends)) < len(ends):
             return []

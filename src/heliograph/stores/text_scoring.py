@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from heliograph.stores.bm25 import K1, B
 
-__all__ = ["Question", "Scores", "read_records", "score_rows", "score_terms"]
-
 _FIELDS = 3
 # Numbers that lie so densely are added up without sorting.
 _DENSE = 20

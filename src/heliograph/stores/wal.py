@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-__all__ = ["DAMAGE", "transaction", "use_wal"]
-
 _WAL_TRIES = 100
 _WAL_REST_SECONDS = 0.05
 

@@ -93,7 +93,6 @@ class MemoryTextStore(TextStore):
         self._ordered: dict[Collection, dict[str, tuple[str, ...]]] = {item: {} for item in Collection}
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`."""
         entries = self._entries[collection]
         mean = sum(entry.total() for entry in entries.values()) / len(entries) if entries else 0.0
         scores: Counter[str] = Counter()
@@ -108,7 +107,6 @@ class MemoryTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`."""
         entries = self._ordered[collection]
         found = ([id_ for id_, held in entries.items() if _holds(held, tuple(phrase))] for phrase in phrases)
         return [sorted(ids)[: max(0, limit)] for ids in found]

@@ -26,9 +26,6 @@ from heliograph.errors import ModelUnavailable
 from heliograph.text.language import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import COMMON_WORDS, NameSpan
 
-__all__ = ["TaggedWord", "chinese_names", "chinese_phrases", "has_latin_grammar", "mixed_words", "tag_words"]
-
-
 # A piece is what the network sees at once; longer texts are cut where a clause ends.
 _LONGEST_PIECE = 200
 _CLAUSE_END = re.compile(r"[。！？；，、,;!?\s]")

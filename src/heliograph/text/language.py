@@ -12,9 +12,6 @@ from collections import Counter
 from functools import cache
 from importlib.resources import files
 
-__all__ = ["HAN", "LATIN_LANGUAGES", "detect_language", "function_words", "is_chinese", "stop_words", "word_list"]
-
-
 # The word lists of `text/words/`: one file each, words between white space, "_" for a space inside a term.
 #
 # A line that begins with "#" says what the list is for. Lists are read once; all words are in lower case.

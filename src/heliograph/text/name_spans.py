@@ -17,40 +17,6 @@ from heliograph.text.language import HAN, detect_language, function_words, stop_
 from heliograph.text.sentences import is_own_line
 from heliograph.text.tokens import encode, is_usually_lower
 
-__all__ = [
-    "CALENDAR",
-    "CHINESE_FAMILY_NAMES",
-    "COMMON_WORDS",
-    "DEMONYMS",
-    "EVENT_WORDS",
-    "FILE_SUFFIXES",
-    "GIVEN_NAMES",
-    "INNER_PARTICLES",
-    "JOINED_AFTER_POSSESSIVE",
-    "KEPT_TITLES",
-    "LOCATION_WORDS",
-    "OF_WORDS",
-    "ORGANIZATION_WORDS",
-    "PERSON_VERBS",
-    "PLACES",
-    "ROMAN_NUMERALS",
-    "SHOUTED_WORDS",
-    "STRIPPED_TITLES",
-    "STRUCTURE_WORDS",
-    "TECHNOLOGY_WORDS",
-    "WORK_WORDS",
-    "CaseEvidence",
-    "NameSpan",
-    "NameToken",
-    "is_german_noun",
-    "is_identifier",
-    "latin_names",
-    "name_tokens",
-    "spans_within",
-    "type_of_name",
-    "without_overlaps",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NameSpan:

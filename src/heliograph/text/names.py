@@ -15,18 +15,6 @@ from functools import lru_cache, wraps
 from heliograph.ids import entity_id, relation_id
 from heliograph.models import EntityMention, RelationMention
 
-__all__ = [
-    "MAX_NAME_LENGTH",
-    "clean_name",
-    "end_ids",
-    "entity_key",
-    "mention_entity_id",
-    "mention_relation_id",
-    "name_to_entity_id",
-    "names_to_relation_id",
-]
-
-
 MAX_NAME_LENGTH = 256
 
 _CACHED = 65_536

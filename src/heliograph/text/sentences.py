@@ -12,9 +12,6 @@ from collections.abc import Iterator
 
 from heliograph.text.language import HAN, stop_words, word_list
 
-__all__ = ["is_own_line", "paragraph_starts", "sentence_spans"]
-
-
 # Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
 
 _LONGEST_TITLE = 60

@@ -23,9 +23,6 @@ from numpy.typing import NDArray
 
 from heliograph.errors import MissingDependencyError
 
-__all__ = ["count_tokens", "cut_to_tokens", "encode", "entity_row", "is_usually_lower", "relation_row", "token_ends"]
-
-
 _PACKAGE = "bpe_openai"
 _ENCODING = "o200k_base"
 _SURROGATES = re.compile("[\ud800-\udfff]")

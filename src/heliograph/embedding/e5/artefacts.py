@@ -13,8 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-__all__ = ["ArtefactCache"]
-
 _LOGGER = logging.getLogger(__name__)
 # Part of every file's name; raise it whenever the same weights are made into something else.
 _RECIPE = "e5-small-3"

@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind
 
-__all__ = ["CONSTANTS_PATH", "centre", "normalise"]
-
 CONSTANTS_PATH = Path(__file__).parent / "centring.npy"
 """Three rows of float32: the mean of queries, the mean of documents, the unit direction of language."""
 

@@ -29,8 +29,6 @@ from heliograph.embedding.e5.graph_names import (
 from heliograph.embedding.e5.weights import E5Weights
 from heliograph.errors import ModelUnavailable
 
-__all__ = ["E5Encoder"]
-
 # Far below any score, so that the softmax of it is 0.
 _OF_PADDING = np.float32(-10_000)
 _ERRORS_ONLY = 3

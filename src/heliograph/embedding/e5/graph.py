@@ -46,8 +46,6 @@ from heliograph.embedding.e5.graph_names import (
 )
 from heliograph.embedding.e5.weights import E5Weights
 
-__all__ = ["make_graph"]
-
 _CONTRIB = "com.microsoft"
 # 2 * 255 * 64 still fits 16 signed bits.
 _WEIGHT_STEPS = 64

@@ -2,16 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = [
-    "MASK_INPUT",
-    "OUTPUT",
-    "PADDED_INPUT",
-    "PLACES_INPUT",
-    "ROWS_INPUT",
-    "SLOTS_INPUT",
-    "WORDS_INPUT",
-]
-
 WORDS_INPUT = "words"
 PLACES_INPUT = "places"
 ROWS_INPUT = "rows"

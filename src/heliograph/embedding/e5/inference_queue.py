@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 from heliograph.embedding.base import EmbeddingKind
 from heliograph.errors import ModelUnavailable
 
-__all__ = ["InferenceQueue"]
-
 T = TypeVar("T")
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 

@@ -34,8 +34,6 @@ from heliograph.embedding.scale import USUAL_SCALE
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
 
-__all__ = ["E5EmbeddingModel"]
-
 # In seven retrieval sets, 1 of 3044 pairs of a question and a passage that answers it lies below, and 8 to 30 of 100
 # pairs at random.
 _MIN_SCORE = 0.15

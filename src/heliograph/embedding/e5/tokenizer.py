@@ -19,8 +19,6 @@ from sentencepiece import SentencePieceProcessor
 from heliograph.embedding.base import EmbeddingKind
 from heliograph.embedding.e5.weights import E5Weights
 
-__all__ = ["MAX_TEXT_TOKENS", "MAX_WINDOWS", "E5Tokenizer", "make_tokenizer_model"]
-
 MAX_WINDOWS = 64
 """Windows of one text; what is beyond (some 30,000 tokens) does not count: one vector cannot tell it anyway."""
 

@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from heliograph.errors import ModelUnavailable
 
-__all__ = ["E5Shape", "E5Weights", "Piece"]
-
 _MAGIC = b"E5S1"
 _BLOCK_WEIGHTS = 32
 _BLOCK = np.dtype([("scale", "<f2"), ("halves", "u1", 16)])

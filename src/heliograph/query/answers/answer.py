@@ -19,8 +19,6 @@ from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
 from heliograph.stores.base import RecordsStore
 
-__all__ = ["answer_offline", "answer_request", "answer_with", "answering_model", "finished_answer"]
-
 # Of the longest answer that somebody reads; long reports have half of it.
 _NEEDED_TOKENS = 8192
 

@@ -15,8 +15,6 @@ from heliograph.query.answers.comparison import side_sentences
 from heliograph.query.answers.expected_answer import type_match
 from heliograph.text.analysis import terms
 
-__all__ = ["answer_first"]
-
 # Sentences whose names may lead on; shorter names are not looked for within titles.
 _LEADING = 3
 _LEAST_IN_TITLE = 4

@@ -10,8 +10,6 @@ from heliograph.query.answers.expected_answer import AnswerType
 from heliograph.query.answers.quotable import Quotable
 from heliograph.text.name_spans import NameSpan
 
-__all__ = ["AskedQuestion", "Candidate", "plain_name", "says"]
-
 _IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ARTICLE = re.compile(r"^(?:the|an?) ")
 # A shorter title, such as "Who", may be any word or part of a number.

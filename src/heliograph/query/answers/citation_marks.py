@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-__all__ = ["NO_ANSWER_MARK", "CitationFilter", "cited_numbers"]
-
 NO_ANSWER_MARK = "[no-answer]"
 
 _SEPARATOR = r"\s?[,，、;；–-]\s?"

@@ -22,8 +22,6 @@ from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
-__all__ = ["Citation", "Grounding", "ground_answer", "page_of", "with_headings_of_quotes"]
-
 _LEADING_MARKS = re.compile(r"(?:\s*\[\d{1,3}\])+[.。]?")
 _MARKS = re.compile(r"\s?\[\d{1,3}\]")
 # Titles, code, rules and lead-ins claim nothing that could be supported.

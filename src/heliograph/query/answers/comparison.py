@@ -15,8 +15,6 @@ from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_
 from heliograph.query.understanding.models import Understanding
 from heliograph.query.understanding.rules import sides_by_rules
 
-__all__ = ["compared_sides", "side_sentences"]
-
 _EARLY = re.compile(
     r"\b(?:first|earlier|earliest|older|oldest|eldest|before)\b|更早|较早|最早|先|年长|[年岁][纪龄数]更?[大老]"
 )

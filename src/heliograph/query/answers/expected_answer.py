@@ -24,8 +24,6 @@ from heliograph.text.name_spans import (
     NameSpan,
 )
 
-__all__ = ["AnswerType", "expected_type", "type_match"]
-
 
 class AnswerType(StrEnum):
     """What is asked for; all but dates, numbers and the rest are types of names."""

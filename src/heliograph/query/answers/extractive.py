@@ -29,8 +29,6 @@ from heliograph.query.understanding.models import Understanding
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
-__all__ = ["ExtractiveAnswer", "cited_references", "nothing_found", "quote_answer"]
-
 _MAX_SENTENCES = 5
 _MAX_QUOTE_CHARACTERS = 600
 

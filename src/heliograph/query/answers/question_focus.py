@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from heliograph.text.analysis import terms
 from heliograph.text.language import is_chinese
 
-__all__ = ["Focus", "find_focus", "nearness"]
-
 _COURTESY = re.compile(
     r"^(?:你好|您好|请问|请教|请|谁能|谁可以|有谁|有人|谁|你们|你|您|大家|能不能|能否|可不可以|可以|麻烦|帮忙|告诉|说说|讲讲|知道|了解|晓得"
     r"|一下|我想|想|问|吗|我|，|,|\s){0,6}(?:告诉我|知道|请问|了解|晓得|请教|说说|想问|问一下)[，,\s]*(?=.{4})"

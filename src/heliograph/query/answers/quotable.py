@@ -15,15 +15,6 @@ from heliograph.query.retrieved import RetrievedChunk
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
-__all__ = [
-    "Quotable",
-    "begins_in_code",
-    "completed_span",
-    "has_open_fence",
-    "quotable_sentences",
-    "shown_text",
-]
-
 _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
 _NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
 _LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")

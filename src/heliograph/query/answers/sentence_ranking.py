@@ -26,8 +26,6 @@ from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
 from heliograph.text.phrases import read_texts
 
-__all__ = ["best_sentences", "term_weights"]
-
 # Sentences whose names are read; the rest score too low to be taken.
 _CANDIDATES = 20
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth.

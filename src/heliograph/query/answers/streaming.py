@@ -19,8 +19,6 @@ from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
 from heliograph.stores.base import RecordsStore
 
-__all__ = ["AnswerStream"]
-
 
 class AnswerStream:
     """The pieces of one answer, to be read once.

@@ -19,8 +19,6 @@ from heliograph.query.retrieved import Retrieval
 from heliograph.stores.base import RecordsStore
 from heliograph.text.sentences import sentence_spans
 
-__all__ = ["WrittenAnswer"]
-
 # How models say it that do not write the mark; only looked for in a short answer that cites nothing, and only in how it
 # begins. What is said of the subject itself must not pass for it ("The protocol does not encrypt the text"), so the
 # passages must be who says nothing, or where nothing is said, or the writer who does not know.

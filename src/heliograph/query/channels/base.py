@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
 
-__all__ = ["Findings", "with_degrees"]
-
 
 @dataclass(frozen=True, slots=True)
 class Findings:

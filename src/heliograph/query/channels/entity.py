@@ -14,8 +14,6 @@ from heliograph.query.channels.base import Findings
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
-__all__ = ["search_entities"]
-
 
 async def search_entities(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest entities and every relation that touches one of them."""

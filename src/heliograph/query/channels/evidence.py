@@ -12,8 +12,6 @@ from heliograph.calls.together import run_together
 from heliograph.query.channels.base import Findings, with_degrees
 from heliograph.stores.base import GraphStore
 
-__all__ = ["find_evidence"]
-
 
 async def find_evidence(graph: GraphStore, entity_ids: Sequence[str]) -> Findings:
     """Return these entities in order, and the relations between any two of them: those of the first ones first."""

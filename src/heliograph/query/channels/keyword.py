@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from heliograph.stores.base import Hit, StoreView
 from heliograph.stores.changeset import Collection
 
-__all__ = ["search_keywords"]
-
 
 async def search_keywords(store: StoreView, words: Sequence[str], limit: int) -> Sequence[Hit]:
     """Return the `limit` best chunks by BM25 for a question's terms; a question of stop words has none."""

@@ -13,8 +13,6 @@ from heliograph.query.channels.base import Findings, with_degrees
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
-__all__ = ["search_relations"]
-
 
 async def search_relations(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest relations and their end points."""

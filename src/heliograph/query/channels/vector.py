@@ -9,8 +9,6 @@ from heliograph.query.channels.base import Findings
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection
 
-__all__ = ["search_chunks"]
-
 
 async def search_chunks(store: StoreView, vector: NDArray[np.float32], top_k: int, min_score: float) -> Findings:
     """Return the `top_k` nearest chunks."""

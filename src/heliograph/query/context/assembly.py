@@ -19,8 +19,6 @@ from heliograph.query.merging import MergedChunks
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation
 
-__all__ = ["KeptChunks", "build_context", "chunks_to_name"]
-
 logger = logging.getLogger(__name__)
 
 

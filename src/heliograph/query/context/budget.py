@@ -13,8 +13,6 @@ from dataclasses import dataclass
 
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["Budget", "Cost", "fit_rows"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:

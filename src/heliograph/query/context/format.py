@@ -23,8 +23,6 @@ from heliograph.query.context.budget import Cost
 from heliograph.query.retrieved import Reference
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
-__all__ = ["ContextFormat", "ContextRows", "context_format", "shown_source", "shown_sources"]
-
 _BACKTICKS = re.compile(r"`{3,}")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 _LONGEST_RUN = 64

@@ -24,8 +24,6 @@ from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import RecordsStore
 
-__all__ = ["ChunkKeeper"]
-
 _Ranked = Sequence[tuple[Chunk, float | None]]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["with_leaders"]
-
 
 def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
     """Return the order with every leader among the first `head` places, and as little else moved as that takes.

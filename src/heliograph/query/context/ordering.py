@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from heliograph.models import Chunk
 
-__all__ = ["evidence_order", "needed_chunks"]
-
 # Hits among which a chain counts as what the question needs.
 _HEAD = 5
 

@@ -16,8 +16,6 @@ from heliograph.query.modes import Channel
 from heliograph.query.plan import Plan
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["builtin_prompt", "count_prompt_tokens", "drops_user_prompt", "show_prompt", "system_prompt"]
-
 _NO_INSTRUCTIONS = "None."
 # LightRAG's prompt for mode naive says `content_data`.
 _CONTEXT_NAMES = ("context_data", "content_data")

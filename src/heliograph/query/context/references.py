@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from heliograph.query.retrieved import Reference
 
-__all__ = ["MAX_SOURCES", "first_reference", "number_sources", "sources_of"]
-
 MAX_SOURCES = 75
 
 

@@ -17,8 +17,6 @@ from heliograph.query.linking.paths import path_row
 from heliograph.query.plan import Plan
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["fit_budgets", "fit_paths", "paths_tokens", "room_for_rows"]
-
 # Of what is left for rows the share that entities and relations may take together.
 _GRAPH_SHARE = 0.75
 

@@ -17,8 +17,6 @@ from heliograph.query.merging import round_robin
 from heliograph.query.plan import Plan
 from heliograph.stores.base import GraphStore, IncidentRelation
 
-__all__ = ["RankedRelation", "Selection", "select"]
-
 # About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
 # already, as many as it holds of their like and an eighth more.
 _FIRST_PAGE = 160

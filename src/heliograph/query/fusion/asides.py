@@ -14,8 +14,6 @@ from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 from heliograph.text.sentences import paragraph_starts
 
-__all__ = ["worth_of_mentions"]
-
 
 def worth_of_mentions(
     text: str, mentions: Iterable[EntityMention], wanted: Collection[str], aside: float

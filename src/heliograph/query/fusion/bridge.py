@@ -26,18 +26,6 @@ from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 
-__all__ = [
-    "FollowedBridge",
-    "Gain",
-    "Nearness",
-    "Start",
-    "Wanted",
-    "follow_bridges",
-    "gains",
-    "residual_question",
-    "widen",
-]
-
 # A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
 _NAMED_ORDER = 0.3
 _ABOUT_ORDER = 1.3

@@ -10,8 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["RANK_CONSTANT", "best", "by_rank", "by_score", "fuse_lists", "ordered"]
-
 # Source: Cormack, Clarke, Buettcher, "Reciprocal rank fusion outperforms Condorcet" (SIGIR 2009).
 RANK_CONSTANT = 60
 

@@ -21,8 +21,6 @@ from heliograph.stores.base import EntityPlaces, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import mention_entity_id
 
-__all__ = ["READ_MENTIONS", "Found"]
-
 Vector = NDArray[np.float32]
 Scores = dict[str, float]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from heliograph.query.linking.models import LinkedEntity, Respelt
 from heliograph.query.modes import FUSED_CHANNELS, Channel
 
-__all__ = ["Bridge", "FusedHit", "FusedHits", "SearchLimits"]
-
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:

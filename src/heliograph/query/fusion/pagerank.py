@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-__all__ = ["personalised_pagerank"]
-
 _ROUNDS = 20
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-__all__ = ["FusionParameters"]
-
 
 @dataclass(frozen=True, slots=True)
 class FusionParameters:

@@ -50,8 +50,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 
-__all__ = ["FusedSearch"]
-
 Vector = NDArray[np.float32]
 Scores = dict[str, float]
 

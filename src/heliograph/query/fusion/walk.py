@@ -17,8 +17,6 @@ from heliograph.query.linking.models import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.names import mention_entity_id
 
-__all__ = ["Reached", "walk"]
-
 # What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
 _LEAST_EDGE = 0.05
 # How often the walk starts anew at an entity that the question names, beside 1 for the best chunk.

@@ -23,8 +23,6 @@ from heliograph.stores.listing import places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id
 
-__all__ = ["alias_spans", "find_aliases", "find_similar"]
-
 # Aliases are short: of a question of twenty words these are nearly all runs of capitalised words.
 _LONGEST_ALIAS = 48
 _MOST_PHRASES = 32

@@ -25,17 +25,6 @@ from heliograph.stores.base import EntityPlaces
 from heliograph.text.language import HAN
 from heliograph.text.names import MAX_NAME_LENGTH, entity_key
 
-__all__ = [
-    "NameSpan",
-    "Named",
-    "is_name_like",
-    "is_one_word",
-    "link_entities",
-    "named_in_passage",
-    "passage_runs",
-    "question_spans",
-]
-
 _UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
 _HAN = re.compile(rf"[{HAN}]")
 _SPACE = re.compile(r"\s+")

@@ -12,8 +12,6 @@ from heliograph.models import Entity
 from heliograph.stores.base import Store, StoreView
 from heliograph.text.names import entity_key
 
-__all__ = ["near_entities"]
-
 _MOST_SLIPS = 2
 _CHARACTERS_PER_SLIP = 4
 _CANDIDATES = 200

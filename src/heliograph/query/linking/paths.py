@@ -12,8 +12,6 @@ from heliograph.calls.together import run_together
 from heliograph.models import GraphPath
 from heliograph.stores.base import GraphStore
 
-__all__ = ["find_paths", "path_row"]
-
 # A question that asks for a connection names two or three things; more are a list.
 _MOST_ENTITIES = 3
 _MOST_RELATIONS = 3

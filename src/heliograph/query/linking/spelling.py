@@ -20,8 +20,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
 from heliograph.text.language import HAN
 
-__all__ = ["respell"]
-
 # Letters of scripts that put spaces between words; Chinese, Thai, Japanese and Korean write on without.
 _LETTER = rf"[^\W\d_{HAN}\u0e00-\u0eff\u1100-\u11ff\u3041-\u30ff\uac00-\ud7af]"
 # Whole words of letters; what has digits or hyphens is an identifier, of which every character counts.

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from heliograph.query.understanding.models import QuestionKind
 
-__all__ = ["CUES", "Cue"]
-
 
 @dataclass(frozen=True, slots=True)
 class Cue:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["QuestionKind", "Understanding"]
-
 
 class QuestionKind(StrEnum):
     """What a question asks for; the first four are the seed's, the others ours."""

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from heliograph.text.language import is_chinese
 
-__all__ = ["find_parts"]
-
 _MAX_PARTS = 4
 _LEAST_WORDS = 2
 _LEAST_HAN = 3

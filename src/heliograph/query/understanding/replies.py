@@ -12,8 +12,6 @@ from heliograph.query.json_replies import objects_in
 from heliograph.query.understanding.models import QuestionKind, Understanding
 from heliograph.query.understanding.sides import find_sides
 
-__all__ = ["read_understanding"]
-
 _KINDS = (
     (QuestionKind.COMPARE, re.compile(r"compar|contrast|比较|对比")),
     (QuestionKind.HOW_TO, re.compile(r"how|instruct|procedure|操作|步骤|方法")),

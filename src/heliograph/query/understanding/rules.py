@@ -15,8 +15,6 @@ from heliograph.query.understanding.sides import find_sides
 from heliograph.text.language import detect_language
 from heliograph.text.phrases import SentenceReading, read_texts
 
-__all__ = ["LONGEST_READ", "classify", "sides_by_rules", "understand_by_rules"]
-
 _MAX_WORDS = 64
 # What comes later in a question of pages is material, not the question.
 LONGEST_READ = 4_000

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["find_sides", "side_question"]
-
 _MAX_SIDES = 4
 _LONGEST = 120
 

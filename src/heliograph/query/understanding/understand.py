@@ -18,8 +18,6 @@ from heliograph.query.understanding.models import Understanding
 from heliograph.query.understanding.replies import read_understanding
 from heliograph.query.understanding.rules import understand_by_rules
 
-__all__ = ["FoundUnderstanding", "find_understanding"]
-
 # Of the reply: a small object with names, parts and words.
 _NEEDED_TOKENS = 2048
 

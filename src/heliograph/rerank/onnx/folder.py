@@ -10,8 +10,6 @@ from typing import Any, cast
 
 from heliograph.errors import SettingsError
 
-__all__ = ["CrossEncoderFiles", "find_files"]
-
 # Where exporters put the graph; a graph as trained before the quantised ones, which `model_file` chooses.
 _USUAL = ("model.onnx", "onnx/model.onnx")
 _DEFAULT_MAX_TOKENS = 512

@@ -17,8 +17,6 @@ from heliograph.rerank.onnx.scorer import CrossEncoderScorer
 from heliograph.rerank.onnx.tokenizer import PairTokenizer, TokenRow, require_tokenizers
 from heliograph.settings import RerankSettings
 
-__all__ = ["OnnxReranker"]
-
 # With padding. Small enough that a question which is given up does not keep the processor busy for long.
 _MAX_BATCH_TOKENS = 2048
 

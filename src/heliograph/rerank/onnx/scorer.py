@@ -20,8 +20,6 @@ from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright
 from heliograph.errors import BadModelReply, ModelUnavailable
 from heliograph.rerank.onnx.tokenizer import TokenRow
 
-__all__ = ["CrossEncoderScorer"]
-
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _WIDTHS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 _SCORE_OUTPUTS = ("prob", "score", "sigmoid", "softmax")

@@ -13,8 +13,6 @@ from typing import Any
 
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 
-__all__ = ["PairTokenizer", "TokenRow", "require_tokenizers"]
-
 
 @dataclass(frozen=True, slots=True)
 class TokenRow:

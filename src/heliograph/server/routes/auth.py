@@ -14,8 +14,6 @@ from heliograph.server.openapi import responses
 from heliograph.server.schemas.access import AuthStatus, LoginReply, LogoutReply, VerifyReply
 from heliograph.service.access.tokens import looks_like_token
 
-__all__ = ["API_VERSION", "router"]
-
 router = APIRouter(tags=["access"])
 
 # The version of LightRAG's interface that is served.

@@ -20,8 +20,6 @@ from heliograph.server.schemas.curations import (
 from heliograph.stores.base import CurationQuery
 from heliograph.text.names import name_to_entity_id
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["graph"])
 
 _MOST_EXAMINED = 2_000

@@ -33,8 +33,6 @@ from heliograph.server.uploads import receive_upload
 from heliograph.service.jobs.models import JobKind, JobRequest
 from heliograph.service.principal import without_folders
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/documents", tags=["documents"])
 
 _UPLOAD_FORM: dict[str, Any] = {

@@ -30,8 +30,6 @@ from heliograph.server.schemas.jobs import ScanStatusResponse, scan_status_respo
 from heliograph.service.jobs.models import Job, JobKind
 from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/documents", tags=["documents"])
 
 _SORTS: dict[str, DocumentSort] = {

@@ -22,8 +22,6 @@ from heliograph.server.schemas.documents import (
 from heliograph.server.schemas.jobs import JobListResponse, JobResponse, PipelineResponse, pipeline_response
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/documents", tags=["documents"])
 
 _CLEAR_SECONDS = 300.0

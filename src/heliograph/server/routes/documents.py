@@ -35,8 +35,6 @@ from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.service import Service
 from heliograph.stores.base import DocumentQuery, DocumentSort
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/documents", tags=["documents"])
 
 _DELETE_SECONDS = 10.0

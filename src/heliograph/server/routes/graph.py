@@ -15,8 +15,6 @@ from heliograph.server.openapi import responses
 from heliograph.server.schemas.graph import EntityExists, KnowledgeGraph, graph_body, told_chunks
 from heliograph.stores.inspection import ScanKind
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["graph"])
 
 _ALL = "*"

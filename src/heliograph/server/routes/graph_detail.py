@@ -23,8 +23,6 @@ from heliograph.server.schemas.graph_detail import (
     SourceChunk,
 )
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["graph"])
 
 Name = Annotated[str, Query(max_length=2048, description="Name of an entity, by any spelling or alias.")]

@@ -34,8 +34,6 @@ from heliograph.server.schemas.graph_edits import (
     read_weight,
 )
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["graph"])
 
 

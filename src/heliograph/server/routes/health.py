@@ -26,8 +26,6 @@ from heliograph.service.principal import Principal
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
-__all__ = ["router"]
-
 _LOG = logging.getLogger(__name__)
 
 _READ_SECONDS = 1.0

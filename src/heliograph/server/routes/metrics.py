@@ -11,8 +11,6 @@ from heliograph.monitoring.monitoring import render_metrics
 from heliograph.server.dependencies import CurrentPrincipal, CurrentService, find_workspace
 from heliograph.service.principal import Role
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["state"])
 
 _EXAMPLE = """# HELP heliograph_doc_count Documents, in any status.

@@ -41,8 +41,6 @@ from heliograph.server.schemas.query import LIGHTRAG_MODE, QueryOptions
 from heliograph.server.streaming import LineResponse, Write
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["render_problem", "router"]
-
 _VERSION = "0.9.3"
 _NDJSON = "application/x-ndjson"
 _TAGS = ("latest", *(mode.value for mode in Mode))

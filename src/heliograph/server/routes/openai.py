@@ -29,8 +29,6 @@ from heliograph.server.schemas.openai import ChatCompletion, CompletionFailure, 
 from heliograph.server.streaming import LineResponse, Write
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["render_problem", "router"]
-
 _MODELS = {"heliograph": DEFAULT_MODE, **{f"heliograph:{mode.value}": mode for mode in Mode}}
 _CREATED = 1_735_689_600
 _DONE = b"data: [DONE]\n\n"

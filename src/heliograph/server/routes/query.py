@@ -21,8 +21,6 @@ from heliograph.server.schemas.query import DataResponse, QueryRequest, QueryRes
 from heliograph.server.schemas.retrieval import RetrieveRequest, RetrieveResponse, retrieval_body
 from heliograph.server.streaming import STREAM_HEADERS, LineResponse, Write
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["query"])
 
 _NDJSON = "application/x-ndjson"

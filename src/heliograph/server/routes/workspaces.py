@@ -19,8 +19,6 @@ from heliograph.server.schemas.workspaces import (
 )
 from heliograph.service.principal import Role
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["workspaces"])
 
 _Name = Annotated[str, Path(pattern=r"^[\w][\w.\-]{0,63}$", description="Name of the workspace.")]

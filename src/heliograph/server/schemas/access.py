@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-__all__ = ["AuthStatus", "LoginReply", "LogoutReply", "VerifyReply"]
-
 
 class _About(BaseModel):
     message: str = Field(default="", description="In words.")

@@ -7,8 +7,6 @@ from typing import Any
 from heliograph.query.data import citation_data, reference_data
 from heliograph.query.models import Answer, QueryParam
 
-__all__ = ["NOTHING_FOUND", "answer_body", "answer_details", "answer_text"]
-
 # What LightRAG says where there is no text at all.
 NOTHING_FOUND = "No relevant context found for the query."
 

@@ -12,16 +12,6 @@ from heliograph.curation.history import History, Statement
 from heliograph.models import Curation
 from heliograph.server.schemas.graph_edits import EntityName
 
-__all__ = [
-    "CurationItem",
-    "CurationListResponse",
-    "DuplicateItem",
-    "DuplicateResponse",
-    "HistoryResponse",
-    "SplitRequest",
-    "StatementItem",
-]
-
 _Ids = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=10_000)]
 
 

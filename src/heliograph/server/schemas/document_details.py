@@ -9,20 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from heliograph.models import Chunk, Document
 from heliograph.service.principal import without_folders
 
-__all__ = [
-    "ChangeRequest",
-    "ChangeResponse",
-    "ChunkResponse",
-    "DeleteMatchingRequest",
-    "DetailResponse",
-    "DocumentResponse",
-    "ListResponse",
-    "RemovalResponse",
-    "TextResponse",
-    "UpdateRequest",
-    "UrlRequest",
-]
-
 
 class DocumentResponse(BaseModel):
     """One document."""

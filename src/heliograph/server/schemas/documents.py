@@ -14,32 +14,6 @@ from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 from heliograph.service.principal import without_folders
 
-__all__ = [
-    "STATUSES",
-    "ClearResponse",
-    "ConflictsResponse",
-    "DeleteRequest",
-    "DeleteResponse",
-    "DocStatus",
-    "DocStatusResponse",
-    "InsertResponse",
-    "MessageResponse",
-    "PageRequest",
-    "PageResponse",
-    "Pagination",
-    "RecoveryRequest",
-    "RecoveryResponse",
-    "RepairRequest",
-    "StatusCountsResponse",
-    "SupportedTypesResponse",
-    "TextRequest",
-    "TextsRequest",
-    "TrackResponse",
-    "count_statuses",
-    "doc_status",
-    "doc_status_response",
-]
-
 Metadata = Annotated[dict[str, Any], Field(description="Free JSON, kept with the document; filters match it.")]
 _Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 _Source = Annotated[str, StringConstraints(max_length=4_096, strip_whitespace=True)]

@@ -13,17 +13,6 @@ from pydantic import BaseModel, Field
 
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 
-__all__ = [
-    "EntityExists",
-    "KnowledgeGraph",
-    "KnowledgeGraphEdge",
-    "KnowledgeGraphNode",
-    "entity_properties",
-    "graph_body",
-    "relation_properties",
-    "told_chunks",
-]
-
 _MOST_SOURCES = 75
 _MANUAL = "manual_creation"
 

@@ -8,17 +8,6 @@ from pydantic import BaseModel, Field
 
 from heliograph.models import FIELD_SEPARATOR, Chunk, Entity, GraphPath, Relation
 
-__all__ = [
-    "EntityDetail",
-    "EntityItem",
-    "NeighbourResponse",
-    "PathItem",
-    "PathResponse",
-    "RelationDetail",
-    "RelationItem",
-    "SourceChunk",
-]
-
 
 class EntityItem(BaseModel):
     """An entity."""

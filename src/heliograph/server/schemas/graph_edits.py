@@ -14,24 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
 
-__all__ = [
-    "DeleteEntityRequest",
-    "DeleteRelationRequest",
-    "DeletionResult",
-    "EditResponse",
-    "EntityCreateRequest",
-    "EntityEditResponse",
-    "EntityMergeRequest",
-    "EntityName",
-    "EntityUpdateRequest",
-    "OperationSummary",
-    "RelationCreateRequest",
-    "RelationUpdateRequest",
-    "read_keywords",
-    "read_text",
-    "read_weight",
-]
-
 EntityName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2048)]
 
 _KEPT = ("source_id", "file_path")

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-__all__ = ["AlertState", "Configuration", "FollowerState", "Health", "Queues", "Ready"]
-
 
 class Configuration(BaseModel):
     """What is configured; no key, password or token is."""

@@ -10,16 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState
 from heliograph.service.jobs.telling import describe
 
-__all__ = [
-    "JobListResponse",
-    "JobResponse",
-    "PipelineResponse",
-    "ScanResponse",
-    "ScanStatusResponse",
-    "pipeline_response",
-    "scan_status_response",
-]
-
 
 class JobResponse(BaseModel):
     """One job."""

@@ -6,18 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "OllamaChatReply",
-    "OllamaChatRequest",
-    "OllamaFailure",
-    "OllamaGenerateReply",
-    "OllamaGenerateRequest",
-    "OllamaMessage",
-    "OllamaModels",
-    "OllamaReplyMessage",
-    "OllamaVersion",
-]
-
 
 class OllamaMessage(BaseModel):
     """One message."""

@@ -11,8 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from heliograph.server.schemas.query import SPEAKERS, QueryOptions
 
-__all__ = ["ChatCompletion", "CompletionFailure", "CompletionRequest", "ModelCard", "ModelList"]
-
 _SPEAKERS = SPEAKERS | {"developer"}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["InvalidItem", "InvalidProblem", "Problem"]
-
 
 class Problem(BaseModel):
     """What failed, and what to do."""

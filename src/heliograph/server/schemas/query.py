@@ -15,18 +15,6 @@ from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import Mode, QueryParam
 from heliograph.query.plan import check_length
 
-__all__ = [
-    "LIGHTRAG_MODE",
-    "SPEAKERS",
-    "DataResponse",
-    "HistoryMessage",
-    "QueryOptions",
-    "QueryRequest",
-    "QueryResponse",
-    "Question",
-    "ReferenceItem",
-]
-
 # Where a request to a route of LightRAG's names no mode, its clients expect what LightRAG does.
 LIGHTRAG_MODE = Mode.MIX
 

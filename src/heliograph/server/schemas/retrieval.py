@@ -10,8 +10,6 @@ from heliograph.query.data import reference_data, retrieval_metadata
 from heliograph.query.retrieved import Retrieval, RetrievedChunk, RetrievedEntity, RetrievedRelation
 from heliograph.server.schemas.query import QueryOptions, Question
 
-__all__ = ["RetrieveRequest", "RetrieveResponse", "retrieval_body"]
-
 
 class RetrieveRequest(QueryOptions):
     """A question to retrieve for."""

@@ -6,8 +6,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["NewWorkspace", "WorkspaceList", "WorkspaceReply", "WorkspaceRow", "WorkspaceStats"]
-
 _NAME = r"^[\w][\w.\-]{0,63}$"
 
 

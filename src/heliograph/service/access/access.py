@@ -21,8 +21,6 @@ from heliograph.service.access.tokens import GUEST, Claims, TokenSigner, looks_l
 from heliograph.service.principal import ANYONE, Principal
 from heliograph.settings import Settings
 
-__all__ = ["Access", "Credentials", "Identity", "has_credentials"]
-
 _FOLDER = ".service"
 _FILE = "access.db"
 _MINUTE_SECONDS = 60.0

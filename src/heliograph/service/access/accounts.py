@@ -7,8 +7,6 @@ from heliograph.service.access.passwords import PasswordChecker, is_known_hash, 
 from heliograph.service.principal import Principal, Role
 from heliograph.settings import AccountSettings
 
-__all__ = ["Accounts"]
-
 
 class Accounts:
     """All accounts of some settings.

@@ -14,8 +14,6 @@ from heliograph.errors import SettingsError
 from heliograph.service.principal import Principal, Role
 from heliograph.settings import KeySettings, ServerSettings
 
-__all__ = ["ADMIN_KEY_NAME", "KeyRing"]
-
 ADMIN_KEY_NAME = "api-key"
 
 

@@ -21,8 +21,6 @@ import apsw
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.wal import DAMAGE, transaction, use_wal
 
-__all__ = ["Ledger"]
-
 T = TypeVar("T")
 
 _BUSY_MILLISECONDS = 5_000

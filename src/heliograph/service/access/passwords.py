@@ -17,8 +17,6 @@ from pwdlib.hashers.bcrypt import BcryptHasher
 
 from heliograph.errors import InvalidRequestError
 
-__all__ = ["MAX_PASSWORD_BYTES", "PasswordChecker", "hash_password", "is_known_hash", "strip_scheme"]
-
 MAX_PASSWORD_BYTES = 1024
 _AT_ONCE = 2
 _LIGHTRAG_SCHEME = "{bcrypt}"

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from heliograph.errors import SettingsError, StoreUnavailable
 
-__all__ = ["make_private_folder", "signing_key"]
-
 _FILE = "token_secret"
 _BYTES = 32
 _LEAST_CHARACTERS = 16

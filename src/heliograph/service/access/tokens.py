@@ -19,8 +19,6 @@ import jwt
 
 from heliograph.errors import AuthenticationError
 
-__all__ = ["GUEST", "Claims", "TokenSigner", "looks_like_token"]
-
 GUEST = "guest"
 _ALGORITHM = "HS256"
 _ISSUER = "heliograph"

@@ -19,8 +19,6 @@ from heliograph.documents.markdown import clean_text
 from heliograph.documents.registry import known_suffixes
 from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
 
-__all__ = ["InputFolder", "checked_name"]
-
 _MOST_NAME_BYTES = 240
 _PART = ".upload-"
 _PART_SECONDS = 86_400

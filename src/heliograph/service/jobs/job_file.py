@@ -16,8 +16,6 @@ import apsw
 from heliograph.errors import HeliographError, NotFoundError, SchemaMismatch, StoreUnavailable
 from heliograph.stores.wal import DAMAGE, transaction, use_wal
 
-__all__ = ["JobFile"]
-
 _NAME = "jobs.db"
 _TIMEOUT_MILLISECONDS = 10_000
 _VERSION = 1

@@ -32,8 +32,6 @@ from heliograph.service.jobs.models import (
 )
 from heliograph.service.principal import without_folders
 
-__all__ = ["JobStore"]
-
 _FIELDS = (
     *("id", "request", "state", "done", "total", "counts", "problems", "error", "attempts", "due_at", "cancelled_by"),
     *("created_at", "started_at", "finished_at"),

@@ -31,8 +31,6 @@ from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.registry import is_kept_in_folder
 
-__all__ = ["Jobs"]
-
 _LOG = logging.getLogger(__name__)
 _MOST_OPEN = 128
 _POLL_SECONDS = 0.1

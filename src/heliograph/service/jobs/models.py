@@ -10,18 +10,6 @@ from typing import Any
 
 from heliograph.observing import Origin
 
-__all__ = [
-    "LANES",
-    "UNFINISHED",
-    "Job",
-    "JobKind",
-    "JobProgress",
-    "JobRequest",
-    "JobState",
-    "Lane",
-    "PipelineState",
-]
-
 
 class JobKind(StrEnum):
     """What a job does.

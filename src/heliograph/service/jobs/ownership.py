@@ -9,8 +9,6 @@ from pathlib import Path
 
 from heliograph.errors import NotFoundError, StoreUnavailable
 
-__all__ = ["Ownership"]
-
 
 class Ownership:
     """The right to run the jobs of one workspace, held by one process at a time."""

@@ -30,8 +30,6 @@ from heliograph.service.jobs.ownership import Ownership
 from heliograph.service.jobs.telling import begun, ended, progressed, waits
 from heliograph.service.jobs.work import Bench, work_on
 
-__all__ = ["Lend", "WorkspaceRunner"]
-
 _LOG = logging.getLogger(__name__)
 _LOCK = "jobs.lock"
 _POLL_SECONDS = 0.5

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from heliograph.service.jobs.models import Job, JobKind, JobProgress
 
-__all__ = ["begun", "describe", "ended", "progressed", "waits"]
-
 _NAMES = {
     JobKind.FILES: "Reading uploads",
     JobKind.URL: "Reading a URL",

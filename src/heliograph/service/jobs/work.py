@@ -21,8 +21,6 @@ from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.models import Job, JobKind, JobProgress
 from heliograph.stores.base import DocumentQuery
 
-__all__ = ["Bench", "work_on"]
-
 _PAGE = 500
 # So many documents are deleted between two reports.
 _DELETED_AT_ONCE = 20

@@ -13,8 +13,6 @@ from heliograph.stores.inspection import Inspection, ScanKind
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import Projection, VectorProjection
 
-__all__ = ["compare"]
-
 # Engines that keep no order list all they have for every window, so windows are large.
 _WINDOW = 10_000
 _PAGE = 500

@@ -14,8 +14,6 @@ import logging
 from heliograph.errors import StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.stores.composed.projector import Projector
 
-__all__ = ["Following"]
-
 _LOGGER = logging.getLogger(__name__)
 _RETRY_SECONDS = 5.0
 

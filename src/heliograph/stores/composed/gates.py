@@ -21,8 +21,6 @@ from heliograph.stores.composed.following import Following
 from heliograph.stores.projection import CacheProjection, GraphProjection, TextProjection, VectorProjection
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["GatedGraphStore", "GatedReplyCache", "GatedTextStore", "GatedVectorStore"]
-
 _Found = TypeVar("_Found")
 
 
@@ -61,33 +59,26 @@ class GatedGraphStore(_Gate, GraphStore):
         self._graph = graph
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.get_entities(ids))
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.get_relations(ids))
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.rank_incident_relations(entity_ids))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.list_entities(offset, limit))
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.find_relations_among(entity_ids))
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
         return await self._through(lambda: self._graph.get_neighbourhood(entity_id, depth, max_entities))
 
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
         ask = self._graph.find_shortest_paths
         return await self._through(lambda: ask(source_id, target_id, max_length, limit, most_visited))
 
@@ -106,11 +97,9 @@ class GatedVectorStore(_Gate, VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         return await self._through(lambda: self._vectors.search(collection, vector, limit, min_score))
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         return await self._home.get_vectors(collection, ids)
 
 
@@ -122,13 +111,11 @@ class GatedTextStore(_Gate, TextStore):
         self._text = text
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`."""
         return await self._through(lambda: self._text.search(collection, terms, limit))
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`."""
         return await self._through(lambda: self._text.find_phrases(collection, phrases, limit))
 
 
@@ -140,17 +127,13 @@ class GatedReplyCache(_Gate, ReplyCache):
         self._cache = cache
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         return await self._through(lambda: self._cache.get_reply(key))
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`."""
         await self._through(lambda: self._cache.put_reply(reply))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """See `ReplyCache`."""
         return await self._through(lambda: self._cache.delete_replies(cache_type))
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         return await self._through(lambda: self._cache.list_replies(after, limit))

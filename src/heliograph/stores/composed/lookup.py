@@ -21,8 +21,6 @@ from heliograph.stores.inspection import ScanKind
 from heliograph.stores.outbox import OutboxEntry, OutboxKind
 from heliograph.stores.projection import Projection, ProjectionChange
 
-__all__ = ["Lookup"]
-
 _PAGE = 500
 _COLLECTIONS = {
     OutboxKind.CHUNKS: Collection.CHUNKS,

@@ -20,8 +20,6 @@ from heliograph.stores.composed.lookup import Lookup
 from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection
 
-__all__ = ["Projector"]
-
 _LOGGER = logging.getLogger(__name__)
 _PAGE = 500
 _MAX_TRIES = 5
@@ -52,7 +50,6 @@ class Projector(Follower):
 
     @property
     def trouble(self) -> str:
-        """See `Follower`."""
         return self._failure or self._unfinished
 
     @property
@@ -67,7 +64,6 @@ class Projector(Follower):
         self._is_prepared = False
 
     async def measure_lag(self) -> int:
-        """See `Follower`."""
         readers = await self._outbox.get_readers()
         return await self._home.get_data_version() - max(0, readers.get(self.name, 0))
 
@@ -121,7 +117,6 @@ class Projector(Follower):
             await asyncio.sleep(_POLL_SECONDS)
 
     async def rebuild(self) -> None:
-        """See `Follower`."""
         await self._outbox.register(self.name)
         await self._outbox.reset(self.name)
         await self.finish()

@@ -11,8 +11,6 @@ from itertools import islice
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["TwofoldReplyCache"]
-
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -29,7 +27,6 @@ class TwofoldReplyCache(ReplyCache):
         self._home = home
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         try:
             found = await self._cache.get_reply(key)
         except StoreUnavailable as error:
@@ -38,7 +35,6 @@ class TwofoldReplyCache(ReplyCache):
         return found or await self._home.get_reply(key)
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`."""
         try:
             await self._cache.put_reply(reply)
         except StoreUnavailable as error:
@@ -50,7 +46,6 @@ class TwofoldReplyCache(ReplyCache):
         return await self._cache.delete_replies(cache_type) + await self._home.delete_replies(cache_type)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         found = {item.key: item for item in await self._home.list_replies(after, limit)}
         found |= {item.key: item for item in await self._cache.list_replies(after, limit)}
         return [found[key] for key in islice(sorted(found), limit)]

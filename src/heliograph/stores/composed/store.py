@@ -25,8 +25,6 @@ from heliograph.stores.composed.projector import Projector
 from heliograph.stores.composed.replies import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection, VectorProjection
 
-__all__ = ["ComposedStore"]
-
 # How long opening waits for engines that have much to take in, and a commit for those that are slow.
 _OPEN_SECONDS = 30.0
 _COMMIT_SECONDS = 5.0
@@ -103,19 +101,15 @@ class ComposedStore(Store):
         return self._home.view(filter_, fold)
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
         return self._home.ingest_lock()
 
     async def get_data_version(self) -> int:
-        """See `Store`."""
         return await self._home.get_data_version()
 
     async def get_stats(self) -> Stats:
-        """See `Store`."""
         return await self._home.get_stats()
 
     async def clear(self) -> int:
-        """See `Store`."""
         version = await self._home.clear()
         await self._follow()
         return version
@@ -129,14 +123,12 @@ class ComposedStore(Store):
         await self._home.backup(path)
 
     async def close(self) -> None:
-        """See `Store`."""
         await self._stop()
         for projection in self.projections:
             await projection.close()
         await self._home.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Store`."""
         described = dict(self._home.describe())
         for projection in self.projections:
             described |= {f"{projection.name}: {key}": value for key, value in projection.describe().items()}

@@ -18,8 +18,6 @@ from heliograph.stores.cypher.names import TypeNames
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import ProjectionChange
 
-__all__ = ["ENDS", "LABELS", "StoredEnds", "change_statements", "named_entities", "named_relations"]
-
 # Both are asked with `ids`, and tell what is stored now.
 LABELS = """
 UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.entity_type IS NOT NULL

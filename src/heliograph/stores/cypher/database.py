@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CypherDatabase", "Dialect", "DynamicDialect", "GroupedDialect", "Statement", "quote"]
-
 Row = Mapping[str, Any]
 
 _LABEL = """
@@ -64,11 +62,9 @@ class DynamicDialect(Dialect):
     """Labels and types may be values; a transaction that was done is never done again, as ids are unique."""
 
     def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
-        """See `Dialect`."""
         return [Statement(_LABEL.format(label="$(row.label)"), {"rows": rows})] if rows else []
 
     def relate(self, rows: Sequence[Row]) -> list[Statement]:
-        """See `Dialect`."""
         return [Statement(_RELATE.format(verb="CREATE", type="$(row.type)"), {"rows": rows})] if rows else []
 
 
@@ -76,12 +72,10 @@ class GroupedDialect(Dialect):
     """Labels and types stand in the text, so there is a statement for each; any may be done again."""
 
     def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
-        """See `Dialect`."""
         groups = _groups(rows, "label").items()
         return [Statement(_LABEL.format(label=quote(label)), {"rows": group}) for label, group in groups]
 
     def relate(self, rows: Sequence[Row]) -> list[Statement]:
-        """See `Dialect`."""
         groups = _groups(rows, "type").items()
         return [Statement(_RELATE.format(verb="MERGE", type=quote(type_)), {"rows": group}) for type_, group in groups]
 

@@ -37,8 +37,6 @@ from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
 from heliograph.stores.stepping import SteppingGraphStore
 
-__all__ = ["CypherGraphProjection"]
-
 _CLEAR_BATCH = 2000
 _TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
 # An index gives what is in it only where a condition is on all of its properties.
@@ -127,35 +125,29 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
         rows = await self._read_list(_ENTITIES, ids)
         found = {row[0]: to_entity(row) for row in rows}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         rows = await self._read_list(_RELATIONS, ids)
         found = {row[0]: to_relation(row) for row in rows}
         return [found[id_] for id_ in ids if id_ in found]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
         rows = await self._read_list(_INCIDENT, entity_ids)
         ranked = [IncidentRelation(id_, degree, float(weight)) for id_, degree, weight in rows]
         return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
         rows = await self._read(_LIST, offset=offset, limit=limit) if limit > 0 else []
         return [to_entity(row) for row in rows]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         found = map(to_relation, await self._read_list(_AMONG, entity_ids))
         return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
     async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
-        """See `SteppingGraphStore`."""
         if limit is None:
             rows = await self._read(_STEPS, ids=_distinct(entity_ids))
         else:
@@ -163,7 +155,6 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         return [(near, far, float(weight)) for near, far, weight in rows]
 
     async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
-        """See `SteppingGraphStore`."""
         return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(entity_ids), limit=limit)]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
@@ -171,13 +162,11 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:
-        """See `Projection`."""
         rows = await self._glance(_GET_CURSOR)
         self._seen, self._mark = int(rows[0][0]) if rows else -1, None
         return self._seen
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
         values = {"version": version, "seen": self._seen, "mark": self._mark}
         if not await self._write([Statement(_SET_CURSOR, values)]):
             raise StoreUnavailable(
@@ -241,20 +230,16 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         return is_named and is_placed and _holds(properties, row["properties"] | {"id": relation.id})
 
     async def find_faults(self) -> list[str]:
-        """See `Projection`."""
         ((count,),) = await self._read(f"{_NAMELESS} RETURN count(e)")
         return [f"{count:,} nodes labelled Entity have no id"] if count else []
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """See `Projection`."""
         return [id_ for (id_,) in await self._read(_SCANS[kind], after=after, limit=limit)] if kind in _SCANS else []
 
     async def close(self) -> None:
-        """See `Projection`."""
         await self._database.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
         return {"back end": self._database.engine.lower(), "address": self._database.where, **self._facts}
 
     async def _read(self, text: str, **parameters: Any) -> list[list[Any]]:

@@ -13,8 +13,6 @@ from typing import Any
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 from heliograph.stores.cypher.names import RELATED, label_name
 
-__all__ = ["ENTITY", "RELATION", "entity_row", "first_keyword", "relation_row", "to_entity", "to_relation"]
-
 # What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
 ENTITY = """e.id, e.displayName, e.type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
  e.created_at"""

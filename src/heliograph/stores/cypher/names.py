@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["RELATED", "TypeNames", "label_name", "workspace_label"]
-
 RELATED = "RELATED"
 _UNKNOWN = "UNKNOWN"
 _OTHER = re.compile(r"\W+")

@@ -16,8 +16,6 @@ from redis.exceptions import ResponseError
 from heliograph.stores.cypher.database import CypherDatabase, GroupedDialect, Statement
 from heliograph.stores.redis.connection import RedisConnection
 
-__all__ = ["FalkorDatabase"]
-
 # A change is some hundred statements.
 _TIMEOUT_SECONDS = 60.0
 _READ_SECONDS = 20.0
@@ -65,7 +63,6 @@ class FalkorDatabase(CypherDatabase):
                 return await self._query(statement)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
-        """See `CypherDatabase`."""
         if len(statements) == 1:
             with self._connection.errors():
                 return await self._query(statements[0])
@@ -77,7 +74,6 @@ class FalkorDatabase(CypherDatabase):
         return []
 
     async def prepare(self) -> Mapping[str, str]:
-        """See `CypherDatabase`."""
         with self._connection.errors():
             facts = await self._connection.check_durability()
             for text in self.dialect.constraints:
@@ -85,7 +81,6 @@ class FalkorDatabase(CypherDatabase):
         return facts
 
     async def close(self) -> None:
-        """See `CypherDatabase`."""
         await self._connection.close()
 
     async def _query(self, statement: Statement) -> list[list[Any]]:

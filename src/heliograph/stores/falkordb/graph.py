@@ -7,8 +7,6 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.graph import CypherGraphProjection
 from heliograph.stores.falkordb.database import FalkorDatabase
 
-__all__ = ["FalkorGraphProjection"]
-
 
 class FalkorGraphProjection(CypherGraphProjection):
     """The graph of one workspace as a graph of its own."""

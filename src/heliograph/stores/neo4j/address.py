@@ -11,8 +11,6 @@ from urllib.parse import unquote, urlsplit
 
 from heliograph.errors import SettingsError
 
-__all__ = ["Neo4jAddress"]
-
 _PORT = 7687
 
 

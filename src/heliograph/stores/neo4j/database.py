@@ -26,8 +26,6 @@ from heliograph.stores.cypher.database import CypherDatabase, DynamicDialect, St
 from heliograph.stores.neo4j.address import Neo4jAddress
 from heliograph.stores.neo4j.errors import translate_errors
 
-__all__ = ["Neo4jDatabase"]
-
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 3.0
 _PAUSE_SECONDS = 0.3
@@ -87,7 +85,6 @@ class Neo4jDatabase(CypherDatabase):
         self._bookmarks = AsyncGraphDatabase.bookmark_manager()
 
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
-        """See `CypherDatabase`."""
         with translate_errors(self.where):
             async with asyncio.timeout(_READ_SECONDS):
                 if is_patient:
@@ -117,7 +114,6 @@ class Neo4jDatabase(CypherDatabase):
         return {"version": str(version), "edition": str(edition)}
 
     async def close(self) -> None:
-        """See `CypherDatabase`."""
         await self._driver.close()
 
     async def _insist(self, statement: Statement, access: str) -> list[list[Any]]:

@@ -19,8 +19,6 @@ from neo4j.exceptions import (
 
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 
-__all__ = ["translate_errors"]
-
 _SECURITY = "Neo.ClientError.Security."
 _OUT_OF_REACH = (ServiceUnavailable, SessionExpired, ConnectionPoolError, OSError)
 # What passes by itself, or what an operator ends, such as a full disk.

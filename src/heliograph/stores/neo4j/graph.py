@@ -8,8 +8,6 @@ from heliograph.stores.cypher.graph import CypherGraphProjection
 from heliograph.stores.neo4j.address import Neo4jAddress
 from heliograph.stores.neo4j.database import Neo4jDatabase
 
-__all__ = ["Neo4jGraphProjection"]
-
 
 class Neo4jGraphProjection(CypherGraphProjection):
     """The graph of one workspace in a database that workspaces share."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from heliograph.errors import SettingsError
 from heliograph.stores.postgres.driver import conninfo_to_dict, make_conninfo, psycopg
 
-__all__ = ["Address", "parse_address"]
-
 # A machine or a network that is gone is noticed within half a minute, not after the system's quarter of an hour.
 _KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from heliograph.stores.postgres.driver import AdaptersMap, Dumper, Format, psycopg
 
-__all__ = ["Json", "Vector", "Vectors", "adapters", "join_lines", "read_vectors", "split_lines", "to_json"]
-
 # Made once: `json.dumps` with arguments of its own makes an encoder for every call.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")

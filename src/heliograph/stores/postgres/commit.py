@@ -22,8 +22,6 @@ from heliograph.stores.postgres.session import Row, Session, Statement
 from heliograph.stores.postgres.text_write import text_statements
 from heliograph.stores.postgres.vector_write import check_dimensions, vector_statements
 
-__all__ = ["CommitSettings", "commit"]
-
 CommitSettings = tuple[float, bool]
 
 _LIMITS = "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', %s, true)"

@@ -22,8 +22,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.rows import WANTED, in_utc
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["PostgresCurationStore", "curation_statements"]
-
 _CURATION = """curation.sequence, curation.id, curation.kind, curation.content, curation.author, curation.created_at,
   curation.undone_by, curation.undone_at"""
 _SUBJECTS = """heliograph_curation_subject AS subject JOIN heliograph_curation AS curation
@@ -80,7 +78,6 @@ class PostgresCurationStore(CurationStore):
         self._database = database
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
-        """See `CurationStore`."""
         if not ids:
             return []
         workspace, wanted = self._database.workspace, to_json(ids)
@@ -96,12 +93,10 @@ class PostgresCurationStore(CurationStore):
         ]
 
     async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        """See `CurationStore`."""
         rows = await self._database.fetch(_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
         return [_curation(row) for row in rows]
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        """See `CurationStore`."""
         tables, values = "heliograph_curation AS curation", [self._database.workspace]
         conditions = ["curation.workspace = %s", *([] if query.includes_undone else ["curation.undone_at IS NULL"])]
         if query.entity_id is not None:
@@ -117,12 +112,10 @@ class PostgresCurationStore(CurationStore):
         return CurationPage(tuple(map(_curation, rows)), int(total))
 
     async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
-        """See `CurationStore`."""
         values = (to_json(ids), *[self._database.workspace] * 3)
         return dict(await self._database.fetch(_MENTIONING, values)) if ids else {}
 
     async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        """See `CurationStore`."""
         found: dict[str, list[AliasMention]] = {}
         values = (self._database.workspace, to_json(document_ids))
         for document_id, *mention in await self._database.fetch(_ALIASES, values) if document_ids else []:

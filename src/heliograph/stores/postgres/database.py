@@ -24,8 +24,6 @@ from heliograph.stores.postgres.driver import AsyncConnection, AsyncConnectionPo
 from heliograph.stores.postgres.errors import is_lost_connection, translate_errors
 from heliograph.stores.postgres.session import Connection, Row, Session, Statement
 
-__all__ = ["Database", "connect"]
-
 T = TypeVar("T")
 
 # The longest wait for a connection that is made, or for one of the pool's to become free.

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from heliograph.errors import SchemaMismatch, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.stores.postgres.driver import PoolClosed, PoolTimeout, psycopg
 
-__all__ = ["is_lost_connection", "translate_errors"]
-
 _ERRORS = psycopg.errors
 
 # The first that fits counts, so the special stand before the general.

@@ -16,8 +16,6 @@ from heliograph.stores.postgres.rows import (
 )
 from heliograph.stores.postgres.session import Row, Statement
 
-__all__ = ["evidence_statements", "to_evidence"]
-
 _LEADING = """(SELECT json_agg(said) FROM (SELECT {mention} AS said FROM heliograph_{kind}_mention AS mention
                 WHERE mention.workspace = evidence.workspace AND mention.{kind}_id = evidence.id
                 ORDER BY mention.rank, mention.chunk_id, mention.ordinal LIMIT %s) AS first)"""

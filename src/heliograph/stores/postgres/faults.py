@@ -12,8 +12,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.postgres.text_write import LEXEMES, RECORDS, SEGMENT, TERMS_TABLES
 
-__all__ = ["DEGREE_FAULTS", "TEXT_FAULTS", "find_faults", "repair_statements"]
-
 # Each takes the workspace as its only parameter, as often as it says.
 _COUNTED_DEGREES = """(
   SELECT id, count(*) AS degree FROM (

@@ -27,8 +27,6 @@ from heliograph.filters import (
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.prefixes import end_of_prefix
 
-__all__ = ["Condition", "compile_filter"]
-
 Condition = tuple[str, list[Any]]
 
 _NOTHING: Condition = ("false", [])

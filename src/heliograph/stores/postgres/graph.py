@@ -13,8 +13,6 @@ from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.traversal import find_paths, walk
 from heliograph.stores.stepping import join_paths
 
-__all__ = ["PostgresGraphStore"]
-
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
 _ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}
   JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = wanted.id {_DEGREE} ORDER BY wanted.place"""
@@ -53,17 +51,14 @@ class PostgresGraphStore(GraphStore):
         self._database = database
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
         rows = await self._database.fetch(_ENTITIES, (to_json(ids), self._database.workspace)) if ids else []
         return [to_entity(row) for row in rows]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         rows = await self._database.fetch(_RELATIONS, (to_json(ids), self._database.workspace)) if ids else []
         return [to_relation(row) for row in rows]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
         if not entity_ids:
             return []
         workspace = self._database.workspace
@@ -71,7 +66,6 @@ class PostgresGraphStore(GraphStore):
         return [IncidentRelation(*row) for row in rows]
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
         if limit < 1:
             return []
         values = (self._database.workspace, limit, offset)
@@ -81,13 +75,11 @@ class PostgresGraphStore(GraphStore):
         return [to_entity(row) for row in rows]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         statement = _among(self._database.workspace, entity_ids)
         rows = await self._database.fetch(statement.query, statement.values) if entity_ids else []
         return [to_relation(row) for row in rows]
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
 
         async def read(session: Session) -> Subgraph:
             await session.begin_snapshot()
@@ -100,7 +92,6 @@ class PostgresGraphStore(GraphStore):
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
 
         async def read(session: Session) -> list[GraphPath]:
             await session.begin_snapshot()

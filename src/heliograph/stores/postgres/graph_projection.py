@@ -16,8 +16,6 @@ from heliograph.stores.postgres.projection import PostgresProjection
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.projection import GraphProjection, ProjectionChange
 
-__all__ = ["PostgresGraphProjection"]
-
 
 class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProjection):
     """The entities and relations of one workspace."""
@@ -32,10 +30,8 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
         PostgresGraphStore.__init__(self, self._database)
 
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`."""
         removed = change.removed.get(OutboxKind.ENTITIES, ()), change.removed.get(OutboxKind.RELATIONS, ())
         return followed_graph_statements(self._database.workspace, removed, change.entities, change.relations)
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`."""
         return graph_comparisons(self._database.workspace, expected.entities, expected.relations)

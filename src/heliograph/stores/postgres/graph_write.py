@@ -11,8 +11,6 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.codec import join_lines, to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["followed_graph_statements", "graph_comparisons", "graph_statements"]
-
 # `degree` grows by what each end gains or loses; an entity that has no row has no degree.
 _CHANGE = """changed AS (
   SELECT end_id, count(*) AS relations FROM (

@@ -21,8 +21,6 @@ from heliograph.stores.postgres.rows import (
 from heliograph.stores.postgres.session import Statement
 from heliograph.stores.postgres.text_write import TERMS_TABLES
 
-__all__ = ["PostgresInspection"]
-
 _SCANS: Mapping[ScanKind, str] = {
     ScanKind.DOCUMENTS: "id FROM heliograph_document",
     ScanKind.CHUNKS: "id FROM lightrag_chunks",
@@ -73,7 +71,6 @@ class PostgresInspection(Inspection):
         self._database = database
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
-        """See `Inspection`."""
         column = _SCANS[kind].partition(" ")[0]
         query = f"""SELECT DISTINCT {_SCANS[kind]} WHERE workspace = %s AND {column} > %s {_NARROW.get(kind, "")}
                     ORDER BY {column} LIMIT %s"""
@@ -82,7 +79,6 @@ class PostgresInspection(Inspection):
     async def get_mentions(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
     ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
-        """See `Inspection`."""
         of = self._database.workspace, limit, offset
         entities, relations = await self._database.fetch_all(
             Statement(_ENTITY_MENTIONS, (*of, to_json(entity_ids))),
@@ -94,7 +90,6 @@ class PostgresInspection(Inspection):
         )
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
-        """See `Inspection`."""
         digests: dict[str, int] = {}
         query = f"""SELECT id, terms FROM {TERMS_TABLES[collection]} WHERE workspace = %s AND id > %s
                     ORDER BY id LIMIT {_PAGE}"""
@@ -105,7 +100,6 @@ class PostgresInspection(Inspection):
         return {id_: digest for id_, digest in digests.items() if digest}
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        """See `Inspection`."""
         workspace = self._database.workspace
         rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
         return [
@@ -122,9 +116,7 @@ class PostgresInspection(Inspection):
         ]
 
     async def find_faults(self) -> list[str]:
-        """See `Inspection`."""
         return await find_faults(self._database)
 
     async def repair(self) -> None:
-        """See `Inspection`."""
         await self._database.execute(*repair_statements(self._database.workspace))

@@ -17,8 +17,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.errors import translate_errors
 from heliograph.stores.postgres.session import Connection, Statement
 
-__all__ = ["advisory_lock", "try_advisory_lock"]
-
 _POLL_SECONDS = 0.05
 _KEEPALIVE = """SELECT set_config('tcp_keepalives_idle', '20', false),
   set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '4', false)"""

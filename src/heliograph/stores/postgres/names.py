@@ -15,8 +15,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.session import Statement
 from heliograph.text.names import entity_key
 
-__all__ = ["PostgresNameIndex", "name_statements"]
-
 _MOST_READ = 2_000
 _LAST = "\U0010ffff"
 _FIND = f"""

@@ -12,8 +12,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.lock import try_advisory_lock
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["PostgresOutbox", "outbox_statements", "reset_statements"]
-
 _READERS = "SELECT name, version FROM heliograph_outbox_reader WHERE workspace = %s ORDER BY name"
 _REGISTER = "INSERT INTO heliograph_outbox_reader (workspace, name, version) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"
 _UNREGISTER = "DELETE FROM heliograph_outbox_reader WHERE workspace = %s AND name = %s"
@@ -45,7 +43,6 @@ class PostgresOutbox(Outbox):
         self._database = database
 
     async def register(self, reader: str) -> None:
-        """See `Outbox`."""
         if reader in await self.get_readers():
             return
         workspace = self._database.workspace
@@ -54,24 +51,20 @@ class PostgresOutbox(Outbox):
         await self._database.execute(*added, *reset_statements(workspace))
 
     async def unregister(self, reader: str) -> None:
-        """See `Outbox`."""
         workspace = self._database.workspace
         await self._database.execute(
             Statement(_UNREGISTER, (workspace, reader)), Statement(_FORGET, (workspace, workspace))
         )
 
     async def get_readers(self) -> Mapping[str, int]:
-        """See `Outbox`."""
         return dict(await self._database.fetch(_READERS, (self._database.workspace,)))
 
     async def read(self, after: int, limit: int) -> list[OutboxEntry]:
-        """See `Outbox`."""
         workspace = self._database.workspace
         rows = await self._database.fetch(_READ, (workspace, after, workspace, after, limit))
         return [OutboxEntry(version, OutboxKind(kind), id_) for version, kind, id_ in rows]
 
     async def acknowledge(self, reader: str, version: int) -> None:
-        """See `Outbox`."""
         if (await self.get_readers()).get(reader) != version:
             workspace = self._database.workspace
             await self._database.execute(
@@ -79,13 +72,11 @@ class PostgresOutbox(Outbox):
             )
 
     async def reset(self, reader: str) -> None:
-        """See `Outbox`."""
         workspace = self._database.workspace
         begin = Statement(_LOCK, (workspace,)), Statement(_MOVE, (-1, workspace, reader))
         await self._database.execute(*begin, *reset_statements(workspace))
 
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
-        """See `Outbox`."""
         return self._lock(reader)
 
     @asynccontextmanager

@@ -23,8 +23,6 @@ from heliograph.stores.postgres.schema import migrate
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.projection import Projection, ProjectionChange
 
-__all__ = ["PostgresProjection"]
-
 _SERVER = """SELECT 'vector'::regtype::oid::bigint, version(),
   EXISTS (SELECT 1 FROM heliograph_workspace WHERE name = %s)"""
 _PLACE = """INSERT INTO heliograph_projection (workspace, role, version, embedding_name, embedding_dimension)
@@ -91,12 +89,10 @@ class PostgresProjection(Projection):
         await self._database.open()
 
     async def get_cursor(self) -> int:
-        """See `Projection`."""
         rows = await self._database.fetch(_CURSOR, (self._database.workspace, self.role))
         return int(rows[0][0]) if rows else -1
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
         await self._database.execute(self._place("UPDATE SET version = excluded.version", version))
 
     async def apply(self, change: ProjectionChange) -> None:
@@ -118,7 +114,6 @@ class PostgresProjection(Projection):
         """Yield what finds the ids of rows that are not as a change would leave them."""
 
     async def find_faults(self) -> list[str]:
-        """See `Projection`."""
         return await find_faults(self._database, self.faults)
 
     async def clear(self) -> None:
@@ -128,7 +123,6 @@ class PostgresProjection(Projection):
         await self._database.execute(Statement(_FORGET, (workspace, self.role)), *deletions)
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """See `Projection`."""
         if kind not in self.scanned:
             return []
         table, _, condition = self.scanned[kind].partition(" ")
@@ -136,11 +130,9 @@ class PostgresProjection(Projection):
         return [id_ for (id_,) in await self._database.fetch(query, (self._database.workspace, after, limit))]
 
     async def close(self) -> None:
-        """See `Projection`."""
         await self._database.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
         described = {"back end": "postgresql", "database": self._address.label}
         return described | ({"server": self._server} if self._server else {})
 

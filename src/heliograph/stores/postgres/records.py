@@ -25,20 +25,6 @@ from heliograph.stores.postgres.rows import (
 )
 from heliograph.stores.postgres.session import Row, Statement
 
-__all__ = [
-    "CHUNKS_BY_DOCUMENT",
-    "CHUNKS_BY_ID",
-    "DOCUMENTS_BY_ID",
-    "EXTRACTIONS",
-    "SOURCES",
-    "TEXT_BY_DOCUMENT",
-    "PostgresRecordsStore",
-    "grouped",
-    "page_statements",
-    "to_extraction",
-    "to_page",
-]
-
 DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
 # A twin's text is that of its original.
@@ -84,48 +70,38 @@ class PostgresRecordsStore(RecordsStore):
         return await self._database.fetch(query, (to_json(ids), self._database.workspace)) if ids else []
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        """See `RecordsStore`."""
         return [to_document(row) for row in await self._fetch(DOCUMENTS_BY_ID, ids)]
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        """See `RecordsStore`."""
         return to_page(*await self._database.fetch_all(*page_statements(self._database.workspace, query)))
 
     async def get_document_text(self, document_id: str) -> str | None:
-        """See `RecordsStore`."""
         rows = await self._database.fetch(TEXT_BY_DOCUMENT, (self._database.workspace, document_id))
         return rows[0][0] if rows else None
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
-        """See `RecordsStore`."""
         values = to_json(document_ids), self._database.workspace, max(0, length)
         return dict(await self._database.fetch(_OPENINGS, values)) if document_ids else {}
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        """See `RecordsStore`."""
         return [to_chunk(row) for row in await self._fetch(CHUNKS_BY_ID, ids)]
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        """See `RecordsStore`."""
         rows = await self._database.fetch(CHUNKS_BY_DOCUMENT, (self._database.workspace, document_id))
         return [to_chunk(row) for row in rows]
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """See `RecordsStore`."""
         return dict(await self._fetch(SOURCES, chunk_ids))
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """See `RecordsStore`."""
         return grouped(await self._fetch(_TWIN_SOURCES, chunk_ids))
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        """See `RecordsStore`."""
         return [to_extraction(row) for row in await self._fetch(EXTRACTIONS, chunk_ids)]
 
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        """See `RecordsStore`."""
         statements = evidence_statements(self._database.workspace, entity_ids, relation_ids, leading)
         return to_evidence(*await self._database.fetch_all(*statements))
 

@@ -14,8 +14,6 @@ from heliograph.stores.postgres.codec import Vectors, join_lines, to_json
 from heliograph.stores.postgres.session import Statement
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
-__all__ = ["chunk_row", "chunk_statements", "record_statements", "removal_statements"]
-
 _NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DOCUMENTS = """

@@ -14,8 +14,6 @@ from heliograph.stores.postgres.vector_index import VectorIndexer
 from heliograph.stores.postgres.vector_write import VECTOR_TABLES
 from heliograph.stores.reembedding import Reembedding
 
-__all__ = ["PostgresReembedding"]
-
 _LOCKED = """SELECT next_embedding_name, next_embedding_dimension, data_version FROM heliograph_workspace
   WHERE name = %s FOR UPDATE"""
 _BEGIN = "UPDATE heliograph_workspace SET next_embedding_name = %s, next_embedding_dimension = %s WHERE name = %s"
@@ -50,7 +48,6 @@ class PostgresReembedding(Reembedding):
         self._begun: tuple[str, int] | None = None
 
     async def begin(self, embedding: EmbeddingInfo) -> None:
-        """See `Reembedding`."""
         wanted = (embedding.name, embedding.dimension)
         workspace = self._database.workspace
 
@@ -65,13 +62,11 @@ class PostgresReembedding(Reembedding):
         self._begun = wanted
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
-        """See `Reembedding`."""
         query = _PENDING.format(table=VECTOR_TABLES[collection])
         values = (self._database.workspace, after, collection.value, limit)
         return [id_ for (id_,) in await self._database.fetch(query, values)]
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
-        """See `Reembedding`."""
         workspace = self._database.workspace
         vectors = to_json(batch.ids), Vectors(batch.vectors, self._database.vector_type), to_json(batch.texts)
         query = _PUT.format(table=VECTOR_TABLES[collection])
@@ -110,7 +105,6 @@ class PostgresReembedding(Reembedding):
         return version
 
     async def abandon(self) -> None:
-        """See `Reembedding`."""
         workspace = self._database.workspace
         await self._database.execute(Statement(_BEGIN, (None, None, workspace)), Statement(_DROP, (workspace,)))
 

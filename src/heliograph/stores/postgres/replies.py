@@ -13,8 +13,6 @@ from heliograph.stores.postgres.database import Database
 from heliograph.stores.postgres.rows import in_utc
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["PostgresReplyCache", "drop_answers", "reply_statements"]
-
 _ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
@@ -40,12 +38,10 @@ class PostgresReplyCache(ReplyCache):
         self._database = database
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         rows = await self._database.fetch(_GET, (self._database.workspace, key))
         return _read(rows[0]) if rows else None
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`."""
         values = (
             *(self._database.workspace, reply.key, _cache_type(reply.key), reply.text.encode(*_ENCODING), reply.model),
             *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at),
@@ -53,7 +49,6 @@ class PostgresReplyCache(ReplyCache):
         await self._database.execute(Statement(_PUT, values))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """See `ReplyCache`."""
         query = """WITH gone AS (DELETE FROM heliograph_reply
                      WHERE workspace = %s AND (%s::text IS NULL OR cache_type = %s) RETURNING 1)
                    SELECT count(*) FROM gone"""
@@ -62,7 +57,6 @@ class PostgresReplyCache(ReplyCache):
         return int(count)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         return [_read(row) for row in await self._database.fetch(_LIST, (self._database.workspace, after, limit))]
 
 

@@ -19,23 +19,6 @@ from heliograph.models import (
 )
 from heliograph.stores.postgres.codec import split_lines
 
-__all__ = [
-    "CHUNK",
-    "DOCUMENT",
-    "ENTITY",
-    "ENTITY_MENTION",
-    "RELATION",
-    "RELATION_MENTION",
-    "WANTED",
-    "in_utc",
-    "to_chunk",
-    "to_document",
-    "to_entity",
-    "to_entity_mention",
-    "to_relation",
-    "to_relation_mention",
-]
-
 # Ids given as one `Json`, with their place in it.
 WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
 DOCUMENT = """document.id, document.source, document.title, document.content_hash, document.status, document.error,

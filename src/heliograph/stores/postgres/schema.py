@@ -11,8 +11,6 @@ from __future__ import annotations
 from heliograph.errors import SchemaMismatch
 from heliograph.stores.postgres.session import Session, Statement
 
-__all__ = ["LATEST_VERSION", "TABLES", "migrate"]
-
 _LOCK_KEY = 0x48454C494F475250  # "HELIOGRP"
 _OLDEST_PGVECTOR = (0, 8)
 

@@ -13,8 +13,6 @@ from heliograph.stores.postgres.filters import compile_filter
 from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.scoped.scope import MILLION, Scope, ScopeMemory, Tie, find_owners, touching_relations
 
-__all__ = ["begin_scope", "within_holders"]
-
 # A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin with
 # another title does not vouch for them.
 _HOLDERS = """

@@ -14,8 +14,6 @@ from heliograph.stores.postgres.scoped_evidence import PostgresReading
 from heliograph.stores.postgres.session import Session
 from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
-__all__ = ["PostgresReader"]
-
 T = TypeVar("T")
 
 

@@ -21,8 +21,6 @@ from heliograph.stores.postgres.scope import within_holders
 from heliograph.stores.postgres.session import Session
 from heliograph.stores.scoped.reading import EntitySaid, RelationSaid, ScopedReading
 
-__all__ = ["PostgresReading"]
-
 _Kind = Literal["entity", "relation"]
 _SAID = """SELECT mention.{kind}_id, min(holding.seen),
     json_agg({mention} ORDER BY mention.rank, mention.chunk_id, mention.ordinal)
@@ -45,12 +43,10 @@ class PostgresReading(ScopedReading):
     filter: Filter
 
     async def read_entity_mentions(self, ids: Sequence[str]) -> dict[str, EntitySaid]:
-        """See `ScopedReading`."""
         rows = await self._said("entity", ids)
         return {id_: (moment, list(map(to_entity_mention, said))) for id_, moment, said in rows}
 
     async def read_relation_mentions(self, ids: Sequence[str]) -> dict[str, RelationSaid]:
-        """See `ScopedReading`."""
         rows = await self._said("relation", ids)
         return {id_: (moment, list(map(to_relation_mention, said))) for id_, moment, said in rows}
 

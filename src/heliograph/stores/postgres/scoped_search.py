@@ -18,8 +18,6 @@ from heliograph.stores.postgres.scoped_evidence import PostgresReading
 from heliograph.stores.postgres.text import find_phrases, search_terms
 from heliograph.stores.postgres.vectors import nearest_statement, stored_statement, to_hits, to_vectors
 
-__all__ = ["ScopedTextStore", "ScopedVectorStore"]
-
 # Allowed ids handed over; ten thousand vectors are compared one by one in some 20 ms.
 _MOST_LISTED = 10_000
 _LEAST_HITS = 64
@@ -37,7 +35,6 @@ class ScopedVectorStore(VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         if limit < 1:
             return []
 
@@ -62,7 +59,6 @@ class ScopedVectorStore(VectorStore):
         return await self._reader.read(read)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
 
         async def read(reading: PostgresReading) -> dict[str, NDArray[np.float32]]:
             allowed = reading.scope.ids_of(collection)
@@ -82,7 +78,6 @@ class ScopedTextStore(TextStore):
         self._reader = reader
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`."""
         if limit < 1:
             return []
         asked = set(terms)

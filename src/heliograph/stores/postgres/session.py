@@ -9,8 +9,6 @@ from typing import Any
 
 from heliograph.stores.postgres.driver import AsyncConnection, TransactionStatus, psycopg
 
-__all__ = ["Connection", "Row", "Session", "Statement"]
-
 Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
 

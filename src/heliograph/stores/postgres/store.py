@@ -38,8 +38,6 @@ from heliograph.stores.postgres.view import PostgresView
 from heliograph.stores.roles import projection_urls
 from heliograph.stores.scoped.scope import Scope, ScopeMemory
 
-__all__ = ["PostgresStore"]
-
 _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
   SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))
     AS new (name, embedding_name, embedding_dimension)
@@ -113,7 +111,6 @@ class PostgresStore(Store):
         return cls(database, found, settings, server)
 
     async def apply(self, changeset: Changeset) -> int:
-        """See `Store`."""
         settings = self._timeout_seconds, self._is_durable
         vector_type = self._database.vector_type
         version = await self._database.write(
@@ -127,7 +124,6 @@ class PostgresStore(Store):
         return PostgresView(PostgresReader(self._database, self._scopes, filter_, fold), self._embedding)
 
     async def get_data_version(self) -> int:
-        """See `Store`."""
         (version,) = await self._fetch_one("SELECT data_version FROM heliograph_workspace WHERE name = %s")
         return int(version)
 
@@ -139,11 +135,9 @@ class PostgresStore(Store):
         return Stats(documents, *counts, bytes_on_disk=total * own // max(rows, own, 1))
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
         return advisory_lock(self._database, "ingest", self._timeout_seconds)
 
     async def clear(self) -> int:
-        """See `Store`."""
         return await clear(self._database)
 
     async def vacuum(self) -> None:
@@ -152,18 +146,15 @@ class PostgresStore(Store):
         await self._indexer.renew()
 
     async def backup(self, path: Path) -> None:
-        """See `Store`."""
         raise InvalidRequestError(
             f"a store on PostgreSQL writes no backup to {str(path)!r}: back up the database with pg_dump, or write an "
             "archive with 'heliograph export'"
         )
 
     async def close(self) -> None:
-        """See `Store`."""
         await self._database.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Store`."""
         address = self._database.address.label
         return {"back end": "postgresql", "server": self._server, "database": address}
 

@@ -23,8 +23,6 @@ from heliograph.stores.postgres.session import Row
 from heliograph.stores.postgres.text_write import TERMS_TABLES, mark
 from heliograph.stores.text_scoring import Question, Scores, score_rows, score_terms
 
-__all__ = ["PostgresTextStore", "find_phrases", "search_terms"]
-
 _MAX_TERMS = 256
 # Records that one question reads; all there are, where that gave too few hits.
 _MOST_RECORDS = (500_000, 2_000_000_000)

@@ -18,8 +18,6 @@ from heliograph.stores.postgres.text import PostgresTextStore
 from heliograph.stores.postgres.text_write import TERMS_TABLES, text_comparisons, text_statements
 from heliograph.stores.projection import ProjectionChange, TextProjection
 
-__all__ = ["PostgresTextProjection"]
-
 
 class PostgresTextProjection(PostgresProjection, TextProjection):
     """The terms of one workspace's chunks and entities."""
@@ -37,17 +35,14 @@ class PostgresTextProjection(PostgresProjection, TextProjection):
         self._text = PostgresTextStore(self._database)
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`."""
         return await self._text.search(collection, terms, limit)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`."""
         return await self._text.find_phrases(collection, phrases, limit)
 
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`."""
         removed = change.removed
         taken_in = Changeset(
             removed_chunks=tuple(removed.get(OutboxKind.CHUNKS, ())),
@@ -57,5 +52,4 @@ class PostgresTextProjection(PostgresProjection, TextProjection):
         return text_statements(self._database.workspace, taken_in)
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`."""
         return text_comparisons(self._database.workspace, expected.texts)

@@ -13,8 +13,6 @@ from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["LEXEMES", "RECORDS", "SEGMENT", "TERMS_TABLES", "mark", "text_comparisons", "text_statements"]
-
 TERMS_TABLES = {Collection.CHUNKS: "heliograph_chunks_terms", Collection.ENTITIES: "heliograph_entities_terms"}
 LEXEMES = "array_to_tsvector(string_to_array(btrim(terms), '  '))"
 # Records that one row of `heliograph_posting` holds before another is begun; they stay within its page.

@@ -6,8 +6,6 @@ from heliograph.stores.paths import PathSearch
 from heliograph.stores.postgres.codec import to_json
 from heliograph.stores.postgres.session import Session
 
-__all__ = ["find_paths", "walk"]
-
 _NEIGHBOURS = """
 SELECT source_id, target_id, weight FROM json_array_elements_text(%s) AS wanted (id)
 JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.source_id = wanted.id

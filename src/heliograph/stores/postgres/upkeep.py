@@ -8,8 +8,6 @@ from heliograph.stores.postgres.outbox import reset_statements
 from heliograph.stores.postgres.schema import TABLES
 from heliograph.stores.postgres.session import Session, Statement
 
-__all__ = ["clear", "vacuum"]
-
 _RAISE = "UPDATE heliograph_workspace SET data_version = data_version + 1 WHERE name = %s RETURNING data_version"
 
 

@@ -21,8 +21,6 @@ from heliograph.stores.postgres.errors import translate_errors
 from heliograph.stores.postgres.session import Connection
 from heliograph.stores.postgres.vector_write import VECTOR_TABLES
 
-__all__ = ["INDEXES", "VectorIndexer", "index_name", "index_patterns", "indexed_type"]
-
 # The names of a workspace's indexes.
 INDEXES = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema() AND indexname LIKE ANY (%s::text[])"
 _LOGGER = logging.getLogger(__name__)

@@ -24,8 +24,6 @@ from heliograph.stores.postgres.vector_write import VECTOR_TABLES, check_dimensi
 from heliograph.stores.postgres.vectors import PostgresVectorStore
 from heliograph.stores.projection import ProjectionChange, VectorProjection
 
-__all__ = ["PostgresVectorProjection"]
-
 _KINDS = {
     OutboxKind.CHUNKS: Collection.CHUNKS,
     OutboxKind.ENTITIES: Collection.ENTITIES,
@@ -75,15 +73,12 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         return await self._vectors.search(collection, vector, limit, min_score)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         return await self._vectors.get_vectors(collection, ids)
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`."""
         await super().apply(change)
         for collection, put in change.vectors.items():
             self._indexer.count(collection, len(put))
@@ -94,7 +89,6 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
         await self._indexer.look()
 
     async def clear(self) -> None:
-        """See `Projection`."""
         await super().clear()
         await self._indexer.drop_all()
 
@@ -115,7 +109,6 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
                 yield from self._put(change, collection, VectorBatch(tuple(put), np.stack([vectors[i] for i in put])))
 
     def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`."""
         rows = {
             Collection.CHUNKS: [*map(chunk_row, expected.chunks)],
             Collection.ENTITIES: [*map(_entity, expected.entities)],

@@ -15,8 +15,6 @@ from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.codec import Vectors, to_json
 from heliograph.stores.postgres.session import Statement
 
-__all__ = ["VECTOR_TABLES", "check_dimensions", "vector_statements"]
-
 VECTOR_TABLES = {
     Collection.CHUNKS: "lightrag_chunks",
     Collection.ENTITIES: "lightrag_entities",

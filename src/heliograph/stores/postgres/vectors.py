@@ -23,8 +23,6 @@ from heliograph.stores.postgres.session import Row, Statement
 from heliograph.stores.postgres.vector_index import indexed_type
 from heliograph.stores.postgres.vector_write import VECTOR_TABLES
 
-__all__ = ["PostgresVectorStore", "nearest_statement", "stored_statement", "to_hits", "to_vectors"]
-
 _CANDIDATES_PER_HIT = 4
 _LEAST_CANDIDATES = 64
 _EMBEDDING = "SELECT space.embedding_name, space.embedding_dimension"
@@ -64,7 +62,6 @@ class PostgresVectorStore(VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         if limit < 1:
             return []
         asked = vector, limit, min_score
@@ -73,7 +70,6 @@ class PostgresVectorStore(VectorStore):
         return to_hits(rows, self._embedding)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         if not ids:
             return {}
         statement = stored_statement(self._database.workspace, collection, ids, is_home=self._is_home)

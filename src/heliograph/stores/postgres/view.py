@@ -32,8 +32,6 @@ from heliograph.stores.postgres.session import Row
 from heliograph.stores.scoped.graph import ScopedGraphStore
 from heliograph.stores.scoped.scope import Scope
 
-__all__ = ["PostgresView"]
-
 _SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
 _TWINS = f"""SELECT wanted.id, chunk.full_doc_id, twin.id, twin.source FROM {WANTED}
@@ -59,7 +57,6 @@ class ScopedRecordsStore(RecordsStore):
         self._reader = reader
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> list[Document]:
             rows = await _fetch(reading, DOCUMENTS_BY_ID, [id_ for id_ in ids if id_ in reading.scope.documents])
@@ -68,7 +65,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        """See `RecordsStore`."""
         both = And((self._reader.filter, query.filter)) if query.filter else self._reader.filter
         narrow = replace(query, filter=both)
 
@@ -79,7 +75,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_document_text(self, document_id: str) -> str | None:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> str | None:
             if document_id not in reading.scope.documents:
@@ -89,7 +84,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> list[Chunk]:
             return _owned(reading.scope, await _fetch(reading, CHUNKS_BY_ID, _allowed(reading.scope, ids)))
@@ -97,7 +91,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> list[Chunk]:
             if document_id not in reading.scope.documents:
@@ -109,7 +102,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> dict[str, str]:
             scope = reading.scope
@@ -120,7 +112,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> dict[str, tuple[str, ...]]:
             scope = reading.scope
@@ -136,7 +127,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        """See `RecordsStore`."""
 
         async def read(reading: PostgresReading) -> list[Extraction]:
             return [

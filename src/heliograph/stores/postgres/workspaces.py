@@ -12,8 +12,6 @@ from heliograph.stores.postgres.errors import translate_errors
 from heliograph.stores.postgres.schema import TABLES
 from heliograph.stores.postgres.vector_index import INDEXES, index_patterns
 
-__all__ = ["IDENTITY_SECONDS", "drop_workspace", "find_workspaces", "workspace_identity"]
-
 # For how long an identity may be taken to hold: asking for it takes a connection.
 IDENTITY_SECONDS = 2.0
 _CONNECT_SECONDS = 10

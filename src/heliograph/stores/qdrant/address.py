@@ -12,8 +12,6 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from heliograph.errors import SettingsError
 
-__all__ = ["QdrantAddress"]
-
 _OPTIONS = {"prefix", "on_disk", "quantization"}
 
 

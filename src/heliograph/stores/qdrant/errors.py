@@ -10,8 +10,6 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from heliograph.errors import StoreAccessDenied, StoreError, StoreUnavailable
 
-__all__ = ["translate_errors"]
-
 
 @contextmanager
 def translate_errors(where: str) -> Generator[None]:

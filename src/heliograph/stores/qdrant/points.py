@@ -19,8 +19,6 @@ from heliograph.stores.changeset import Collection
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import ProjectionChange
 
-__all__ = ["COLLECTIONS", "INDEXES", "KINDS", "document_payload", "in_workspace", "make_points", "point_id"]
-
 COLLECTIONS: Mapping[Collection, str] = {
     Collection.CHUNKS: "knowledge_chunks",
     Collection.ENTITIES: "entities",

@@ -12,8 +12,6 @@ from heliograph.errors import SchemaMismatch
 from heliograph.stores.qdrant.address import QdrantAddress
 from heliograph.stores.qdrant.points import COLLECTIONS, INDEXES
 
-__all__ = ["CURSORS", "connect", "prepare"]
-
 CURSORS = "heliograph_cursors"
 _TIMEOUT_SECONDS = 30
 

@@ -20,8 +20,6 @@ from heliograph.stores.qdrant.errors import translate_errors
 from heliograph.stores.qdrant.points import COLLECTIONS, KINDS, document_payload, in_workspace, make_points, point_id
 from heliograph.stores.qdrant.setup import CURSORS, connect, prepare
 
-__all__ = ["QdrantVectorProjection"]
-
 _BATCH = 200
 _PAGE = 1000
 # Equals at the end of the hits are ordered by id as long as there are no more than this.
@@ -88,7 +86,6 @@ class QdrantVectorProjection(VectorProjection):
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         if not ids:
             return {}
         with self._errors():
@@ -101,20 +98,17 @@ class QdrantVectorProjection(VectorProjection):
         return {str((point.payload or {})["id"]): np.asarray(point.vector, np.float32) for point in points}
 
     async def get_cursor(self) -> int:
-        """See `Projection`."""
         with self._errors():
             points = await self._client.retrieve(self._address.prefix + CURSORS, [self._cursor_id()])
         return int((points[0].payload or {}).get("version", -1)) if points else -1
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
         payload = {"workspace": self._workspace, "version": version}
         point = models.PointStruct(id=self._cursor_id(), vector=[1.0], payload=payload)
         with self._errors():
             await self._client.upsert(self._address.prefix + CURSORS, [point])
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`."""
         with self._errors():
             for kind, collection in KINDS.items():
                 name = self._collection(collection)
@@ -131,7 +125,6 @@ class QdrantVectorProjection(VectorProjection):
                 )
 
     async def clear(self) -> None:
-        """See `Projection`."""
         await self.set_cursor(-1)
         with self._errors():
             for collection in Collection:
@@ -172,14 +165,12 @@ class QdrantVectorProjection(VectorProjection):
                     return sorted(id_ for id_ in found if id_ > after)[:limit]
 
     async def close(self) -> None:
-        """See `Projection`."""
         if not self._is_closed:
             self._is_closed = True
             with self._errors():
                 await self._client.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
         return {"back end": "qdrant", "address": self._address.url or self._address.path}
 
     def _errors(self) -> AbstractContextManager[None]:

@@ -10,8 +10,6 @@ from heliograph.stores.redis.projection import RedisProjection
 from heliograph.stores.redis.replies import RedisReplyCache, drop_about, drop_answers
 from heliograph.stores.redis.session import Session
 
-__all__ = ["RedisCacheProjection"]
-
 
 class RedisCacheProjection(RedisProjection, CacheProjection):
     """Replies of one workspace."""
@@ -25,29 +23,23 @@ class RedisCacheProjection(RedisProjection, CacheProjection):
         self._replies = RedisReplyCache(self._session)
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         return await self._replies.get_reply(key)
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`."""
         await self._replies.put_reply(reply)
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """See `ReplyCache`."""
         return await self._replies.delete_replies(cache_type)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         return await self._replies.list_replies(after, limit)
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`."""
         if subjects := change.removed.get(OutboxKind.SUBJECTS, ()):
             dropped = drop_about(self._session.keys, subjects, tuple(change.kept_replies))
             await self._session.write([dropped, self.mark_change()])
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
         await self._session.write([drop_answers(self._session.keys)])
         await super().set_cursor(version)
 

@@ -31,8 +31,6 @@ from redis.exceptions import (
 
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 
-__all__ = ["RedisConnection"]
-
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 10.0
 _MOST_CONNECTIONS = 50

@@ -17,8 +17,6 @@ from heliograph.stores.redis.projection import RedisProjection
 from heliograph.stores.redis.session import Command, Session
 from heliograph.stores.redis.traversal import RedisGraphStore, member_id
 
-__all__ = ["RedisGraphProjection"]
-
 # ARGV: prefix, keys. How many of them belong to nothing that is there, or name targets that are no neighbours.
 _STRAYS = """
 local p, strays = ARGV[1], 0
@@ -140,7 +138,6 @@ class RedisGraphProjection(RedisProjection, GraphProjection, RedisGraphStore):
         return [f"{strays:,} keys belong to no document, entity or relation that is there"] if strays else []
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """See `Projection`."""
         keys = self._graph.keys
         if kind is OutboxKind.ENTITIES:
             ids = [member_id(member) for member in await self._graph.read_one("ZRANGE", keys.entities, 0, -1)]

@@ -16,8 +16,6 @@ from heliograph.stores.redis.hashes import entity_hash, relation_hash, relation_
 from heliograph.stores.redis.keys import Keys
 from heliograph.stores.redis.session import Command
 
-__all__ = ["entity_commands", "hash_command", "link_commands", "rank_command", "relation_commands"]
-
 # ARGV: prefix, relation ids. What their last versions said of neighbours and types is taken back.
 _UNLINK = """
 local p = ARGV[1]

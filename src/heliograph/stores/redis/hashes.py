@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 
 from heliograph.models import Document, Entity, Relation
 
-__all__ = [
-    "ENTITY_FIELDS",
-    "RELATION_FIELDS",
-    "document_hash",
-    "entity_hash",
-    "relation_hash",
-    "relation_type",
-    "to_entity",
-    "to_relation",
-]
-
 # A cosine of two such vectors is off by less than a millionth; more would only take room.
 _DECIMALS = 6
 ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")

@@ -28,8 +28,6 @@ Of both:
 
 from __future__ import annotations
 
-__all__ = ["Keys"]
-
 
 class Keys:
     """Names of the keys of one workspace.

@@ -11,8 +11,6 @@ from typing import Any
 
 from heliograph.stores.redis.session import Session
 
-__all__ = ["ask_packed", "read_hashes"]
-
 # Ids in one command, so that none keeps Redis busy for long.
 _MOST_IDS = 500
 # ARGV: prefix, what keys of hashes begin with after it, how many fields, these, ids. The fields of each hash, false

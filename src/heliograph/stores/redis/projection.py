@@ -12,8 +12,6 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.projection import Projection
 from heliograph.stores.redis.connection import RedisConnection
 
-__all__ = ["CURSOR", "RedisProjection"]
-
 # The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
 CURSOR = ("cursor", "3")
 _APPLIED = "applied"
@@ -66,14 +64,12 @@ class RedisProjection(Projection):
             self._durability = await self._connection.check_durability()
 
     async def get_cursor(self) -> int:
-        """See `Projection`."""
         with self._connection.errors():
             version = await self._client.get(self._key(*CURSOR))
         self._seen, self._mark = str(-1 if version is None else version), ""
         return int(self._seen)
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`."""
         keys = self._key(*CURSOR), self._key(_APPLIED)
         with self._connection.errors():
             is_moved = await self._client.eval(_MOVE, 2, *keys, version, self._seen, self._mark)
@@ -96,11 +92,9 @@ class RedisProjection(Projection):
         self._seen, self._mark = "-1", ""
 
     async def close(self) -> None:
-        """See `Projection`."""
         await self._connection.close()
 
     def describe(self) -> Mapping[str, str]:
-        """See `Projection`."""
         return {"back end": "redis", "address": self._connection.where, **self._durability}
 
     def _key(self, *parts: str) -> str:

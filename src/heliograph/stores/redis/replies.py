@@ -13,8 +13,6 @@ from heliograph.stores.redis.keys import Keys
 from heliograph.stores.redis.session import Command, Session
 from heliograph.stores.replies import CachedReply, ReplyCache
 
-__all__ = ["RedisReplyCache", "drop_about", "drop_answers"]
-
 _ANSWERS = "query"
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
 _PAGE = 1_000
@@ -77,7 +75,6 @@ class RedisReplyCache(ReplyCache):
         self._prefix = session.keys.prefix
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         return (await self._read([key]))[0]
 
     async def put_reply(self, reply: CachedReply) -> None:
@@ -91,7 +88,6 @@ class RedisReplyCache(ReplyCache):
         await self._session.write([("EVAL", _PUT, 0, self._prefix, reply.key, reply.cache_type, *fields)])
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """See `ReplyCache`."""
         types = [cache_type] if cache_type is not None else await self._session.read_one("SMEMBERS", self._types)
         dropped = 0
         for type_ in types:
@@ -100,7 +96,6 @@ class RedisReplyCache(ReplyCache):
         return dropped
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         if limit < 1:
             return []
         lowest = f"({after}" if after else "-"

@@ -13,8 +13,6 @@ from redis.client import NEVER_DECODE
 from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.keys import Keys
 
-__all__ = ["Command", "Session"]
-
 Command = tuple[str | bytes | int | float, ...]
 
 

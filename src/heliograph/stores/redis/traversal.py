@@ -13,8 +13,6 @@ from heliograph.stores.redis.packed import ask_packed, read_hashes
 from heliograph.stores.redis.session import Session
 from heliograph.stores.stepping import SteppingGraphStore
 
-__all__ = ["RedisGraphStore", "member_id"]
-
 # ARGV: prefix, entity ids. Pairs of those that are neighbours, each once; hubs are asked for the others,
 # not they for theirs.
 _AMONG = """
@@ -71,17 +69,14 @@ class RedisGraphStore(SteppingGraphStore):
         self._graph = session
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
         rows = await read_hashes(self._graph, "entity", ids, ENTITY_FIELDS)
         return [to_entity(id_, row[:-1], int(row[-1])) for id_, row in zip(ids, rows, strict=True) if row]
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         rows = await read_hashes(self._graph, "relation", ids, RELATION_FIELDS)
         return [to_relation(id_, row) for id_, row in zip(ids, rows, strict=True) if row]
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
         ids = list(dict.fromkeys(entity_ids))
         rows = await ask_packed(self._graph, _STEPS, ids, _WITH_DEGREES)
         steps = {
@@ -93,14 +88,12 @@ class RedisGraphStore(SteppingGraphStore):
         return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
         if limit < 1:
             return []
         members = await self._graph.read_one("ZRANGE", self._graph.keys.entities, offset, offset + limit - 1)
         return await self.get_entities([member_id(member) for member in members])
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         wanted = list(dict.fromkeys(entity_ids))
         if not wanted:
             return []
@@ -109,7 +102,6 @@ class RedisGraphStore(SteppingGraphStore):
         return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
 
     async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
-        """See `SteppingGraphStore`."""
         ordered = sorted(entity_ids)
         rows = await ask_packed(self._graph, _STEPS, ordered, "")
         steps = [
@@ -120,7 +112,6 @@ class RedisGraphStore(SteppingGraphStore):
         return steps[:limit]
 
     async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
-        """See `SteppingGraphStore`."""
         ids = list(entity_ids)
         rows = await read_hashes(self._graph, "entity", ids, ["name"])
         found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)

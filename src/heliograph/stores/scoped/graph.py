@@ -12,8 +12,6 @@ from heliograph.stores.scoped.reading import ScopedReader, ScopedReading
 from heliograph.stores.scoped.scope import Scope
 from heliograph.stores.stepping import join_paths
 
-__all__ = ["ScopedGraphStore"]
-
 
 class ScopedGraphStore(GraphStore):
     """Entities and relations as the matching documents tell of them."""
@@ -22,7 +20,6 @@ class ScopedGraphStore(GraphStore):
         self._reader = reader
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> list[Entity]:
             found = await reading.fold_entities(ids)
@@ -31,7 +28,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> list[Relation]:
             found = await reading.fold_relations(ids)
@@ -40,7 +36,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> list[IncidentRelation]:
             scope = reading.scope
@@ -50,7 +45,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> list[Entity]:
             entities = reading.scope.entities
@@ -60,11 +54,9 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         return await self._reader.read(lambda reading: _among(reading, entity_ids))
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> Subgraph:
             if entity_id not in reading.scope.entities or max_entities < 1:
@@ -76,7 +68,6 @@ class ScopedGraphStore(GraphStore):
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
 
         async def read(reading: ScopedReading) -> list[GraphPath]:
             scope = reading.scope

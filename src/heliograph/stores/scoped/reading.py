@@ -11,8 +11,6 @@ from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, R
 from heliograph.stores.base import Fold
 from heliograph.stores.scoped.scope import Scope
 
-__all__ = ["EntitySaid", "RelationSaid", "ScopedReader", "ScopedReading"]
-
 T = TypeVar("T")
 # Unix seconds at which the first of the documents was first seen, and what they say, in canonical order.
 EntitySaid = tuple[int, list[EntityMention]]

@@ -19,8 +19,6 @@ from heliograph.models import Entity, Relation
 from heliograph.stores.base import Fold
 from heliograph.stores.changeset import Collection
 
-__all__ = ["MILLION", "Scope", "ScopeMemory", "Tie", "find_owners", "touching_relations"]
-
 # Each costs some hundred bytes per chunk, entity and relation that it leaves.
 _MOST_SCOPES = 8
 _MOST_FOLDS = 16_000

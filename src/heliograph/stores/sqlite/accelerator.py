@@ -24,8 +24,6 @@ import numpy as np
 from heliograph.stores.key_sets import Keys
 from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_one, fetch_value
 
-__all__ = ["Accelerator", "log_changes"]
-
 IndexT = TypeVar("IndexT")
 
 _LOGGER = logging.getLogger(__name__)

@@ -10,8 +10,6 @@ from heliograph.models import Batch, DocumentStatus, Usage
 from heliograph.stores.inspection import SHOWN_ERRORS
 from heliograph.stores.sqlite.sql import fetch
 
-__all__ = ["list_batches"]
-
 
 def list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
     """Return batches by the moment of their last change, descending, then by id."""

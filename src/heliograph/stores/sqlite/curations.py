@@ -27,8 +27,6 @@ from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_value
 from heliograph.text.names import name_to_entity_id
 
-__all__ = ["SqliteCurationStore", "check_rules", "name_hash", "write_curations"]
-
 _CURATION = "sequence, curation.id, kind, content, author, created_at, undone_by, undone_at"
 _ACTIVE = f"""SELECT {_CURATION}, curation_subject.entity_id FROM carray(?) AS wanted
               CROSS JOIN curation_subject ON curation_subject.entity_id = wanted.value
@@ -43,7 +41,6 @@ class SqliteCurationStore(CurationStore):
         self._database = database
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
-        """See `CurationStore`."""
         if not ids:
             return []
         query = """SELECT id, names, aliases, version FROM carray(?) AS wanted
@@ -64,14 +61,12 @@ class SqliteCurationStore(CurationStore):
         return await self._database.read(read)
 
     async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        """See `CurationStore`."""
         if not ids:
             return []
         query = f"SELECT {_CURATION} FROM carray(?) AS wanted CROSS JOIN curation ON curation.id = wanted.value"
         return await self._database.fetch_as(_curation, query, (array(ids),))
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        """See `CurationStore`."""
         tables, values = "curation", ()
         conditions = [] if query.includes_undone else ["undone_at IS NULL"]
         if query.entity_id is not None:
@@ -90,7 +85,6 @@ class SqliteCurationStore(CurationStore):
         return await self._database.read(find)
 
     async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
-        """See `CurationStore`."""
         if not ids:
             return {}
         query = """
@@ -107,7 +101,6 @@ class SqliteCurationStore(CurationStore):
         return dict(await self._database.fetch(query, (array(ids), array(hashes))))
 
     async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        """See `CurationStore`."""
         query = """SELECT identity.id, name, alias FROM chunk CROSS JOIN alias_mention ON chunk_key = chunk.key
                    CROSS JOIN identity ON identity.key = chunk.key
                    WHERE document_key = ? ORDER BY position, chunk_key, ordinal"""

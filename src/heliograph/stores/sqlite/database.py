@@ -34,8 +34,6 @@ from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.wal import transaction, use_wal
 
-__all__ = ["LOST_COMMITS", "Database", "check_path", "find_companions", "translate_errors"]
-
 T = TypeVar("T")
 
 _LOGGER = logging.getLogger(__name__)

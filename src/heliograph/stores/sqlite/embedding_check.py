@@ -7,8 +7,6 @@ import apsw
 from heliograph.errors import SchemaMismatch
 from heliograph.stores.sqlite.sql import fetch
 
-__all__ = ["PRESENT", "check_embedding", "read_embedding", "stored_embedding"]
-
 PRESENT = ("embedding_name", "embedding_dimension")
 
 

@@ -25,8 +25,6 @@ from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
 
-__all__ = ["EvidenceMemory", "read_mention_places", "read_relation_mention", "to_places"]
-
 E = TypeVar("E", EntityEvidence, RelationEvidence)
 
 _MENTION = "identity.id, name, type, description, rank"

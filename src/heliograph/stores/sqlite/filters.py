@@ -27,8 +27,6 @@ from heliograph.filters import (
 from heliograph.stores.prefixes import end_of_prefix
 from heliograph.stores.sqlite.sql import array
 
-__all__ = ["compile_filter"]
-
 Condition = tuple[str, list[Any]]
 
 _NOTHING: Condition = ("0", [])

@@ -18,8 +18,6 @@ from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
 from heliograph.stores.sqlite.traversal import find_paths, walk
 
-__all__ = ["SqliteGraphStore", "write_graph"]
-
 _ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
 _ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
@@ -55,7 +53,6 @@ class SqliteGraphStore(GraphStore):
         self._ids = ids
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
         if not ids:
             return []
 
@@ -68,7 +65,6 @@ class SqliteGraphStore(GraphStore):
         return await self._database.read(read)
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
         if not ids:
             return []
 
@@ -83,7 +79,6 @@ class SqliteGraphStore(GraphStore):
         return await self._database.read(read)
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
         if not entity_ids:
             return []
 
@@ -97,7 +92,6 @@ class SqliteGraphStore(GraphStore):
         return await self._database.read(read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
         order = "ORDER BY degree DESC, name, identity.id LIMIT ? OFFSET ?"
         query = f"""SELECT identity.id, {_ENTITY} FROM entity_degree
                     CROSS JOIN identity USING (key) CROSS JOIN entity USING (key)"""
@@ -110,7 +104,6 @@ class SqliteGraphStore(GraphStore):
         return [_entity(row) for row in await self._database.read(read)]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection) -> list[Relation]:
             known = self._ids.at(connection)
@@ -121,7 +114,6 @@ class SqliteGraphStore(GraphStore):
         return await self._database.read(read)
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection) -> Subgraph:
             keys, is_truncated = walk(connection, entity_id, depth, max_entities)
@@ -135,7 +127,6 @@ class SqliteGraphStore(GraphStore):
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection) -> list[GraphPath]:
             paths = find_paths(connection, source_id, target_id, max_length, limit, most_visited)

@@ -9,8 +9,6 @@ import apsw
 from heliograph.errors import StoreDamaged
 from heliograph.stores.sqlite.sql import array, fetch, fetch_value, singles
 
-__all__ = ["find_ids", "find_keys", "find_known_ids", "first_by_id", "forget_keys", "intern_ids"]
-
 
 def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
     """Return the keys of the ids that are known."""

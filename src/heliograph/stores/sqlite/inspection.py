@@ -28,8 +28,6 @@ from heliograph.stores.sqlite.text import SEARCHED
 from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 
-__all__ = ["SqliteInspection"]
-
 _TABLES: Mapping[ScanKind, str] = {
     ScanKind.DOCUMENTS: "document",
     ScanKind.CHUNKS: "chunk",
@@ -81,7 +79,6 @@ class SqliteInspection(Inspection):
         ]
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
-        """See `Inspection`."""
         if kind is ScanKind.NAME_RULES:
             rows = await self._database.fetch(_NAME_RULES, (after, limit))
             return [id_ for (id_,) in rows]
@@ -96,7 +93,6 @@ class SqliteInspection(Inspection):
     async def get_mentions(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
     ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
-        """See `Inspection`."""
 
         def read(
             connection: apsw.Connection,
@@ -115,11 +111,9 @@ class SqliteInspection(Inspection):
         return await self._database.read(read)
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
-        """See `Inspection`."""
         return await self._database.read_afresh(lambda connection: _digest_texts(connection, collection.value))
 
     async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        """See `Inspection`."""
         return await self._database.read(lambda connection: list_batches(connection, offset, limit))
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
@@ -164,7 +158,6 @@ class SqliteInspection(Inspection):
                 await self._database.run_alone(lambda connection: connection.wal_checkpoint())
 
     async def find_faults(self) -> list[str]:
-        """See `Inspection`."""
         whole = [(index, await self._database.read(index.is_file_whole)) for _, _, index in self._indexes]
         # A connection that has searched before may take its own remembered pages of the full text for damage.
         faults = await self._database.read_afresh(_find_faults)
@@ -176,7 +169,6 @@ class SqliteInspection(Inspection):
         return faults
 
     async def repair(self) -> None:
-        """See `Inspection`."""
         await self._database.write(_repair)
         for _, _, index in self._indexes:
             await self._database.write(index.forget)

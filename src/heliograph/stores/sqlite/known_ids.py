@@ -14,8 +14,6 @@ import apsw
 from heliograph.stores.sqlite.identity import find_ids, find_keys
 from heliograph.stores.sqlite.sql import fetch_value
 
-__all__ = ["IdMemory", "KnownIds"]
-
 # Ids; some 8 MB.
 _MOST_KEPT = 32_768
 

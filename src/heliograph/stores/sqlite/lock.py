@@ -13,8 +13,6 @@ from pathlib import Path
 
 from heliograph.errors import StoreUnavailable
 
-__all__ = ["file_lock", "try_file_lock"]
-
 _POLL_SECONDS = 0.05
 _HOLDER_LENGTH = 40
 

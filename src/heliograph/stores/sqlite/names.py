@@ -17,8 +17,6 @@ from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.sql import array, fetch
 from heliograph.text.names import entity_key
 
-__all__ = ["SqliteNameIndex", "rebuild_names", "write_names"]
-
 _MOST_READ = 2_000
 _LAST = "\U0010ffff"
 _PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"

@@ -15,8 +15,6 @@ from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.lock import try_file_lock
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 
-__all__ = ["SqliteOutbox", "note_reset", "write_outbox"]
-
 
 class SqliteOutbox(Outbox):
     """Entries in the workspace's own file; locks are files beside it."""
@@ -26,12 +24,10 @@ class SqliteOutbox(Outbox):
         self._folder = folder
 
     async def register(self, reader: str) -> None:
-        """See `Outbox`."""
         if reader not in await self.get_readers():
             await self._database.write(lambda connection: _register(connection, reader))
 
     async def unregister(self, reader: str) -> None:
-        """See `Outbox`."""
 
         def remove(connection: apsw.Connection) -> None:
             connection.execute("DELETE FROM outbox_reader WHERE name = ?", (reader,))
@@ -40,11 +36,9 @@ class SqliteOutbox(Outbox):
         await self._database.write(remove)
 
     async def get_readers(self) -> Mapping[str, int]:
-        """See `Outbox`."""
         return dict(await self._database.fetch("SELECT name, version FROM outbox_reader ORDER BY name"))
 
     async def read(self, after: int, limit: int) -> list[OutboxEntry]:
-        """See `Outbox`."""
         query = """SELECT version, kind, id FROM outbox WHERE version > ?1 AND version <= (
                      SELECT max(version) FROM (SELECT version FROM outbox WHERE version > ?1 ORDER BY version LIMIT ?2))
                    ORDER BY version, kind, id"""
@@ -52,7 +46,6 @@ class SqliteOutbox(Outbox):
         return [OutboxEntry(version, OutboxKind(kind), id_) for version, kind, id_ in rows]
 
     async def acknowledge(self, reader: str, version: int) -> None:
-        """See `Outbox`."""
         if (await self.get_readers()).get(reader) == version:
             return
 
@@ -63,7 +56,6 @@ class SqliteOutbox(Outbox):
         await self._database.write(move)
 
     async def reset(self, reader: str) -> None:
-        """See `Outbox`."""
 
         def begin_anew(connection: apsw.Connection) -> None:
             connection.execute("UPDATE outbox_reader SET version = -1 WHERE name = ?", (reader,))
@@ -72,7 +64,6 @@ class SqliteOutbox(Outbox):
         await self._database.write(begin_anew)
 
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
-        """See `Outbox`."""
         return self._lock(self._folder / f"outbox-{sha256(reader.encode()).hexdigest()[:16]}.lock")
 
     @asynccontextmanager

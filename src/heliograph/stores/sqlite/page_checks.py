@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from heliograph.errors import MissingDependencyError
 
-__all__ = ["RESERVED_BYTES", "VFS", "damaged_pages", "has_checksums", "is_broken_page", "protect", "register"]
-
 VFS = "cksmvfs"
 
 _LOGGER = logging.getLogger(__name__)

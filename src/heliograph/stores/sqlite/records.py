@@ -29,22 +29,6 @@ from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.known_ids import IdMemory
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
 
-__all__ = [
-    "CHUNKS_BY_DOCUMENT",
-    "CHUNKS_BY_ID",
-    "DOCUMENTS_BY_ID",
-    "TEXT_BY_DOCUMENT",
-    "TWIN_SOURCES_BY_CHUNK",
-    "SqliteRecordsStore",
-    "find_documents",
-    "grouped",
-    "read_entity_mentions",
-    "read_extractions",
-    "read_sources",
-    "to_chunk",
-    "to_document",
-]
-
 _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts,
                (SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"""
@@ -84,7 +68,6 @@ class SqliteRecordsStore(RecordsStore):
         self._ids = ids
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        """See `RecordsStore`."""
         # SQLite takes no NUL in an array, and no id that is stored has one.
         ids = [id_ for id_ in ids if "\0" not in id_]
         if not ids:
@@ -92,11 +75,9 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.fetch_as(to_document, DOCUMENTS_BY_ID, (array(ids),))
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        """See `RecordsStore`."""
         return await self._database.read(lambda connection: find_documents(connection, query))
 
     async def get_document_text(self, document_id: str) -> str | None:
-        """See `RecordsStore`."""
         row = await self._database.read(lambda connection: fetch_one(connection, TEXT_BY_DOCUMENT, (document_id,)))
         return row[0] if row else None
 
@@ -107,17 +88,14 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(lambda connection: _openings(connection, document_ids, length))
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        """See `RecordsStore`."""
         if not ids:
             return []
         return await self._database.fetch_as(to_chunk, CHUNKS_BY_ID, (array(ids),))
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        """See `RecordsStore`."""
         return await self._database.fetch_as(to_chunk, CHUNKS_BY_DOCUMENT, (document_id,))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """See `RecordsStore`."""
         if not chunk_ids:
             return {}
 
@@ -126,23 +104,19 @@ class SqliteRecordsStore(RecordsStore):
         )
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """See `RecordsStore`."""
         if not chunk_ids:
             return {}
         return grouped(await self._database.fetch(TWIN_SOURCES_BY_CHUNK, (array(chunk_ids),)))
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        """See `RecordsStore`."""
         return await self._database.read(lambda connection: read_extractions(connection, chunk_ids))
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-        """See `RecordsStore`."""
         return await self._database.read(lambda connection: read_entity_mentions(connection, chunk_ids))
 
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
             return (
@@ -153,7 +127,6 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(read)
 
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        """See `RecordsStore`."""
         return await self._database.read(
             lambda connection: read_mention_places(connection, self._ids.at(connection), entity_ids, most)
         )

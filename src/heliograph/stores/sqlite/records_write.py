@@ -16,8 +16,6 @@ from heliograph.stores.sqlite.replies import drop_replies_about
 from heliograph.stores.sqlite.sql import array, fetch_one, singles
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
-__all__ = ["check_expectations", "mentioned_ids", "write_records"]
-
 _DOCUMENT = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
 _CHUNK = 'key, document_key, position, token_count, start, "end", page, headings, context'

@@ -16,8 +16,6 @@ from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.replies import drop_answers
 from heliograph.stores.sqlite.sql import fetch_value
 
-__all__ = ["SqliteReembedding"]
-
 _NEXT = ("next_embedding_name", "next_embedding_dimension")
 
 
@@ -29,20 +27,17 @@ class SqliteReembedding(Reembedding):
         self._begun: tuple[str, int] | None = None
 
     async def begin(self, embedding: EmbeddingInfo) -> None:
-        """See `Reembedding`."""
         wanted = (embedding.name, embedding.dimension)
         await self._database.write(lambda connection: _begin(connection, wanted))
         self._begun = wanted
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
-        """See `Reembedding`."""
         table = f"{collection.value}_vector"
         query = f"""SELECT id FROM identity WHERE id > ? AND EXISTS (SELECT 1 FROM {table} WHERE key = identity.key)
                     AND NOT EXISTS (SELECT 1 FROM next_{table} WHERE key = identity.key) ORDER BY id LIMIT ?"""
         return [id_ for (id_,) in await self._database.fetch(query, (after, limit))]
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
-        """See `Reembedding`."""
         await self._database.write(lambda connection: self._put(connection, f"{collection.value}_vector", batch))
 
     def _put(self, connection: apsw.Connection, table: str, batch: VectorBatch) -> None:
@@ -54,7 +49,6 @@ class SqliteReembedding(Reembedding):
         connection.executemany(query, rows)
 
     async def finish(self) -> int:
-        """See `Reembedding`."""
         return await self._database.write(self._finish)
 
     def _finish(self, connection: apsw.Connection) -> int:
@@ -81,7 +75,6 @@ class SqliteReembedding(Reembedding):
         return version
 
     async def abandon(self) -> None:
-        """See `Reembedding`."""
         await self._database.write(_abandon)
 
     def _check(self, connection: apsw.Connection) -> None:

@@ -12,8 +12,6 @@ from heliograph.stores.base import CachedReply, ReplyCache
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.sql import Row, array, fetch_one
 
-__all__ = ["SqliteReplyCache", "drop_answers", "drop_replies_about"]
-
 _ANSWERS = "query"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
 
@@ -25,13 +23,11 @@ class SqliteReplyCache(ReplyCache):
         self._database = database
 
     async def get_reply(self, key: str) -> CachedReply | None:
-        """See `ReplyCache`."""
         query = f"SELECT {_COLUMNS} FROM reply WHERE key = ?"
         row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
         return None if row is None else _read(row)
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`."""
         row = (
             *(reply.key, reply.cache_type, reply.text, reply.model),
             *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at.timestamp()),
@@ -40,7 +36,6 @@ class SqliteReplyCache(ReplyCache):
         await self._database.write(lambda connection: connection.execute(query, row))
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        """See `ReplyCache`."""
 
         def delete(connection: apsw.Connection) -> int:
             if cache_type is None:
@@ -52,7 +47,6 @@ class SqliteReplyCache(ReplyCache):
         return await self._database.write(delete)
 
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        """See `ReplyCache`."""
         query = f"SELECT {_COLUMNS} FROM reply WHERE key > ? ORDER BY key LIMIT ?"
         return await self._database.fetch_as(_read, query, (after, limit))
 

@@ -30,8 +30,6 @@ from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_value, singles
 from heliograph.stores.sqlite.upkeep import FILE_NAME
 
-__all__ = ["salvage", "salvage_workspace"]
-
 # Where the old file is kept.
 _DAMAGED_NAME = "damaged-{}.db"
 

@@ -17,8 +17,6 @@ from heliograph.ids import relation_id
 from heliograph.stores.name_pieces import name_keys_json, name_terms
 from heliograph.stores.wal import transaction
 
-__all__ = ["APPLICATION_ID", "FILL_WORDS", "LATEST_VERSION", "check_schema", "migrate"]
-
 APPLICATION_ID = 0x48454C49  # "HELI"
 
 # Terms arrive analysed and separated by spaces: the tokenizer must only split there and change nothing.

@@ -27,8 +27,6 @@ from heliograph.stores.sqlite.filters import compile_filter
 from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.sql import array, fetch_value
 
-__all__ = ["Scope", "ScopeMemory"]
-
 # Each costs some 50 bytes per entity and relation that it leaves.
 _MOST_SCOPES = 8
 _MOST_FOLDS = 16_000

@@ -13,8 +13,6 @@ from heliograph.stores.base import Fold
 from heliograph.stores.sqlite.database import Database
 from heliograph.stores.sqlite.scope import Scope, ScopeMemory
 
-__all__ = ["ScopedReader"]
-
 T = TypeVar("T")
 
 

@@ -25,15 +25,6 @@ from heliograph.stores.sqlite.identity import find_ids, find_keys
 from heliograph.stores.sqlite.scope import Scope
 from heliograph.stores.sqlite.sql import Row, array, fetch
 
-__all__ = [
-    "fold_entities",
-    "fold_relations",
-    "keys_within",
-    "read_entity_evidence",
-    "read_places_within",
-    "read_relation_evidence",
-]
-
 M = TypeVar("M", EntityMention, RelationMention)
 
 _Kind = Literal["entity", "relation"]

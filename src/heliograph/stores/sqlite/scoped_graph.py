@@ -17,8 +17,6 @@ from heliograph.stores.sqlite.scope import Scope
 from heliograph.stores.sqlite.scoped import ScopedReader
 from heliograph.stores.sqlite.scoped_evidence import fold_entities, fold_relations, keys_within
 
-__all__ = ["ScopedGraphStore"]
-
 Places = NDArray[np.int64]
 
 
@@ -30,7 +28,6 @@ class ScopedGraphStore(GraphStore):
         self._fold = reader.fold
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Entity]:
             keys = keys_within(connection, ids, scope.entities)
@@ -40,7 +37,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Relation]:
             keys = keys_within(connection, ids, scope.relations)
@@ -50,7 +46,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[IncidentRelation]:
             keys = keys_within(connection, entity_ids, scope.entities)
@@ -65,7 +60,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Entity]:
             order = np.argsort(-scope.degrees, kind="stable")
@@ -81,7 +75,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Relation]:
             keys = keys_within(connection, entity_ids, scope.entities)
@@ -91,7 +84,6 @@ class ScopedGraphStore(GraphStore):
         return await self._reader.read(read)
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> Subgraph:
             keys = keys_within(connection, [entity_id], scope.entities)
@@ -104,7 +96,6 @@ class ScopedGraphStore(GraphStore):
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
     ) -> list[GraphPath]:
-        """See `GraphStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[GraphPath]:
             keys = keys_within(connection, [source_id, target_id], scope.entities)

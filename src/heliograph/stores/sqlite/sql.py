@@ -9,8 +9,6 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Row", "array", "fetch", "fetch_one", "fetch_value", "singles"]
-
 Row = tuple[Any, ...]
 
 

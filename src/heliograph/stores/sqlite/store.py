@@ -46,8 +46,6 @@ from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
 from heliograph.stores.sqlite.view import SqliteView
 
-__all__ = ["SqliteStore"]
-
 _LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"
 
@@ -100,7 +98,6 @@ class SqliteStore(Store):
         return cls(folder, database, (name, dimension), settings.write_timeout_seconds)
 
     async def apply(self, changeset: Changeset) -> int:
-        """See `Store`."""
         version = await self._database.write(lambda connection: _apply(connection, changeset, self._embedding))
         self._evidence.note(changeset, version)
         return version
@@ -111,20 +108,16 @@ class SqliteStore(Store):
         return SqliteView(reader, self._accelerators, self._texts)
 
     async def get_data_version(self) -> int:
-        """See `Store`."""
         return await self._database.read(_data_version)
 
     async def get_stats(self) -> Stats:
-        """See `Store`."""
         size = sum(path.stat().st_size for path in self._folder.iterdir() if path.is_file())
         return await self._database.read(lambda connection: _stats(connection, size))
 
     def ingest_lock(self) -> AbstractAsyncContextManager[None]:
-        """See `Store`."""
         return file_lock(self._folder / _LOCK, self._timeout_seconds, "writing to")
 
     async def clear(self) -> int:
-        """See `Store`."""
         return await self._database.write(clear)
 
     async def vacuum(self) -> None:
@@ -132,11 +125,9 @@ class SqliteStore(Store):
         await self._database.run_alone(vacuum)
 
     async def backup(self, path: Path) -> None:
-        """See `Store`."""
         await asyncio.to_thread(write_backup, self._database.open_connection, path)
 
     def describe(self) -> Mapping[str, str]:
-        """See `Store`."""
         return {"back end": "sqlite", "sqlite": apsw.sqlite_lib_version(), "folder": str(self._folder)}
 
     async def close(self) -> None:

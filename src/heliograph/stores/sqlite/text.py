@@ -20,8 +20,6 @@ from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import fetch, singles
 from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 
-__all__ = ["SEARCHED", "SqliteTextStore", "distinct_terms", "find_texts", "phrase_keys", "to_hits", "write_texts"]
-
 SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
 _MAX_TERMS = 256
 # Rows that are ordered by id where equals are cut.

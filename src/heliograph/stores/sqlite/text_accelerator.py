@@ -17,8 +17,6 @@ from heliograph.stores.sqlite.identity import find_known_ids
 from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.sql import Row, fetch_value
 
-__all__ = ["TextAccelerator"]
-
 # The file is written as a whole. What it lacks takes a hundred times as long to read again as to write, row for row:
 # by this many changes a process that has the index in memory saves it, and one that would have to read it first.
 _DUE_SHARE = 1 / 128

@@ -12,8 +12,6 @@ import apsw
 
 from heliograph.stores.sqlite.sql import fetch_value
 
-__all__ = ["is_merge_due", "merge_all", "merge_step"]
-
 _SEARCHED = ("chunks_terms", "entities_terms")
 _MARK = "terms_merged"
 _STEP_COMMITS = 8

@@ -10,8 +10,6 @@ from heliograph.stores.paths import PathSearch
 from heliograph.stores.sqlite.identity import find_ids, find_keys
 from heliograph.stores.sqlite.sql import array, fetch, fetch_one
 
-__all__ = ["find_paths", "walk"]
-
 _NEIGHBOURS = """
 SELECT wanted.value, target_key, weight FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
 UNION ALL

@@ -22,8 +22,6 @@ from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SEARCHED
 
-__all__ = ["FILE_NAME", "clear", "restore_file", "vacuum", "write_backup"]
-
 FILE_NAME = "heliograph.db"
 _KEPT_TABLES = ("meta", "outbox_reader")
 _FULL_TEXT = ("chunks_terms", "entities_terms", "names_terms")

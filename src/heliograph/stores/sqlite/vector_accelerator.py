@@ -17,8 +17,6 @@ from heliograph.stores.sqlite.accelerator import Accelerator
 from heliograph.stores.sqlite.embedding_check import check_embedding
 from heliograph.stores.sqlite.sql import Row
 
-__all__ = ["VectorAccelerator"]
-
 # Vectors that the file may lack before a process that never searched brings it up to date.
 _DUE = 2048
 _BLOCK_BYTES = 1 << 20

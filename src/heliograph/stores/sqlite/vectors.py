@@ -23,8 +23,6 @@ from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch
 from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 
-__all__ = ["SqliteVectorStore", "find_nearest", "read_vectors", "write_vectors"]
-
 
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
@@ -37,7 +35,6 @@ class SqliteVectorStore(VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         vector = np.ascontiguousarray(vector, np.float32)
         accelerator = self._accelerators[collection]
 
@@ -48,7 +45,6 @@ class SqliteVectorStore(VectorStore):
         return await self._database.read(find)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         accelerator = self._accelerators[collection]
         return await self._database.read(
             lambda connection: read_vectors(connection, self._ids.at(connection), accelerator, collection, ids)

@@ -57,8 +57,6 @@ from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import find_nearest, read_vectors
 
-__all__ = ["SqliteView"]
-
 # Entities found in full text at first, per one asked for; where too few have such names here, all are.
 _HITS_PER_HIT = 8
 _LEAST_HITS = 64
@@ -91,7 +89,6 @@ class ScopedRecordsStore(RecordsStore):
         self._reader = reader
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Document]:
             keys = keys_within(connection, ids, scope.documents)
@@ -102,7 +99,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        """See `RecordsStore`."""
         both = And((self._reader.filter, query.filter)) if query.filter else self._reader.filter
         narrow = replace(query, filter=both)
 
@@ -113,7 +109,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_document_text(self, document_id: str) -> str | None:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> str | None:
             if not keys_within(connection, [document_id], scope.documents):
@@ -123,7 +118,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Chunk]:
             allowed = _allowed_chunks(connection, scope, ids)
@@ -133,7 +127,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Chunk]:
             if not keys_within(connection, [document_id], scope.documents):
@@ -145,7 +138,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
             if not scope.owners:
@@ -156,7 +148,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, tuple[str, ...]]:
             allowed = _allowed_chunks(connection, scope, chunk_ids)
@@ -171,7 +162,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> list[Extraction]:
             return read_extractions(connection, _allowed_chunks(connection, scope, chunk_ids))
@@ -179,7 +169,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-        """See `RecordsStore`."""
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, tuple[EntityMention, ...]]:
             return read_entity_mentions(connection, _allowed_chunks(connection, scope, chunk_ids))
@@ -201,7 +190,6 @@ class ScopedRecordsStore(RecordsStore):
         return await self._reader.read(read)
 
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        """See `RecordsStore`."""
         return await self._reader.read(
             lambda connection, scope: read_places_within(connection, scope, entity_ids, most)
         )
@@ -217,7 +205,6 @@ class ScopedVectorStore(VectorStore):
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`."""
         vector = np.ascontiguousarray(vector, np.float32)
         accelerator = self._accelerators[collection]
 
@@ -228,7 +215,6 @@ class ScopedVectorStore(VectorStore):
         return await self._reader.read(find)
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        """See `VectorStore`."""
         accelerator = self._accelerators[collection]
 
         def read(connection: apsw.Connection, scope: Scope) -> dict[str, NDArray[np.float32]]:
@@ -247,7 +233,6 @@ class ScopedTextStore(TextStore):
         self._accelerators = accelerators
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`."""
         wanted = distinct_terms(terms)
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []

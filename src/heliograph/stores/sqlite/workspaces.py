@@ -9,8 +9,6 @@ from contextlib import suppress
 from heliograph.errors import StoreUnavailable
 from heliograph.settings import StoreSettings
 
-__all__ = ["IDENTITY_SECONDS", "drop_workspace", "find_workspaces", "workspace_identity"]
-
 # Asking for an identity costs nothing.
 IDENTITY_SECONDS = 0.0
 _FILE = "heliograph.db"
