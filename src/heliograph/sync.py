@@ -5,35 +5,29 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from heliograph.chat.base import ChatModel
 from heliograph.chat.meter import ChatUsage
-from heliograph.curation.graph_curation import GraphCuration, SyncGraphCuration
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.extraction.base import Extractor
-from heliograph.filters import Filter
 from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
-from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress
+from heliograph.ingest.models import Progress
 from heliograph.ingest.watching import FolderChange
-from heliograph.maintenance.check import CheckProgress, CheckReport
-from heliograph.maintenance.transfer import ExportFormat
-from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
-from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
-from heliograph.query.data import QueryData
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
-from heliograph.stores.base import DocumentPage, DocumentQuery
 
 __all__ = ["Heliograph", "SyncAnswerStream"]
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -105,7 +99,19 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
-class Heliograph(SyncGraphCuration):
+def _blocking(
+    method: Callable[Concatenate[AsyncHeliograph, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Heliograph, P], T]:
+    """Return a method that waits for one of the engine, with its signature and documentation."""
+
+    @wraps(method)
+    def call(self: Heliograph, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(getattr(self._engine, method.__name__)(*args, **kwargs))
+
+    return call
+
+
+class Heliograph:
     """One workspace: documents in, answers out.
 
         with Heliograph("kb") as kb:
@@ -154,10 +160,6 @@ class Heliograph(SyncGraphCuration):
     def settings(self) -> Settings:
         """The settings in force."""
         return self._engine.settings
-
-    @property
-    def _graph_curation(self) -> GraphCuration:
-        return self._engine
 
     def open(self) -> Self:
         """See `AsyncHeliograph.open`."""
@@ -228,62 +230,58 @@ class Heliograph(SyncGraphCuration):
                 "called from the engine's own thread (a progress callback); do it after the call returns"
             )
 
-    def insert(
-        self,
-        documents: str | NewDocument | Iterable[str | NewDocument],
-        *,
-        sources: Sequence[str] | None = None,
-        ids: Sequence[str] | None = None,
-        metadata: Sequence[Mapping[str, Any]] | None = None,
-        track_id: str | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> IngestReport:
-        """See `AsyncHeliograph.insert`; `progress` is called in the engine's thread."""
-        return self._run(
-            self._engine.insert(
-                documents, sources=sources, ids=ids, metadata=metadata, track_id=track_id, progress=progress
-            )
-        )
+    insert = _blocking(AsyncHeliograph.insert)
+    enqueue = _blocking(AsyncHeliograph.enqueue)
+    enqueue_files = _blocking(AsyncHeliograph.enqueue_files)
+    insert_files = _blocking(AsyncHeliograph.insert_files)
+    insert_url = _blocking(AsyncHeliograph.insert_url)
+    resume = _blocking(AsyncHeliograph.resume)
+    retry = _blocking(AsyncHeliograph.retry)
+    abandon = _blocking(AsyncHeliograph.abandon)
+    delete = _blocking(AsyncHeliograph.delete)
+    delete_matching = _blocking(AsyncHeliograph.delete_matching)
+    batches = _blocking(AsyncHeliograph.batches)
+    documents = _blocking(AsyncHeliograph.documents)
+    document = _blocking(AsyncHeliograph.document)
+    chunks = _blocking(AsyncHeliograph.chunks)
 
-    def enqueue(
-        self, documents: str | NewDocument | Iterable[str | NewDocument], *, track_id: str | None = None
-    ) -> IngestReport:
-        """See `AsyncHeliograph.enqueue`."""
-        return self._run(self._engine.enqueue(documents, track_id=track_id))
+    query = _blocking(AsyncHeliograph.query)
+    query_data = _blocking(AsyncHeliograph.query_data)
+    retrieve = _blocking(AsyncHeliograph.retrieve)
+    clear_cache = _blocking(AsyncHeliograph.clear_cache)
 
-    def enqueue_files(
-        self,
-        files: Mapping[str, Path | str],
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        track_id: str | None = None,
-    ) -> IngestReport:
-        """See `AsyncHeliograph.enqueue_files`."""
-        return self._run(self._engine.enqueue_files(files, metadata=metadata, track_id=track_id))
+    entity = _blocking(AsyncHeliograph.entity)
+    relation = _blocking(AsyncHeliograph.relation)
+    entities = _blocking(AsyncHeliograph.entities)
+    neighbours = _blocking(AsyncHeliograph.neighbours)
+    paths = _blocking(AsyncHeliograph.paths)
 
-    def insert_files(
-        self,
-        paths: Iterable[str | Path],
-        *,
-        include: Sequence[str] = (),
-        exclude: Sequence[str] = (),
-        metadata: Mapping[str, Any] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> IngestReport:
-        """See `AsyncHeliograph.insert_files`."""
-        return self._run(
-            self._engine.insert_files(paths, include=include, exclude=exclude, metadata=metadata, progress=progress)
-        )
+    create_entity = _blocking(AsyncHeliograph.create_entity)
+    edit_entity = _blocking(AsyncHeliograph.edit_entity)
+    rename_entity = _blocking(AsyncHeliograph.rename_entity)
+    revise_entity = _blocking(AsyncHeliograph.revise_entity)
+    merge_entities = _blocking(AsyncHeliograph.merge_entities)
+    split_entity = _blocking(AsyncHeliograph.split_entity)
+    delete_entity = _blocking(AsyncHeliograph.delete_entity)
+    create_relation = _blocking(AsyncHeliograph.create_relation)
+    edit_relation = _blocking(AsyncHeliograph.edit_relation)
+    delete_relation = _blocking(AsyncHeliograph.delete_relation)
+    undo = _blocking(AsyncHeliograph.undo)
+    curations = _blocking(AsyncHeliograph.curations)
+    history = _blocking(AsyncHeliograph.history)
+    find_duplicates = _blocking(AsyncHeliograph.find_duplicates)
+    insert_graph = _blocking(AsyncHeliograph.insert_graph)
 
-    def insert_url(
-        self,
-        url: str,
-        *,
-        metadata: Mapping[str, Any] | None = None,
-        progress: Callable[[Progress], None] | None = None,
-    ) -> IngestReport:
-        """See `AsyncHeliograph.insert_url`."""
-        return self._run(self._engine.insert_url(url, metadata=metadata, progress=progress))
+    check = _blocking(AsyncHeliograph.check)
+    rebuild = _blocking(AsyncHeliograph.rebuild)
+    backup = _blocking(AsyncHeliograph.backup)
+    export = _blocking(AsyncHeliograph.export)
+    import_from = _blocking(AsyncHeliograph.import_from)
+    vacuum = _blocking(AsyncHeliograph.vacuum)
+    clear = _blocking(AsyncHeliograph.clear)
+    stats = _blocking(AsyncHeliograph.stats)
+    lags = _blocking(AsyncHeliograph.lags)
+    troubles = _blocking(AsyncHeliograph.troubles)
 
     def watch(
         self,
@@ -301,14 +299,6 @@ class Heliograph(SyncGraphCuration):
         )
         return self._pull(changes)
 
-    def resume(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
-        """See `AsyncHeliograph.resume`."""
-        return self._run(self._engine.resume(progress=progress))
-
-    def retry(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
-        """See `AsyncHeliograph.retry`."""
-        return self._run(self._engine.retry(progress=progress))
-
     def pause(self) -> None:
         """See `AsyncHeliograph.pause`; may be called from any thread."""
         self._opened().loop.call_soon_threadsafe(self._engine.pause)
@@ -322,53 +312,6 @@ class Heliograph(SyncGraphCuration):
         """See `AsyncHeliograph.cancel`; may be called from any thread."""
         if self._thread is not None:
             self._thread.loop.call_soon_threadsafe(self._engine.cancel)
-
-    def abandon(self, reason: str) -> int:
-        """See `AsyncHeliograph.abandon`."""
-        return self._run(self._engine.abandon(reason))
-
-    def delete(self, document_ids: str | Iterable[str]) -> DeleteReport:
-        """See `AsyncHeliograph.delete`."""
-        return self._run(self._engine.delete(document_ids))
-
-    def delete_matching(
-        self,
-        *,
-        source_prefix: str | None = None,
-        filter: Filter | Mapping[str, Any] | None = None,  # noqa: A002 (as `QueryParam` has it)
-    ) -> DeleteReport:
-        """See `AsyncHeliograph.delete_matching`."""
-        return self._run(self._engine.delete_matching(source_prefix=source_prefix, filter=filter))
-
-    def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
-        """See `AsyncHeliograph.batches`."""
-        return self._run(self._engine.batches(offset=offset, limit=limit))
-
-    def documents(self, query: DocumentQuery | None = None) -> DocumentPage:
-        """See `AsyncHeliograph.documents`."""
-        return self._run(self._engine.documents(query))
-
-    def document(self, document_id: str) -> Document | None:
-        """See `AsyncHeliograph.document`."""
-        return self._run(self._engine.document(document_id))
-
-    def chunks(self, document_id: str) -> list[Chunk]:
-        """See `AsyncHeliograph.chunks`."""
-        return self._run(self._engine.chunks(document_id))
-
-    def query(
-        self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
-    ) -> Answer:
-        """See `AsyncHeliograph.query`; `progress` is called in the engine's thread."""
-        return self._run(self._engine.query(question, param, progress=progress))
-
-    def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
-        """See `AsyncHeliograph.query_data`."""
-        return self._run(self._engine.query_data(question, param))
-
-    def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
-        """See `AsyncHeliograph.retrieve`."""
-        return self._run(self._engine.retrieve(question, param, is_bounded=is_bounded))
 
     def query_stream(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
@@ -388,70 +331,6 @@ class Heliograph(SyncGraphCuration):
                 asyncio.run_coroutine_threadsafe(_close(pieces), thread.loop)
             elif thread is not None:
                 self._run(_close(pieces))
-
-    def clear_cache(self, cache_type: str | None = None) -> int:
-        """See `AsyncHeliograph.clear_cache`."""
-        return self._run(self._engine.clear_cache(cache_type))
-
-    def entity(self, name: str) -> Entity | None:
-        """See `AsyncHeliograph.entity`."""
-        return self._run(self._engine.entity(name))
-
-    def relation(self, name: str, other: str) -> Relation | None:
-        """See `AsyncHeliograph.relation`."""
-        return self._run(self._engine.relation(name, other))
-
-    def entities(self, *, offset: int = 0, limit: int = 100) -> list[Entity]:
-        """See `AsyncHeliograph.entities`."""
-        return self._run(self._engine.entities(offset=offset, limit=limit))
-
-    def neighbours(self, name: str, *, depth: int = 1, max_entities: int = 1000) -> Subgraph:
-        """See `AsyncHeliograph.neighbours`."""
-        return self._run(self._engine.neighbours(name, depth=depth, max_entities=max_entities))
-
-    def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> list[GraphPath]:
-        """See `AsyncHeliograph.paths`."""
-        return self._run(self._engine.paths(name, other, max_length=max_length, limit=limit))
-
-    def check(self, *, repair: bool = False, progress: CheckProgress | None = None) -> CheckReport:
-        """See `AsyncHeliograph.check`."""
-        return self._run(self._engine.check(repair=repair, progress=progress))
-
-    def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
-        """See `AsyncHeliograph.rebuild`."""
-        return self._run(self._engine.rebuild(role, progress=progress))
-
-    def backup(self, path: str | Path) -> None:
-        """See `AsyncHeliograph.backup`."""
-        self._run(self._engine.backup(path))
-
-    def export(self, path: str | Path, format: str | ExportFormat = ExportFormat.JSONL) -> int:  # noqa: A002
-        """See `AsyncHeliograph.export`."""
-        return self._run(self._engine.export(path, format))
-
-    def import_from(self, path: str | Path, *, progress: ImportProgress | None = None) -> ImportReport:
-        """See `AsyncHeliograph.import_from`; `progress` is called in threads of the engine."""
-        return self._run(self._engine.import_from(path, progress=progress))
-
-    def vacuum(self) -> None:
-        """See `AsyncHeliograph.vacuum`."""
-        self._run(self._engine.vacuum())
-
-    def clear(self) -> None:
-        """See `AsyncHeliograph.clear`."""
-        self._run(self._engine.clear())
-
-    def stats(self) -> Stats:
-        """See `AsyncHeliograph.stats`."""
-        return self._run(self._engine.stats())
-
-    def lags(self) -> Mapping[str, int]:
-        """See `AsyncHeliograph.lags`."""
-        return self._run(self._engine.lags())
-
-    def troubles(self) -> Mapping[str, str]:
-        """See `AsyncHeliograph.troubles`."""
-        return self._run(self._engine.troubles())
 
     def usage(self) -> ChatUsage:
         """See `AsyncHeliograph.usage`."""

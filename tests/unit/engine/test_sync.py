@@ -28,7 +28,7 @@ def kb(tmp_path: Path):
 
 
 def _methods(owner: type) -> dict[str, object]:
-    return {name: item for name, item in vars(owner).items() if not name.startswith("_") and callable(item)}
+    return {name: item for name, item in inspect.getmembers(owner, callable) if not name.startswith("_")}
 
 
 # What a view gives is read with `await`.

@@ -1,23 +1,9 @@
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 from heliograph import Heliograph
-from heliograph.curation.graph_curation import GraphCuration, SyncGraphCuration
 from heliograph.testing.fakes import FakeEmbeddingModel
-
-
-def _methods(owner: type) -> dict[str, list[str]]:
-    return {
-        name: list(inspect.signature(item).parameters)
-        for name, item in vars(owner).items()
-        if not name.startswith("_") and inspect.isfunction(item)
-    }
-
-
-def test_both_faces_curate_alike() -> None:
-    assert _methods(GraphCuration) == _methods(SyncGraphCuration)
 
 
 def test_entity_is_created_merged_and_taken_back(tmp_path: Path) -> None:
