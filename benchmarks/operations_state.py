@@ -105,7 +105,7 @@ def _describe(name: str, left: Mapping[str, object], right: Mapping[str, object]
 
 
 async def _replay(kb: AsyncHeliograph, state: State) -> None:
-    await kb._curation.curator.replay([item for item in state.curations.values() if item.is_active])
+    await (await kb._curation()).curator.replay([item for item in state.curations.values() if item.is_active])
 
 
 async def _read_vectors(store: Store, chunks: list[str], entities: list[str], relations: list[str]) -> dict[str, bytes]:

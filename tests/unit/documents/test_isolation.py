@@ -205,6 +205,8 @@ def test_defect_of_a_loader_is_told_with_its_traceback_across_the_processes(monk
         raise IndexError("list index out of range")
 
     monkeypatch.setattr(worker, "load_document", fail)
+    # It would hold for the process of the tests from here on, which then cannot start a thread.
+    monkeypatch.setattr(worker, "_limit_memory", lambda _: None)
     header = {"name": "a.pdf", "mime_type": "", "charset": "", "limits": asdict(Limits())}
     with pytest.raises(IngestError, match=r"'a\.pdf'.*IndexError: list index out of range") as caught:
         isolation._document(json.loads(worker._serve(json.dumps(header).encode(), b"")))
