@@ -69,7 +69,7 @@ class Mode(StrEnum):
 
 # A mode as it is written.
 ModeName = Literal["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"]
-# Where no mode is named, but on the routes that are LightRAG's (`heliograph.server.schemas.query.LIGHTRAG_MODE`).
+# Where no mode is named, but on the routes that are LightRAG's (`heliograph.wire.query.LIGHTRAG_MODE`).
 DEFAULT_MODE: Final = Mode.AUTO
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.service.access.passwords import hash_password
+from heliograph.service.access import hash_password
 from heliograph.testing.fakes import FakeChatModel
 
 from ..serving import ANSWER, Serve

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from heliograph.service.access.passwords import hash_password
+from heliograph.service.access import hash_password
 from heliograph.testing.fakes import FakeChatModel
 
 from ..serving import ANSWER, EVIL, Serve

@@ -36,7 +36,7 @@ LAYERS = (
     {"heliograph"},
     {"adapters"},
     {"testing"},
-    {"monitoring"},
+    {"monitoring", "wire"},
     {"service"},
     {"mcp"},
     {"server"},
@@ -126,7 +126,7 @@ def test_public_methods_are_documented(module: Module) -> None:
 
 
 def test_mode_has_one_default_but_on_the_routes_of_lightrag() -> None:
-    others = {"heliograph.server.schemas.query": "LIGHTRAG_MODE"}
+    others = {"heliograph.wire.query": "LIGHTRAG_MODE"}
     found: list[str] = []
     for module in modules():
         for node in ast.walk(module.tree):
@@ -167,7 +167,7 @@ def test_only_settings_reads_the_environment() -> None:
 def test_who_starts_processes_is_known() -> None:
     """Each of these is tried in a folder full of modules by `tests/integration/test_working_folder.py`."""
     starters = {module.name.removeprefix("heliograph.") for module in modules() if _starts_processes(module.tree)}
-    assert starters == {"documents.isolation", "server.workers", "distributed.ray_cluster"}
+    assert starters == {"documents.isolation", "server.run", "distributed.ray_cluster"}
 
 
 def _starts_processes(tree: ast.Module) -> bool:

@@ -18,7 +18,7 @@ from benchmarks.faulty_endpoint import ANSWER, FaultyEndpoint, faulty_endpoint
 from benchmarks.served import Served
 from benchmarks.service_faults import faulty_service, report_text
 
-from heliograph.service.access.passwords import hash_password
+from heliograph.service.access import hash_password
 
 # The models answer slowly, but never too late.
 PATIENCE = 30.0

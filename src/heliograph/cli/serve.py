@@ -80,7 +80,7 @@ def serve(
 def hash_password(ctx: typer.Context) -> None:
     """Read a password, unseen or from standard input, and print its hash for `server.accounts`."""
     session = current_session(ctx)
-    passwords = import_module("heliograph.service.access.passwords")
+    passwords = import_module("heliograph.service.access")
     hashed: str = passwords.hash_password(_read_password())
     if session.output.is_json:
         session.output.json({"password_hash": hashed})

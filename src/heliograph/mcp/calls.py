@@ -1,23 +1,149 @@
-"""What a tool or resource works with: who asks, in which workspace, and the parts of the process that serve it.
-
-Engines are lent by `Workspaces` for one call. Whether the caller's role suffices is checked here, before anything is
-lent; rates and turns are those of the other faces of the process.
-"""
+"""One call of a tool or resource: who asks, in which workspace, its progress, and how its failure is told."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
+from pydantic import ValidationError
+
 from heliograph.engine import AsyncHeliograph
-from heliograph.mcp.progress import ProgressSender
-from heliograph.service.access.access import Access
+from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError
+from heliograph.ingest.models import Progress
+from heliograph.service.access import Access
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.jobs.models import JobKind, JobRequest
-from heliograph.service.principal import Principal, Role
+from heliograph.service.principal import Principal, Role, as_told
 from heliograph.service.workspaces import Workspaces
+
+# Failures as clients are told of them: what failed and what to do, and nothing of the inside of the process.
+#
+# Where things lie on the machine is told to its operator alone. A tool's failure is a result with `isError`, which
+# the model reads and may act on. A resource has no such result, so its failure is an error of the protocol.
+
+_LOG = logging.getLogger(__name__)
+_UNEXPECTED = "it failed for a reason that is written in the log of the server; tell whoever runs it"
+_MOST_PROBLEMS = 10
+_WORDS = {"extra_forbidden": "there is no such argument", "missing": "it is missing"}
+
+
+def tool_failure(name: str, error: Exception, principal: Principal | None) -> CallToolResult:
+    """Return the result of a call that failed, as somebody may read it, or whoever is not known."""
+    text = f"{name} failed: {as_told(_tell(name, error), principal)}"
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+
+def resource_failure(uri: str, error: Exception, principal: Principal | None) -> MCPError:
+    """Return the error of a resource that could not be read; see `tool_failure`."""
+    is_callers = isinstance(error, NotFoundError | InvalidRequestError)
+    told = as_told(_tell(uri, error), principal)
+    return MCPError(INVALID_PARAMS if is_callers else INTERNAL_ERROR, told, {"uri": uri})
+
+
+def _tell(name: str, error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "the arguments are not valid; " + "; ".join(_problems(error))
+    if isinstance(error, HeliographError):
+        return " ".join([str(error), *getattr(error, "__notes__", ())])
+    _LOG.error("%s failed unexpectedly", name, exc_info=error)
+    return _UNEXPECTED
+
+
+def _problems(error: ValidationError) -> list[str]:
+    found = error.errors(include_url=False, include_context=False)
+    told = [f"{'.'.join(map(str, item['loc'])) or 'all'}: {_WORDS.get(item['type'], item['msg'])}" for item in found]
+    told = told[:_MOST_PROBLEMS]
+    return [*told, f"and {len(found) - _MOST_PROBLEMS} more"] if len(found) > _MOST_PROBLEMS else told
+
+
+# Progress notifications of one call: what the engine tells between two awaits goes out one after the other.
+#
+# Nothing is sent to a client that did not ask. A client that reads slowly gets fewer of them, in order and never
+# going down, and holds nobody up at the end.
+
+SendProgress = Callable[[float, float | None, str | None], Awaitable[None]]
+
+_MOST_WAITING = 64
+_LAST_SECONDS = 1.0
+
+
+class ProgressSender:
+    """Sends how far one call is.
+
+        async with sender.sending():
+            await kb.query(question, progress=sender.tell_stage)
+
+    Args:
+        send: Sends one notification: progress, total and message; None if the client asked for none.
+    """
+
+    def __init__(self, send: SendProgress | None) -> None:
+        self._send = send
+        self._waiting: deque[tuple[float, float | None, str]] = deque(maxlen=_MOST_WAITING)
+        self._news = asyncio.Event()
+        self._is_over = False
+        self._last = 0.0
+        self._last_message = ""
+
+    def tell_stage(self, name: str) -> None:
+        """Tell that a stage of a question begins."""
+        self._tell(self._last + 1, None, name.replace("_", " "))
+
+    def tell_ingest(self, progress: Progress) -> None:
+        """Tell how far documents are, counted in chunks."""
+        total = progress.chunks_total
+        text = (
+            f"{progress.documents_done} of {progress.documents_total} documents, "
+            f"{progress.chunks_done} of {total} chunks read"
+        )
+        self._tell(progress.chunks_done + progress.documents_done, total + progress.documents_total or None, text)
+
+    def tell_count(self, what: str, count: int) -> None:
+        """Tell that so many things of a kind were looked at."""
+        self._tell(self._last + 1, None, f"{what}: {count:,}")
+
+    @asynccontextmanager
+    async def sending(self) -> AsyncGenerator[None]:
+        """Send within the block; what still waits at its end is sent unless that takes long."""
+        if self._send is None:
+            yield
+            return
+        task = asyncio.create_task(self._run(self._send))
+        try:
+            yield
+            self._is_over = True
+            self._news.set()
+            await asyncio.wait([task], timeout=_LAST_SECONDS)
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled() and (error := task.exception()) is not None:
+                _LOG.debug("progress could not be sent: %r", error)
+
+    def _tell(self, progress: float, total: float | None, message: str) -> None:
+        if self._send is None or message == self._last_message:
+            return
+        # The protocol wants it to rise with each notification.
+        self._last = max(progress, self._last + 1e-3) if self._last_message else progress
+        self._last_message = message
+        self._waiting.append((self._last, None if total is None else max(total, self._last), message))
+        self._news.set()
+
+    async def _run(self, send: SendProgress) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                await send(*self._waiting.popleft())
+            if self._is_over:
+                return
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from heliograph.mcp.results import (
+from heliograph.mcp.schemas import (
     BatchResult,
     DeleteResult,
     DocumentItem,

@@ -23,10 +23,9 @@ from pydantic import BaseModel, Field
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, NotFoundError
-from heliograph.mcp.asking import require_entity
 from heliograph.mcp.calls import Call
-from heliograph.mcp.results import EntityItem, RelationItem
-from heliograph.mcp.writing import require_document
+from heliograph.mcp.schemas import EntityItem, RelationItem
+from heliograph.mcp.tools import require_document, require_entity
 from heliograph.models import Document, Entity
 from heliograph.service.principal import Role
 from heliograph.stores.base import DocumentQuery

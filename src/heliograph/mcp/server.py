@@ -28,9 +28,7 @@ from mcp.types import (
 
 from heliograph._version import __version__
 from heliograph.errors import HeliographError, PermissionDenied
-from heliograph.mcp.calls import Call, Caller, Host
-from heliograph.mcp.failures import resource_failure, tool_failure
-from heliograph.mcp.progress import ProgressSender
+from heliograph.mcp.calls import Call, Caller, Host, ProgressSender, resource_failure, tool_failure
 from heliograph.mcp.resources import list_resources, list_templates, read_resource
 from heliograph.mcp.tools import TOOLS, Tool, find_tool
 from heliograph.service.principal import without_folders

@@ -9,7 +9,8 @@ the third (seed 001) orders by entity and by number of shared relations. Pure: n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 
@@ -34,7 +35,7 @@ class OwnedChunks:
         return list(chain.from_iterable(self.groups))
 
 
-def assign_chunks(items: Sequence[Sequence[str]], taken: Collection[str] = (), *, keep_empty: bool) -> OwnedChunks:
+def assign_chunks(items: Sequence[Sequence[str]], taken: Container[str] = (), *, keep_empty: bool) -> OwnedChunks:
     """Give every chunk to the first item that lists it.
 
     Args:
@@ -94,7 +95,7 @@ def pick_by_vector(
 
 
 def pick_by_shared_relations(
-    owned: OwnedChunks, neighbours: Sequence[Sequence[Collection[str]]], limit: int
+    owned: OwnedChunks, neighbours: Sequence[Sequence[AbstractSet[str]]], limit: int
 ) -> list[str]:
     """Pick in the order of the items, within one item by how many of its neighbours list the chunk too.
 

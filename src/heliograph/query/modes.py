@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from heliograph.query.retrieved import Mode
+from heliograph.query.models import Mode
 
 
 class Channel(StrEnum):

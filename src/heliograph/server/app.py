@@ -14,11 +14,11 @@ from heliograph._version import __version__
 from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.server.errors import add_error_handlers
-from heliograph.server.examples import Shapes
 from heliograph.server.guard import PUBLIC_PATHS
+from heliograph.server.lifecycle import Drain
 from heliograph.server.mcp import McpRoute
 from heliograph.server.middleware import add_middleware
-from heliograph.server.openapi import describe_api
+from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
 from heliograph.server.routes import (
     auth,
@@ -37,7 +37,6 @@ from heliograph.server.routes import (
     query,
     workspaces,
 )
-from heliograph.server.shutdown import Drain
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode, QueryParam
-from heliograph.server.schemas.query import SPEAKERS, QueryOptions
+from heliograph.wire.query import SPEAKERS, QueryOptions
 
 _MODES = "|".join(mode.value for mode in Mode)
 _COMMAND = re.compile(

@@ -41,7 +41,7 @@ from heliograph.errors import (
     StoreError,
     StoreUnavailable,
 )
-from heliograph.server.streaming import ClientGone
+from heliograph.server.responses import ClientGone
 from heliograph.service.principal import Principal, as_told
 
 _LOG = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from heliograph.errors import AuthenticationError
 from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.http import McpEndpoint
 from heliograph.server.dependencies import find_workspace
-from heliograph.server.shutdown import Drain
+from heliograph.server.lifecycle import Drain
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 

@@ -10,7 +10,7 @@ from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.monitoring.monitoring import Monitoring
 from heliograph.observing import observe
-from heliograph.service.access.access import Access
+from heliograph.service.access import Access
 from heliograph.service.admission import Admission
 from heliograph.service.jobs.jobs import Jobs
 from heliograph.service.states import States

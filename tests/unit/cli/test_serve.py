@@ -15,7 +15,7 @@ import pytest
 
 from heliograph.server import run
 from heliograph.server.run import check_exposure, is_loopback
-from heliograph.service.access.passwords import PasswordChecker
+from heliograph.service.access import PasswordChecker
 from heliograph.settings import ServerSettings, Settings
 
 from .conftest import World

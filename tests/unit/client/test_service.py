@@ -19,7 +19,7 @@ from heliograph.errors import (
     PermissionDenied,
     ServiceUnavailable,
 )
-from heliograph.service.access.passwords import hash_password
+from heliograph.service.access import hash_password
 from heliograph.testing.fakes import FakeChatModel
 
 from ...serving import ANSWER, EVIL, Serve

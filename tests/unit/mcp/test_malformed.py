@@ -4,9 +4,7 @@ import pytest
 from mcp.types import JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from heliograph.mcp.malformed import answer_malformed
-from heliograph.mcp.pipes import TOO_LONG
-from heliograph.mcp.unanswered import Unanswered
+from heliograph.mcp.stdio import TOO_LONG, Unanswered, answer_malformed
 
 from .test_unanswered import Given, read_all
 

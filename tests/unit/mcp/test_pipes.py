@@ -8,7 +8,7 @@ from io import FileIO
 
 import pytest
 
-from heliograph.mcp.pipes import LineReader, LineWriter
+from heliograph.mcp.stdio import LineReader, LineWriter
 
 Pipe = tuple[FileIO, FileIO]
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from heliograph.errors import StoreUnavailable
-from heliograph.mcp.progress import ProgressSender
+from heliograph.mcp.calls import ProgressSender
 
 from ...mcp.world import until
 from .world import World, offered

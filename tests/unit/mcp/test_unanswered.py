@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
-from heliograph.mcp.unanswered import Reading, Unanswered, Writing
+from heliograph.mcp.stdio import Reading, Unanswered, Writing
 
 FOREVER = 3_600.0
 

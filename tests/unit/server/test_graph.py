@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.server.schemas.graph import KnowledgeGraph
+from heliograph.wire.graph import KnowledgeGraph
 
 from .graph_world import World, graph_world
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from heliograph.errors import PermissionDenied
-from heliograph.server.local_pages import check_page
+from heliograph.server.guard import check_page
 from heliograph.server.run import describe_names
 from heliograph.settings import Settings
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from heliograph.server.app import create_app
-from heliograph.server.examples import failure_example
+from heliograph.server.openapi import failure_example
 from heliograph.settings import Settings
 
 EXAMPLES = Path(create_app.__code__.co_filename).parent / "examples"

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from heliograph.errors import HeliographError, SchemaMismatch
-from heliograph.server.startup import PlainStartup
+from heliograph.server.lifecycle import PlainStartup
 
 
 class Lifespan:

@@ -12,8 +12,8 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from heliograph.errors import HeliographError, StoreUnavailable
-from heliograph.server import workers as workers_module
-from heliograph.server.workers import Reports, Workers
+from heliograph.server import run as workers_module
+from heliograph.server.run import Reports, Workers
 
 
 class FakeWorker:

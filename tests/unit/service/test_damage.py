@@ -14,10 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heliograph.errors import HeliographError, StoreUnavailable
-from heliograph.service.access.ledger import Ledger
-from heliograph.service.access.secret import signing_key
-from heliograph.service.jobs.job_store import JobStore
+from heliograph.service.access import Ledger, signing_key
 from heliograph.service.jobs.models import JobKind, JobProgress, JobRequest, JobState
+from heliograph.service.jobs.store import JobStore
 from heliograph.stores.wal import transaction
 
 READS: tuple[Callable[[JobStore, str], object], ...] = (

@@ -6,7 +6,8 @@ counts by how many of the question's words it holds beside that of the chunk whi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from heliograph.models import EntityMention
@@ -16,7 +17,7 @@ from heliograph.text.sentences import paragraph_starts
 
 
 def worth_of_mentions(
-    text: str, mentions: Iterable[EntityMention], wanted: Collection[str], aside: float
+    text: str, mentions: Iterable[EntityMention], wanted: AbstractSet[str], aside: float
 ) -> dict[str, float]:
     """Return, per entity, what the best paragraph that names it is worth; without those that are worth 1.
 

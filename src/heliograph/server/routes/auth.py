@@ -11,8 +11,8 @@ from heliograph.errors import AuthenticationError, InvalidRequestError
 from heliograph.server.dependencies import CurrentPrincipal, CurrentService
 from heliograph.server.guard import address_of, credentials_of
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.access import AuthStatus, LoginReply, LogoutReply, VerifyReply
-from heliograph.service.access.tokens import looks_like_token
+from heliograph.service.access import looks_like_token
+from heliograph.wire.service import AuthStatus, LoginReply, LogoutReply, VerifyReply
 
 router = APIRouter(tags=["access"])
 

@@ -9,7 +9,9 @@ from fastapi import APIRouter, Path, Query
 from heliograph.errors import NotFoundError
 from heliograph.server.dependencies import ReadEngine, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.curations import (
+from heliograph.stores.base import CurationQuery
+from heliograph.text.names import name_to_entity_id
+from heliograph.wire.graph import (
     CurationItem,
     CurationListResponse,
     DuplicateItem,
@@ -17,8 +19,6 @@ from heliograph.server.schemas.curations import (
     HistoryResponse,
     SplitRequest,
 )
-from heliograph.stores.base import CurationQuery
-from heliograph.text.names import name_to_entity_id
 
 router = APIRouter(tags=["graph"])
 

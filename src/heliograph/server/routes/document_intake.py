@@ -21,17 +21,17 @@ from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.document_details import UrlRequest
-from heliograph.server.schemas.documents import (
-    InsertResponse,
-    SupportedTypesResponse,
-    TextRequest,
-    TextsRequest,
-)
-from heliograph.server.schemas.jobs import ScanResponse
 from heliograph.server.uploads import receive_upload
 from heliograph.service.jobs.models import JobKind, JobRequest
 from heliograph.service.principal import without_folders
+from heliograph.wire.documents import (
+    InsertResponse,
+    ScanResponse,
+    SupportedTypesResponse,
+    TextRequest,
+    TextsRequest,
+    UrlRequest,
+)
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 

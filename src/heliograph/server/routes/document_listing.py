@@ -15,20 +15,21 @@ from heliograph.ingest.intake import identify_files
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.documents import (
+from heliograph.service.jobs.models import Job, JobKind
+from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
+from heliograph.wire.documents import (
     ConflictsResponse,
     DocStatusResponse,
     PageRequest,
     PageResponse,
     Pagination,
+    ScanStatusResponse,
     StatusCountsResponse,
     TrackResponse,
     count_statuses,
     doc_status_response,
+    scan_status_response,
 )
-from heliograph.server.schemas.jobs import ScanStatusResponse, scan_status_response
-from heliograph.service.jobs.models import Job, JobKind
-from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 

@@ -10,17 +10,20 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.ids import track_id as new_track_id
 from heliograph.server.dependencies import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.documents import (
+from heliograph.service.jobs.models import JobKind, JobRequest, JobState
+from heliograph.wire.documents import (
     ClearResponse,
     DeleteRequest,
     DeleteResponse,
+    JobListResponse,
+    JobResponse,
     MessageResponse,
+    PipelineResponse,
     RecoveryRequest,
     RecoveryResponse,
     RepairRequest,
+    pipeline_response,
 )
-from heliograph.server.schemas.jobs import JobListResponse, JobResponse, PipelineResponse, pipeline_response
-from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 

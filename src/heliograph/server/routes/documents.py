@@ -19,7 +19,10 @@ from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.document_details import (
+from heliograph.service.jobs.models import JobKind, JobRequest, JobState
+from heliograph.service.service import Service
+from heliograph.stores.base import DocumentQuery, DocumentSort
+from heliograph.wire.documents import (
     ChangeRequest,
     ChangeResponse,
     ChunkResponse,
@@ -31,9 +34,6 @@ from heliograph.server.schemas.document_details import (
     TextResponse,
     UpdateRequest,
 )
-from heliograph.service.jobs.models import JobKind, JobRequest, JobState
-from heliograph.service.service import Service
-from heliograph.stores.base import DocumentQuery, DocumentSort
 
 router = APIRouter(prefix="/documents", tags=["documents"])
 

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Response
 from heliograph.engine import AsyncHeliograph
 from heliograph.models import Entity, Relation
 from heliograph.server.dependencies import ReadEngine
-from heliograph.server.json_body import JsonBody
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.graph import EntityExists, KnowledgeGraph, graph_body, told_chunks
+from heliograph.server.responses import JsonBody
 from heliograph.stores.inspection import ScanKind
+from heliograph.wire.graph import EntityExists, KnowledgeGraph, graph_body, told_chunks
 
 router = APIRouter(tags=["graph"])
 

@@ -12,7 +12,7 @@ from heliograph.errors import NotFoundError
 from heliograph.models import Entity, Relation
 from heliograph.server.dependencies import ReadEngine
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.graph_detail import (
+from heliograph.wire.graph import (
     EntityDetail,
     EntityItem,
     NeighbourResponse,

@@ -16,8 +16,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.models import Curation, CurationKind
 from heliograph.server.dependencies import WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.graph import entity_properties, relation_properties, told_chunks
-from heliograph.server.schemas.graph_edits import (
+from heliograph.wire.graph import (
     DeleteEntityRequest,
     DeleteRelationRequest,
     DeletionResult,
@@ -29,9 +28,12 @@ from heliograph.server.schemas.graph_edits import (
     OperationSummary,
     RelationCreateRequest,
     RelationUpdateRequest,
+    entity_properties,
     read_keywords,
     read_text,
     read_weight,
+    relation_properties,
+    told_chunks,
 )
 
 router = APIRouter(tags=["graph"])

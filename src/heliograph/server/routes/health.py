@@ -20,11 +20,11 @@ from heliograph.errors import HeliographError
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
-from heliograph.server.schemas.health import AlertState, Configuration, FollowerState, Health, Queues, Ready
 from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal
 from heliograph.service.service import Service
 from heliograph.settings import Settings
+from heliograph.wire.service import AlertState, Configuration, FollowerState, Health, Queues, Ready
 
 _LOG = logging.getLogger(__name__)
 

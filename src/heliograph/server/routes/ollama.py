@@ -21,14 +21,13 @@ from fastapi.routing import APIRoute
 from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, Mode, QueryParam
-from heliograph.server.asking import FAILURES, Asker, CurrentAsker
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
-from heliograph.server.dependencies import Reader
+from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.errors import failure_body
-from heliograph.server.json_body import JsonBody, json_line
 from heliograph.server.openapi import never
-from heliograph.server.schemas.answer import answer_details, answer_text
-from heliograph.server.schemas.ollama import (
+from heliograph.server.responses import JsonBody, LineResponse, Write, json_line
+from heliograph.text.tokens import count_tokens
+from heliograph.wire.chat_clients import (
     OllamaChatReply,
     OllamaChatRequest,
     OllamaFailure,
@@ -37,9 +36,7 @@ from heliograph.server.schemas.ollama import (
     OllamaModels,
     OllamaVersion,
 )
-from heliograph.server.schemas.query import LIGHTRAG_MODE, QueryOptions
-from heliograph.server.streaming import LineResponse, Write
-from heliograph.text.tokens import count_tokens
+from heliograph.wire.query import LIGHTRAG_MODE, QueryOptions, answer_details, answer_text
 
 _VERSION = "0.9.3"
 _NDJSON = "application/x-ndjson"

@@ -18,16 +18,14 @@ from heliograph.errors import NotFoundError
 from heliograph.models import DEFAULT_MODE
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, Mode
-from heliograph.server.asking import FAILURES, Asker, CurrentAsker
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
-from heliograph.server.dependencies import Reader
+from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.errors import failure_body
-from heliograph.server.json_body import JsonBody, json_line
 from heliograph.server.openapi import never
-from heliograph.server.schemas.answer import answer_details, answer_text
-from heliograph.server.schemas.openai import ChatCompletion, CompletionFailure, CompletionRequest, ModelCard, ModelList
-from heliograph.server.streaming import LineResponse, Write
+from heliograph.server.responses import JsonBody, LineResponse, Write, json_line
 from heliograph.text.tokens import count_tokens
+from heliograph.wire.chat_clients import ChatCompletion, CompletionFailure, CompletionRequest, ModelCard, ModelList
+from heliograph.wire.query import answer_details, answer_text
 
 _MODELS = {"heliograph": DEFAULT_MODE, **{f"heliograph:{mode.value}": mode for mode in Mode}}
 _CREATED = 1_735_689_600

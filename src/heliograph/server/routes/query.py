@@ -13,13 +13,20 @@ from fastapi import APIRouter, Request, Response
 
 from heliograph.query.data import reference_data
 from heliograph.query.models import Answer, QueryParam
-from heliograph.server.asking import FAILURES, Asker, CurrentAsker
+from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
 from heliograph.server.errors import failure_body
-from heliograph.server.json_body import JsonBody, json_line
-from heliograph.server.schemas.answer import answer_body, answer_details, answer_text
-from heliograph.server.schemas.query import DataResponse, QueryRequest, QueryResponse
-from heliograph.server.schemas.retrieval import RetrieveRequest, RetrieveResponse, retrieval_body
-from heliograph.server.streaming import STREAM_HEADERS, LineResponse, Write
+from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, json_line
+from heliograph.wire.query import (
+    DataResponse,
+    QueryRequest,
+    QueryResponse,
+    RetrieveRequest,
+    RetrieveResponse,
+    answer_body,
+    answer_details,
+    answer_text,
+    retrieval_body,
+)
 
 router = APIRouter(tags=["query"])
 

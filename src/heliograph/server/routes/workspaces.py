@@ -10,14 +10,14 @@ from heliograph.errors import ConflictError, NotFoundError
 from heliograph.models import Stats
 from heliograph.server.dependencies import CurrentPrincipal, CurrentService
 from heliograph.server.openapi import responses
-from heliograph.server.schemas.workspaces import (
+from heliograph.service.principal import Role
+from heliograph.wire.service import (
     NewWorkspace,
     WorkspaceList,
     WorkspaceReply,
     WorkspaceRow,
     WorkspaceStats,
 )
-from heliograph.service.principal import Role
 
 router = APIRouter(tags=["workspaces"])
 

@@ -1,37 +1,318 @@
-"""The work of all workspaces of one process: accepting it durably, having it run, looking at it, cancelling it.
-
-At start every workspace is looked through for jobs that were accepted and documents that wait; closing breaks off what
-runs and leaves it to the next start. Several processes may serve one data folder: one of them runs the jobs of a
-workspace at a time, and another takes over when it dies.
-"""
+"""The work of all workspaces of one process: accepting it durably, running it, looking at it, cancelling it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from heliograph.engine import AsyncHeliograph, with_store
-from heliograph.errors import ConflictError, HeliographError, OverloadedError
+from heliograph.errors import (
+    CancelledIngestError,
+    ConflictError,
+    HeliographError,
+    NotFoundError,
+    OverloadedError,
+    RateLimited,
+)
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome
+from heliograph.ingest.processing import OUTAGES
 from heliograph.models import WAITING_STATUSES
-from heliograph.observing import origin
+from heliograph.observing import origin, working_for
 from heliograph.service.jobs.input_folder import InputFolder
-from heliograph.service.jobs.job_store import JobStore
-from heliograph.service.jobs.models import LANES, Job, JobKind, JobRequest, Lane, PipelineState
-from heliograph.service.jobs.runner import WorkspaceRunner
+from heliograph.service.jobs.models import (
+    LANES,
+    Job,
+    JobKind,
+    JobProgress,
+    JobRequest,
+    JobState,
+    Lane,
+    PipelineState,
+    begun,
+    ended,
+    progressed,
+    waits,
+)
+from heliograph.service.jobs.store import JobStore, Ownership
+from heliograph.service.jobs.work import Bench, work_on
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.registry import is_kept_in_folder
 
+# Runs the jobs of one workspace while this process owns them.
+#
+# A runner exists in every process that has accepted a job of the workspace or found one at start. One of them holds
+# the lock and works; the others look now and then whether it died. When nothing is left to do, the lock is let go.
+#
+# A model or store that is out of reach parks a job, to be tried again with growing delays; nothing is lost by that. A
+# job that is cancelled ends at once, and so does a job when the service closes; the latter waits for the next start.
+
 _LOG = logging.getLogger(__name__)
+_LOCK = "jobs.lock"
+_IDLE_SECONDS = 0.5
+_LONGEST_DELAY_SECONDS = 60.0
+
+# Lends the engine of the workspace.
+Lend = Callable[[], AbstractAsyncContextManager[AsyncHeliograph]]
+
+
+class WorkspaceRunner:
+    """Runs one workspace's jobs; used from the event loop's thread only.
+
+    Args:
+        store: Its jobs.
+        folder: Its input folder.
+        place: The folder of the workspace, where the lock is.
+        lend: Lends its engine.
+    """
+
+    def __init__(self, store: JobStore, folder: InputFolder, place: Path, lend: Lend) -> None:
+        self._store = store
+        self._folder = folder
+        self._owner = Ownership(place / _LOCK)
+        self._lend = lend
+        self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._progress: dict[str, JobProgress] = {}
+        self._stopped: set[str] = set()
+        # How often in a row nothing could be written about a job.
+        self._failures: Counter[str] = Counter()
+        self._closing = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do or to wait for."""
+        return self._task is None
+
+    def wake(self) -> None:
+        """Look for jobs, now."""
+        self._news.set()
+        if self._task is None and not self._closing.is_set():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Break off what runs, to go on at the next start, and stop; closing twice does nothing."""
+        self._closing.set()
+        self._news.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        failures = 0
+        try:
+            while not self._closing.is_set():
+                self._news.clear()
+                try:
+                    await self._work_while_owner()
+                    failures = 0
+                except NotFoundError:
+                    # The workspace was removed, and its jobs with it.
+                    return
+                except HeliographError as error:
+                    failures += 1
+                    delay = _delay_seconds(failures)
+                    _LOG.warning("jobs of the workspace cannot be run: %s; trying again in %g s", error, delay)
+                    await self._rest(delay)
+                    continue
+                if not self._news.is_set():
+                    return
+        except Exception:  # noqa: BLE001 (the edge of the process: nobody awaits this)
+            _LOG.exception("running jobs failed unexpectedly; they stay as they are")
+        finally:
+            self._owner.give_up()
+            self._task = None
+
+    async def _work_while_owner(self) -> None:
+        while not await asyncio.to_thread(self._owner.take):
+            if self._closing.is_set() or not await self._upcoming():
+                return
+            await self._wait(_IDLE_SECONDS)
+        try:
+            await asyncio.to_thread(self._store.take_over)
+            if await self._upcoming():
+                async with self._lend() as kb:
+                    await self._work(kb)
+        finally:
+            self._owner.give_up()
+
+    async def _upcoming(self) -> list[Job]:
+        return await asyncio.to_thread(self._store.upcoming)
+
+    async def _work(self, kb: AsyncHeliograph) -> None:
+        """Begin what may be begun until nothing is left."""
+        try:
+            while not self._closing.is_set():
+                self._news.clear()
+                jobs = [job for job in await self._upcoming() if not await self._cancelled(kb, job)]
+                for job in _startable(jobs, set(self._running)):
+                    self._running[job.id] = asyncio.create_task(self._execute(kb, job))
+                if not jobs and not self._running:
+                    return
+                await self._wait(_until_due(jobs))
+                await self._save_progress()
+        finally:
+            for id_ in list(self._running):
+                self._stop(id_)
+            if self._running:
+                await asyncio.wait(list(self._running.values()))
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until something has happened, but no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait, whatever happens, unless the service closes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closing.wait()
+
+    async def _cancelled(self, kb: AsyncHeliograph, job: Job) -> bool:
+        """Carry out that a job was cancelled; return whether it is gone."""
+        if not job.cancelled_by:
+            return False
+        if job.id in self._running:
+            self._stop(job.id)
+            return False
+        await self._end_cancelled(kb, job)
+        return True
+
+    def _stop(self, id_: str) -> None:
+        """Break a job off, once: it needs its time to leave things in order."""
+        if id_ not in self._stopped:
+            self._stopped.add(id_)
+            self._running[id_].cancel()
+
+    async def _execute(self, kb: AsyncHeliograph, job: Job) -> None:
+        try:
+            with working_for(job.request.origin, "job", kind=job.kind.value):
+                await self._attempt(kb, job)
+            del self._failures[job.id]
+        except HeliographError as error:
+            # What became of the job could not be written; it counts as running, and is begun again.
+            self._failures[job.id] += 1
+            delay = _delay_seconds(self._failures[job.id])
+            _LOG.warning("the job %s (%s) will be run again in %g s: %s", job.id, job.kind, delay, error)
+            if job.id not in self._stopped:
+                # Its place is taken meanwhile, so that nothing overtakes it, and nobody begins it.
+                await self._rest(delay)
+        finally:
+            self._running.pop(job.id, None)
+            self._progress.pop(job.id, None)
+            self._stopped.discard(job.id)
+            self._news.set()
+
+    async def _attempt(self, kb: AsyncHeliograph, job: Job) -> None:
+        try:
+            await asyncio.to_thread(self._store.begin, job.id)
+            await self._tell(begun(job))
+            bench = Bench(kb, self._folder, self._store, lambda progress: self._note(job.id, progress))
+            progress = await work_on(job, bench)
+            await self._finish(job, progress)
+        except (asyncio.CancelledError, CancelledIngestError):
+            await self._break_off(kb, job)
+        except OUTAGES as error:
+            await self._park(job, error)
+        except HeliographError as error:
+            await self._end(job, JobState.FAILED, str(error))
+        except Exception as error:  # noqa: BLE001 (the edge of the process: the job must not vanish)
+            _LOG.exception("the job %s (%s) failed unexpectedly", job.id, job.kind)
+            await self._end(job, JobState.FAILED, f"failed unexpectedly ({type(error).__name__}); the log has more")
+
+    async def _finish(self, job: Job, progress: JobProgress) -> None:
+        await asyncio.to_thread(self._store.report, job.id, progress)
+        if progress.counts.get(Outcome.PENDING.value) or job.kind is JobKind.RETRY:
+            # What was read is on its way before the job that read it is done.
+            request = JobRequest(
+                JobKind.PROCESS, new_track_id("process"), job.request.author, origin=job.request.origin
+            )
+            await asyncio.to_thread(self._store.add, request)
+        await self._end(job, JobState.DONE)
+        await self._tell(ended(job, progress))
+
+    async def _break_off(self, kb: AsyncHeliograph, job: Job) -> None:
+        now = await asyncio.to_thread(self._store.get, job.id)
+        if now.cancelled_by:
+            await self._end_cancelled(kb, now)
+        else:
+            await asyncio.to_thread(self._store.park, job.id)
+
+    async def _end_cancelled(self, kb: AsyncHeliograph, job: Job) -> None:
+        reason = f"cancelled by {job.cancelled_by!r}"
+        if job.lane is Lane.PROCESSING:
+            # Else the next upload, or the next start, would take up what was to be stopped.
+            await kb.abandon(f"{reason}; reprocess failed documents to go on")
+        await self._end(job, JobState.CANCELLED, reason)
+        await self._tell(f"{job.kind.value}: {reason}")
+
+    async def _park(self, job: Job, error: HeliographError) -> None:
+        has_moved = self._progress.get(job.id, job.progress).done > 0
+        attempts = 1 if has_moved else job.attempts + 1
+        delay = _delay_seconds(attempts)
+        if isinstance(error, RateLimited) and error.retry_after_seconds:
+            delay = min(max(delay, error.retry_after_seconds), _LONGEST_DELAY_SECONDS)
+        await asyncio.to_thread(self._store.park, job.id, str(error), attempts, delay)
+        await self._tell(waits(job, error, delay))
+
+    async def _end(self, job: Job, state: JobState, error: str = "") -> None:
+        await asyncio.to_thread(self._store.end, job.id, state, error)
+        if state is JobState.FAILED:
+            await self._tell(f"{job.kind.value} failed: {error}")
+
+    async def _tell(self, text: str) -> None:
+        await asyncio.to_thread(self._store.tell, text)
+
+    def _note(self, id_: str, progress: JobProgress) -> None:
+        self._progress[id_] = progress
+
+    async def _save_progress(self) -> None:
+        for id_, progress in list(self._progress.items()):
+            known = await asyncio.to_thread(self._store.get, id_)
+            if known.progress != progress:
+                await asyncio.to_thread(self._store.report, id_, progress)
+                if progress.done != known.progress.done:
+                    await self._tell(progressed(known, progress))
+
+
+def _delay_seconds(attempts: int) -> float:
+    """Return how long to rest after so many attempts in a row that came to nothing."""
+    return min(2.0 ** min(attempts - 1, 10), _LONGEST_DELAY_SECONDS)
+
+
+def _startable(jobs: list[Job], running: set[str]) -> list[Job]:
+    """Return the jobs to begin: the first that is due of every lane that is free, or one that must be alone."""
+    now = time.time()
+    taken = {job.lane for job in jobs if job.id in running}
+    chosen: list[Job] = []
+    for job in jobs:
+        if job.id in running or Lane.ALONE in taken:
+            continue
+        if job.lane is Lane.ALONE:
+            # Nothing that came later overtakes it.
+            return [job] if not taken and not chosen else chosen
+        if job.lane not in taken and job.due_at.timestamp() <= now:
+            taken.add(job.lane)
+            chosen.append(job)
+    return chosen
+
+
+def _until_due(jobs: list[Job]) -> float:
+    """Return how long to wait before looking again: other processes may add jobs or cancel some at any time."""
+    later = [job.due_at.timestamp() - time.time() for job in jobs if job.state is JobState.WAITING]
+    return max(0.01, min([_IDLE_SECONDS, *(delay for delay in later if delay > 0)]))
+
+
 _MOST_OPEN = 128
 _POLL_SECONDS = 0.1
 _RETRY_AFTER_SECONDS = 10.0

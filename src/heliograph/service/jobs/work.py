@@ -17,8 +17,8 @@ from heliograph.ingest.intake import find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, Outcome, Progress
 from heliograph.models import Document, DocumentStatus
 from heliograph.service.jobs.input_folder import InputFolder
-from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.models import Job, JobKind, JobProgress
+from heliograph.service.jobs.store import JobStore
 from heliograph.stores.base import DocumentQuery
 
 _PAGE = 500

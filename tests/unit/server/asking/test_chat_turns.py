@@ -5,7 +5,7 @@ import pytest
 from heliograph.errors import InvalidRequestError
 from heliograph.query.models import Mode
 from heliograph.server.chat_turns import Command, TurnMessage, read_command, read_turn
-from heliograph.server.schemas.query import QueryOptions
+from heliograph.wire.query import QueryOptions
 
 NO_OPTIONS = QueryOptions.model_validate({})
 

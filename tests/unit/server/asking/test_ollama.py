@@ -11,7 +11,7 @@ import pytest
 
 from heliograph.errors import ModelUnavailable
 from heliograph.query.models import Mode
-from heliograph.server.schemas.ollama import OllamaChatReply, OllamaFailure, OllamaGenerateReply
+from heliograph.wire.chat_clients import OllamaChatReply, OllamaFailure, OllamaGenerateReply
 
 from .conftest import ANSWER, LAMPS, NOTES, QUESTION, World, serve
 

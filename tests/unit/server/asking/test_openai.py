@@ -10,7 +10,7 @@ import pytest
 
 from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.query.models import Mode
-from heliograph.server.schemas.openai import ChatCompletion, CompletionFailure
+from heliograph.wire.chat_clients import ChatCompletion, CompletionFailure
 
 from .conftest import ANSWER, NOTES, QUESTION, MakeWorld, World, fake_chat, serve
 

@@ -7,9 +7,8 @@ import httpx
 import pytest
 
 from heliograph.query.models import QueryParam
-from heliograph.server.schemas.query import DataResponse, QueryResponse
-from heliograph.server.schemas.retrieval import RetrieveResponse
 from heliograph.testing.fakes import FakeReranker
+from heliograph.wire.query import DataResponse, QueryResponse, RetrieveResponse
 
 from .conftest import ANSWER, LAMPS, NOTES, QUESTION, MakeWorld, World, fake_chat
 

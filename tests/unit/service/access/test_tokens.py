@@ -8,10 +8,7 @@ import jwt
 import pytest
 
 from heliograph.errors import AuthenticationError, SettingsError, StoreUnavailable
-from heliograph.service.access.access import Access, Credentials
-from heliograph.service.access.passwords import hash_password
-from heliograph.service.access.secret import signing_key
-from heliograph.service.access.tokens import TokenSigner
+from heliograph.service.access import Access, Credentials, TokenSigner, hash_password, signing_key
 from heliograph.settings import Settings
 
 KEY = b"k" * 32

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.errors import ConflictError, NotFoundError, OverloadedError
-from heliograph.service.jobs.job_store import JobStore
 from heliograph.service.jobs.models import Job, JobKind, JobProgress, JobRequest, JobState
+from heliograph.service.jobs.store import JobStore
 
 FILES = JobRequest(JobKind.FILES, "t1", "me", ("a.md", "b.md"), metadata={"team": "red"})
 
@@ -103,8 +103,8 @@ def test_what_a_dead_process_ran_waits_again(store: JobStore) -> None:
 
 
 def test_old_jobs_and_messages_are_dropped(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.service.jobs.job_store._MOST_FINISHED", 3)
-    monkeypatch.setattr("heliograph.service.jobs.job_store._MOST_MESSAGES", 4)
+    monkeypatch.setattr("heliograph.service.jobs.store._MOST_FINISHED", 3)
+    monkeypatch.setattr("heliograph.service.jobs.store._MOST_MESSAGES", 4)
     jobs = [store.add(FILES) for _ in range(8)]
     for job in jobs[:6]:
         _end(store, job)

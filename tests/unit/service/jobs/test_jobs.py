@@ -11,11 +11,9 @@ from heliograph.engine import Given
 from heliograph.errors import RateLimited, SettingsError, StoreUnavailable
 from heliograph.ingest.models import NewDocument
 from heliograph.models import DocumentStatus
-from heliograph.service.jobs.job_store import JobStore
-from heliograph.service.jobs.jobs import Jobs
+from heliograph.service.jobs.jobs import Jobs, WorkspaceRunner
 from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
-from heliograph.service.jobs.ownership import Ownership
-from heliograph.service.jobs.runner import WorkspaceRunner
+from heliograph.service.jobs.store import JobStore, Ownership
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -1,16 +1,16 @@
-"""The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
-
-What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that every
-process can tell it. Old finished jobs and messages are dropped. All methods block and may be called from any thread.
-Whoever may read the workspace reads why a job failed and what happened; so no folders of the machine are kept in that.
-"""
+"""The jobs of one workspace, kept durably in one file, and the lock that says which process runs them."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
+import os
 import secrets
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,18 +19,206 @@ from typing import Any
 import apsw
 from pydantic import TypeAdapter
 
-from heliograph.errors import ConflictError, NotFoundError, OverloadedError
-from heliograph.service.jobs.job_file import JobFile
-from heliograph.service.jobs.models import (
-    UNFINISHED,
-    Job,
-    JobKind,
-    JobProgress,
-    JobRequest,
-    JobState,
-    PipelineState,
+from heliograph.errors import (
+    ConflictError,
+    HeliographError,
+    NotFoundError,
+    OverloadedError,
+    SchemaMismatch,
+    StoreUnavailable,
 )
+from heliograph.service.jobs.models import UNFINISHED, Job, JobKind, JobProgress, JobRequest, JobState, PipelineState
 from heliograph.service.principal import without_folders
+from heliograph.stores.wal import DAMAGE, transaction, use_wal
+
+# Which process runs the jobs of a workspace: the one that holds a lock on a file, which dies with its holder.
+
+
+class Ownership:
+    """The right to run the jobs of one workspace, held by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Take the right if nobody has it; return whether this process has it now.
+
+        Raises:
+            NotFoundError: The workspace was removed.
+            StoreUnavailable: The file system refuses locks, or the file cannot be made.
+        """
+        if self._descriptor is not None:
+            return True
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:
+            raise NotFoundError(f"there is no workspace {self._path.parent.name!r}; it was removed") from error
+        except OSError as error:
+            raise StoreUnavailable(f"the lock {str(self._path)!r} cannot be made: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise StoreUnavailable(f"the file system refuses locks ({error.strerror}); use a local disk") from error
+        self._descriptor = descriptor
+        return True
+
+    def give_up(self) -> None:
+        """Let other processes have it; does nothing if it is not held."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+# The file that holds the jobs of one workspace: its tables, its connection, and what its errors mean.
+#
+# It lies in the folder of the workspace, so that it goes with it. Every process of the service has it open; a
+# connection to a file that was removed meanwhile is given up.
+
+_NAME = "jobs.db"
+_TIMEOUT_MILLISECONDS = 10_000
+_VERSION = 1
+_CREATE = """
+CREATE TABLE job (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, track_id TEXT NOT NULL,
+  request TEXT NOT NULL, state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
+  counts TEXT NOT NULL DEFAULT '{}', problems TEXT NOT NULL DEFAULT '[]', error TEXT NOT NULL DEFAULT '',
+  attempts INTEGER NOT NULL DEFAULT 0, due_at REAL NOT NULL, cancelled_by TEXT NOT NULL DEFAULT '',
+  created_at REAL NOT NULL, started_at REAL, finished_at REAL
+);
+CREATE INDEX job_by_state ON job (state, sequence);
+CREATE INDEX job_by_track ON job (track_id);
+CREATE TABLE message (sequence INTEGER PRIMARY KEY AUTOINCREMENT, moment REAL NOT NULL, text TEXT NOT NULL);
+-- Files of the input folder as they were when they were last read.
+CREATE TABLE read_file (name TEXT PRIMARY KEY, modified_ns INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+
+class JobFile:
+    """One connection to the file, used by one thread at a time; every method blocks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / _NAME
+        self._lock = threading.Lock()
+        self._connection: apsw.Connection | None = None
+        self._identity = (0, 0)
+
+    def exists(self) -> bool:
+        """Whether any job was ever accepted here."""
+        return self.path.is_file()
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Generator[apsw.Connection]:
+        """Read and write as one; with `durable`, it is on disk when the block ends.
+
+        Raises:
+            NotFoundError: The workspace was removed.
+            StoreUnavailable: The file cannot be read or written.
+        """
+        with self._lock, self._translated(), self._connected() as connection:
+            connection.pragma("synchronous", "FULL" if durable else "NORMAL")
+            with transaction(connection):
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection]:
+        """Read, all of one moment.
+
+        Raises:
+            NotFoundError: The workspace was removed.
+            StoreUnavailable: The file cannot be read.
+        """
+        with self._lock, self._translated(), self._connected() as connection, transaction(connection, "BEGIN"):
+            yield connection
+
+    def close(self) -> None:
+        """Close the connection; the next use opens another."""
+        with self._lock:
+            self._disconnect()
+
+    def remove(self) -> None:
+        """Remove the file; who has it open gives it up."""
+        with self._lock:
+            self._disconnect()
+            for path in self.path.parent.glob(f"{_NAME}*"):
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except HeliographError:
+            raise
+        except (apsw.Error, OSError, *DAMAGE) as error:
+            self._disconnect()
+            if not self.path.parent.is_dir():
+                raise NotFoundError(f"there is no workspace {self.path.parent.name!r}; it was removed") from error
+            if isinstance(error, DAMAGE):
+                raise StoreUnavailable(
+                    f"the list of jobs {str(self.path)!r} is damaged ({type(error).__name__}: {error}); stop the "
+                    "service, move the file away and start again: documents and uploads are kept elsewhere, those that "
+                    "wait are processed, and a scan reads the uploads that were not read yet"
+                ) from error
+            raise StoreUnavailable(
+                f"the list of jobs {str(self.path)!r} failed ({error}); check the disk and permissions of its folder"
+            ) from error
+
+    @contextmanager
+    def _connected(self) -> Generator[apsw.Connection]:
+        if self._connection is not None and self._find_identity() != self._identity:
+            self._disconnect()
+        if self._connection is None:
+            self._connection = self._connect()
+            self._identity = self._find_identity()
+        yield self._connection
+
+    def _find_identity(self) -> tuple[int, int]:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return (0, 0)
+        return found.st_dev, found.st_ino
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        try:
+            connection.set_busy_timeout(_TIMEOUT_MILLISECONDS)
+            # What was dropped is not to stay readable in the file.
+            connection.pragma("secure_delete", 1)
+            use_wal(connection)
+            _prepare(connection, str(self.path))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _prepare(connection: apsw.Connection, name: str) -> None:
+    if connection.pragma("user_version") == _VERSION:
+        return
+    with transaction(connection):
+        version = connection.pragma("user_version")
+        if version == 0:
+            connection.execute(_CREATE)
+            connection.pragma("user_version", _VERSION)
+    if version not in (0, _VERSION):
+        raise SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
+
+
+# The jobs of one workspace, kept durably: accepting, beginning, ending, cancelling, and looking at them.
+#
+# What was accepted is on disk when `add` returns. Progress is written now and then by whoever runs a job, so that
+# every process can tell it. Old finished jobs and messages are dropped. All methods block and may be called from any
+# thread. Whoever may read the workspace reads why a job failed and what happened; so no folders of the machine are
+# kept in that.
 
 _FIELDS = (
     *("id", "request", "state", "done", "total", "counts", "problems", "error", "attempts", "due_at", "cancelled_by"),

@@ -1,9 +1,4 @@
-"""Work that ends when its client hangs up, and responses that leave line by line.
-
-`until_disconnect` runs a coroutine for a response that is sent whole. A `LineResponse` runs one task from the first
-line to the last: what fails before the first line is told as any other failure, with its own status, and what fails
-later becomes the last line. Either way the task is cancelled as soon as the client is gone.
-"""
+"""Responses: JSON written by pydantic's encoder, and streams of lines that end when their client hangs up."""
 
 from __future__ import annotations
 
@@ -14,10 +9,35 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from fastapi import Request
+from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from heliograph.errors import HeliographError
+
+# JSON out, written by pydantic's encoder: four times as fast as the standard library's on the bodies of queries.
+
+
+class JsonBody(Response):
+    """A response of plain dicts and lists, sent as it is; numbers that JSON does not know become null."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Return the content as JSON in UTF-8."""
+        return to_json(content, inf_nan_mode="null")
+
+
+def json_line(content: Any) -> bytes:
+    """Return one line of newline-delimited JSON."""
+    return to_json(content, inf_nan_mode="null") + b"\n"
+
+
+# Work that ends when its client hangs up, and responses that leave line by line.
+#
+# `until_disconnect` runs a coroutine for a response that is sent whole. A `LineResponse` runs one task from the first
+# line to the last: what fails before the first line is told as any other failure, with its own status, and what fails
+# later becomes the last line. Either way the task is cancelled as soon as the client is gone.
 
 _LOG = logging.getLogger(__name__)
 

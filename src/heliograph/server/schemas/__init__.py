@@ -1,1 +1,0 @@
-"""The JSON shapes of requests and responses, one file per noun."""

@@ -1,0 +1,740 @@
+"""Who asks: keys, accounts and their tokens, and how often they may try."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import apsw
+import jwt
+from pwdlib import PasswordHash
+from pwdlib.hashers.argon2 import Argon2Hasher
+from pwdlib.hashers.bcrypt import BcryptHasher
+
+from heliograph.errors import (
+    AuthenticationError,
+    InvalidRequestError,
+    OverloadedError,
+    PermissionDenied,
+    SettingsError,
+    StoreUnavailable,
+)
+from heliograph.service.principal import ANYONE, Principal, Role
+from heliograph.settings import AccountSettings, KeySettings, ServerSettings, Settings
+from heliograph.stores.wal import DAMAGE, transaction, use_wal
+
+# The secret that signs tokens, made once and kept where all processes of the service find it.
+
+_SIGNING_FILE = "token_secret"
+_BYTES = 32
+_LEAST_CHARACTERS = 16
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that only this user may enter.
+
+    Raises:
+        StoreUnavailable: It cannot be made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnavailable(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from error
+
+
+def signing_key(given: str, folder: Path) -> bytes:
+    """Return the 32 bytes that sign tokens.
+
+    Args:
+        given: The secret of the settings; empty uses the one kept in the folder, made if it is not there.
+        folder: A folder that only this user may enter.
+
+    Raises:
+        SettingsError: The secret given is shorter than 16 characters.
+        StoreUnavailable: The one kept cannot be read or made.
+    """
+    if given and len(given) < _LEAST_CHARACTERS:
+        raise SettingsError(f"server.token_secret is too short; give it {_LEAST_CHARACTERS} characters or more")
+    secret = given.encode() if given else _kept_secret(folder / _SIGNING_FILE)
+    # One step from the secret, so that its length and form do not matter.
+    return hmac.new(secret, b"heliograph access token", hashlib.sha256).digest()
+
+
+def _kept_secret(path: Path) -> bytes:
+    try:
+        if not path.exists():
+            _make(path)
+        secret = path.read_bytes()
+    except OSError as error:
+        raise StoreUnavailable(f"the secret in {str(path)!r} cannot be read or made: {error.strerror}") from error
+    if len(secret) < _BYTES:
+        raise StoreUnavailable(f"the secret in {str(path)!r} is damaged; delete it, and everybody logs in again")
+    return secret
+
+
+def _make(path: Path) -> None:
+    """Write a whole secret under another name and link it: of several processes, one wins, and none reads half."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=".secret-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(name, path)
+    finally:
+        Path(name).unlink()
+
+
+# Hashes of passwords: argon2id for new ones, bcrypt read as well.
+#
+# Hashing takes about 50 ms of a processor, so it runs in threads, few at a time. Every name costs the same, whether
+# somebody has it and however his password is hashed: a password is compared with one hash of each cost that any
+# account has, and only what the account's own says counts.
+
+MAX_PASSWORD_BYTES = 1024
+_AT_ONCE = 2
+_LIGHTRAG_SCHEME = "{bcrypt}"
+_BCRYPT = "$2"
+
+
+def hash_password(password: str) -> str:
+    """Return an argon2id hash with a salt of its own.
+
+    Raises:
+        InvalidRequestError: The password is empty or longer than 1024 bytes.
+    """
+    if not 0 < len(password.encode("utf-8", "surrogatepass")) <= MAX_PASSWORD_BYTES:
+        raise InvalidRequestError(f"a password has 1 to {MAX_PASSWORD_BYTES} bytes; choose another")
+    return _hashers().hash(password)
+
+
+def strip_scheme(password_hash: str) -> str:
+    """Return a hash without the `{bcrypt}` that LightRAG puts before it."""
+    return password_hash.strip().removeprefix(_LIGHTRAG_SCHEME)
+
+
+def is_known_hash(password_hash: str) -> bool:
+    """Whether it is a hash that passwords can be compared with."""
+    return any(hasher.identify(password_hash) for hasher in (Argon2Hasher, BcryptHasher))
+
+
+class PasswordChecker:
+    """Compares passwords with hashes, for use within one event loop.
+
+    Args:
+        hashes: Those of all accounts.
+    """
+
+    def __init__(self, hashes: Iterable[str]) -> None:
+        self._one_of_each_cost = {_cost(password_hash): password_hash for password_hash in hashes}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def matches(self, password: str, password_hash: str | None) -> bool:
+        """Whether a password fits a hash; with None, for a name that nobody has, it never does."""
+        own = {} if password_hash is None else {_cost(password_hash): password_hash}
+        async with self._turns:
+            fits = await asyncio.to_thread(_fitting, password, self._one_of_each_cost | own)
+        return password_hash is not None and password_hash in fits
+
+
+def _cost(password_hash: str) -> str:
+    """Return the beginning of a hash that says how long comparing takes: everything before the salt."""
+    return password_hash.rpartition("$")[0] if password_hash.startswith(_BCRYPT) else password_hash.rsplit("$", 2)[0]
+
+
+def _fitting(password: str, hashes: dict[str, str]) -> set[str]:
+    """Return the hashes that a password fits; each is compared, in an order that does not tell which one matters."""
+    return {hashes[cost] for cost in sorted(hashes) if _verify(password, hashes[cost])}
+
+
+def _verify(password: str, password_hash: str) -> bool:
+    encoded = password.encode("utf-8", "surrogatepass")
+    if len(encoded) > MAX_PASSWORD_BYTES:
+        return False
+    try:
+        return _hashers().verify(encoded, password_hash)
+    except ValueError:
+        # bcrypt reads 72 bytes and refuses longer ones.
+        return False
+
+
+@cache
+def _hashers() -> PasswordHash:
+    return PasswordHash((Argon2Hasher(), BcryptHasher()))
+
+
+# The tokens of who logs in: JSON Web Tokens, signed with HS256 and with nothing else believed.
+#
+# A token says who and until when, not what is allowed: that is looked up at each use, so a changed or removed account
+# changes at once. All tokens of one login are one session, renewed ones too; ending it ends them all. A token also
+# names the password it was got with (as a keyed digest), so a new password ends old sessions.
+
+GUEST = "guest"
+_ALGORITHM = "HS256"
+_ISSUER = "heliograph"
+_REQUIRED = ["exp", "iat", "iss", "jti", "sub", "sid", "pwd"]
+_GUEST_SECONDS = 24 * 3600.0
+_REFUSED = "the token is not valid, has expired or was revoked; log in again"
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token says.
+
+    Attributes:
+        name: Of the account.
+        session: The login that it goes back to.
+        password_mark: Of the password it was got with.
+        issued_at: Seconds since the epoch.
+        expires_at: Seconds since the epoch.
+    """
+
+    name: str
+    session: str
+    password_mark: str
+    issued_at: float
+    expires_at: float
+
+    def is_past_half(self, now: float) -> bool:
+        """Whether more than half of its life is over."""
+        return now > (self.issued_at + self.expires_at) / 2
+
+
+class TokenSigner:
+    """Makes tokens and reads them.
+
+    Args:
+        key: 32 bytes.
+        hours: How long a token is good; one of a guest, for whom nothing is guarded, 24.
+        clock: Tells seconds since the epoch.
+    """
+
+    def __init__(self, key: bytes, hours: float, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._seconds = hours * 3600.0
+        self._clock = clock
+
+    @property
+    def longest_seconds(self) -> float:
+        """How long the longest-lived token is good."""
+        return max(self._seconds, _GUEST_SECONDS)
+
+    def issue(self, name: str, password_hash: str, session: str | None = None) -> str:
+        """Return a token.
+
+        Args:
+            name: Whose.
+            password_hash: Of the account; empty for a guest.
+            session: The login that it goes back to; None begins one.
+        """
+        now = self._clock()
+        claims: dict[str, Any] = {
+            "iss": _ISSUER,
+            "sub": name,
+            "iat": now,
+            "exp": now + (self._seconds if password_hash else _GUEST_SECONDS),
+            "jti": secrets.token_hex(16),
+            "sid": session or secrets.token_hex(16),
+            "pwd": self.password_mark(password_hash),
+            # LightRAG's page reads this one to tell guests from people.
+            "role": "user" if password_hash else GUEST,
+        }
+        return jwt.encode(claims, self._key, algorithm=_ALGORITHM)
+
+    def read(self, token: str) -> Claims:
+        """Return what a token says, if it is ours and has not expired.
+
+        Raises:
+            AuthenticationError: It is not, or has.
+        """
+        try:
+            # Times are compared below, with the clock that issued them.
+            options: Any = {"require": _REQUIRED, "verify_exp": False, "verify_iat": False}
+            said = jwt.decode(token, self._key, algorithms=[_ALGORITHM], issuer=_ISSUER, options=options)
+            times = float(said["iat"]), float(said["exp"])
+            claims = Claims(str(said["sub"]), str(said["sid"]), str(said["pwd"]), *times)
+        except (jwt.InvalidTokenError, TypeError, ValueError) as error:
+            raise AuthenticationError(_REFUSED) from error
+        if claims.expires_at <= self._clock():
+            raise AuthenticationError(_REFUSED)
+        return claims
+
+    def password_mark(self, password_hash: str) -> str:
+        """Return what stands for a password hash in a token; without the key it tells nothing."""
+        return hmac.new(self._key, password_hash.encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def looks_like_token(bearer: str) -> bool:
+    """Whether it has the form of a JSON Web Token."""
+    return bearer.count(".") == 2
+
+
+# The keys of the service: which principal each stands for.
+#
+# Only digests are kept. A key is compared with every digest, in constant time, so that how long a refusal takes says
+# nothing about how near it came.
+
+ADMIN_KEY_NAME = "api-key"
+
+
+class KeyRing:
+    """All keys of some settings.
+
+    Raises:
+        SettingsError: A key has neither or both of `key` and `key_sha256`, or two share a name or a key.
+    """
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._keys: list[tuple[bytes, Principal]] = []
+        if admin := settings.api_key.get_secret_value():
+            self._keys.append((_key_digest(admin.encode()), Principal(ADMIN_KEY_NAME, Role.ADMIN)))
+        self._keys += [(_read_digest(key), _principal(key)) for key in settings.keys]
+        _check_unique([principal.name for _, principal in self._keys], "name")
+        _check_unique([digest.hex() for digest, _ in self._keys], "key")
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def find(self, key: str) -> Principal | None:
+        """Return whose key this is, as it came in a header (its bytes read as Latin-1), or None."""
+        presented = _key_digest(key.encode("latin-1", "replace"))
+        found = None
+        for digest, principal in self._keys:
+            if hmac.compare_digest(digest, presented):
+                found = principal
+        return found
+
+
+def _key_digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
+
+
+def _read_digest(key: KeySettings) -> bytes:
+    plain = key.key.get_secret_value()
+    if bool(plain) == bool(key.key_sha256):
+        raise SettingsError(
+            f"the key {key.name!r} (server.keys) needs either key or key_sha256; `make-key` prints both"
+        )
+    return _key_digest(plain.encode()) if plain else bytes.fromhex(key.key_sha256)
+
+
+def _principal(key: KeySettings) -> Principal:
+    return Principal(key.name, Role(key.role), frozenset(key.workspaces) or None)
+
+
+def _check_unique(values: Sequence[str], kind: str) -> None:
+    twice = [value for value in values if values.count(value) > 1]
+    if twice:
+        shown = f": {twice[0]!r}" if kind == "name" else ""
+        raise SettingsError(f"two keys of the service (server.api_key, server.keys) have the same {kind}{shown}")
+
+
+# The people who log in with a password, and what each may do now.
+
+
+class Accounts:
+    """All accounts of some settings.
+
+    Raises:
+        SettingsError: Two have one name, or a password hash is none that can be read.
+    """
+
+    def __init__(self, accounts: tuple[AccountSettings, ...]) -> None:
+        self._accounts: dict[str, tuple[Principal, str]] = {}
+        for account in accounts:
+            if account.name in self._accounts:
+                raise SettingsError(f"two accounts (server.accounts) have the name {account.name!r}")
+            password_hash = strip_scheme(account.password_hash.get_secret_value())
+            if not is_known_hash(password_hash):
+                raise SettingsError(
+                    f"the password_hash of the account {account.name!r} is neither argon2 nor bcrypt; "
+                    "make one with 'heliograph hash-password'"
+                )
+            principal = Principal(account.name, Role(account.role), frozenset(account.workspaces) or None)
+            self._accounts[account.name] = (principal, password_hash)
+        self._checker = PasswordChecker(password_hash for _, password_hash in self._accounts.values())
+
+    def __len__(self) -> int:
+        return len(self._accounts)
+
+    def find(self, name: str) -> Principal | None:
+        """Return what an account may do, or None if there is none of this name any more."""
+        found = self._accounts.get(name)
+        return found and found[0]
+
+    def password_hash(self, name: str) -> str | None:
+        """Return the hash of an account's password, or None."""
+        found = self._accounts.get(name)
+        return found and found[1]
+
+    async def check(self, name: str, password: str) -> Principal | None:
+        """Return the account whose password this is, or None; all names take as long."""
+        is_right = await self._checker.matches(password, self.password_hash(name))
+        return self.find(name) if is_right else None
+
+
+# What the processes of a service remember together: attempts within a window, and sessions that were ended.
+#
+# One small SQLite file that only this user may read. What has passed its time is dropped as new things come. Subjects
+# of attempts are kept as digests, since people type passwords where names belong.
+
+T = TypeVar("T")
+
+_BUSY_MILLISECONDS = 5_000
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS attempt (
+    subject BLOB NOT NULL, batch INTEGER NOT NULL, at REAL NOT NULL, until REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS attempt_subject ON attempt (subject, at);
+CREATE INDEX IF NOT EXISTS attempt_until ON attempt (until);
+CREATE TABLE IF NOT EXISTS ended_session (id TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Ledger:
+    """The file at `path`, made if it is not there; its folder must be.
+
+    Args:
+        path: Of the file.
+        clock: Tells seconds since the epoch.
+
+    Raises:
+        StoreUnavailable: It cannot be opened.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        with self._translated():
+            path.touch(mode=0o600)
+            self._connection = apsw.Connection(str(path))
+            self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
+            use_wal(self._connection)
+            # Survives a crash of the process, which is all that counts of attempts; an ended session is synced.
+            self._connection.pragma("synchronous", "normal")
+            self._connection.execute(_SCHEMA)
+            # Reads do not wait for writes, not even for those of this process; only for a file that is being recovered.
+            self._reader = apsw.Connection(str(path))
+            self._reader.set_busy_timeout(_BUSY_MILLISECONDS)
+
+    async def attempt(self, most: Mapping[str, int], window_seconds: float) -> float:
+        """Count one attempt by each of some subjects, unless one has made as many as it may within the window.
+
+        Args:
+            most: How many each subject may make.
+            window_seconds: The window, which ends now.
+
+        Returns:
+            0, or in how many seconds the attempt would be counted; then nothing was counted.
+
+        Raises:
+            StoreUnavailable: The file fails.
+        """
+        counted = {_digest(subject): limit for subject, limit in most.items()}
+        return await self._run(lambda: self._attempt(counted, window_seconds))
+
+    async def forget(self, subjects: Collection[str]) -> None:
+        """Forget the attempts that were made by all of these subjects together.
+
+        Raises:
+            StoreUnavailable: The file fails.
+        """
+        await self._run(lambda: self._forget(list(map(_digest, subjects))))
+
+    async def end_session(self, session: str, until: float) -> None:
+        """Remember that a session was ended, until no token of it can be good any more (seconds since the epoch).
+
+        Raises:
+            StoreUnavailable: The file fails; the session may go on.
+        """
+        await self._run(lambda: self._end_session(session, until))
+
+    def is_ended(self, session: str) -> bool:
+        """Whether a session was ended, by whichever process; reads one row.
+
+        Raises:
+            StoreUnavailable: The file fails.
+        """
+        with self._translated():
+            rows = self._reader.execute("SELECT 1 FROM ended_session WHERE id = ?", (session,)).fetchall()
+        return bool(rows)
+
+    def close(self) -> None:
+        """Close the file; closing twice does nothing."""
+        with self._lock:
+            self._reader.close()
+            self._connection.close()
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        def locked() -> T:
+            with self._lock, self._translated():
+                return work()
+
+        return await asyncio.to_thread(locked)
+
+    def _attempt(self, most: Mapping[bytes, int], window_seconds: float) -> float:
+        now = self._clock()
+        with transaction(self._connection):
+            self._connection.execute("DELETE FROM attempt WHERE until <= ?", (now,))
+            waits = [self._wait(subject, limit, window_seconds, now) for subject, limit in most.items()]
+            if max(waits) > 0:
+                return max(waits)
+            batch = secrets.randbits(62)
+            rows = [(subject, batch, now, now + window_seconds) for subject in most]
+            self._connection.executemany("INSERT INTO attempt VALUES (?, ?, ?, ?)", rows)
+        return 0.0
+
+    def _wait(self, subject: bytes, most: int, window_seconds: float, now: float) -> float:
+        query = "SELECT at FROM attempt WHERE subject = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+        rows = self._connection.execute(query, (subject, now - window_seconds, most - 1)).fetchall()
+        return float(str(rows[0][0])) + window_seconds - now if rows else 0.0
+
+    def _forget(self, subjects: Sequence[bytes]) -> None:
+        marks = ", ".join("?" * len(subjects))
+        batches = (
+            f"SELECT batch FROM attempt WHERE subject IN ({marks}) GROUP BY batch "  # noqa: S608 (marks alone)
+            f"HAVING count(DISTINCT subject) = {len(set(subjects))}"
+        )
+        with transaction(self._connection):
+            self._connection.execute(f"DELETE FROM attempt WHERE batch IN ({batches})", tuple(subjects))  # noqa: S608
+
+    def _end_session(self, session: str, until: float) -> None:
+        self._connection.pragma("synchronous", "full")
+        try:
+            with transaction(self._connection):
+                self._connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
+                self._connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
+        finally:
+            self._connection.pragma("synchronous", "normal")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except DAMAGE as error:
+            raise StoreUnavailable(
+                f"the file of sessions {str(self._path)!r} is damaged ({error}); stop the service, delete the file and "
+                "start again: people stay logged in, but sessions that were ended are good again until they expire, "
+                "unless 'token_secret' beside it, or server.token_secret where that is set, goes, too"
+            ) from error
+        except (apsw.Error, OSError) as error:
+            raise StoreUnavailable(
+                f"the file of sessions {str(self._path)!r} failed ({error}); check the disk and permissions of its "
+                "folder"
+            ) from error
+
+
+def _digest(subject: str) -> bytes:
+    return hashlib.sha256(subject.encode("utf-8", "surrogatepass")).digest()
+
+
+# Who asks: turns credentials into principals, lets people in and out, and counts how often they try.
+#
+# Without keys and accounts the service is open: everybody is `ANYONE`. With keys alone nobody logs in. What a
+# principal may do is read from the settings at each use.
+
+_FOLDER = ".service"
+_FILE = "access.db"
+_MINUTE_SECONDS = 60.0
+# So many addresses may fail to log in under one name: with fewer, one of them could lock out whose name it is.
+_ADDRESSES_OF_A_NAME = 10
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Credentials:
+    """What a request brought: a key, or a bearer token that is a key or was got by logging in; empty means none."""
+
+    key: str = ""
+    bearer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a request comes from.
+
+    Attributes:
+        principal: Who, and what that allows.
+        claims: Of the token, if it was one.
+        new_token: A token to go on with, when the one used is past half its life.
+    """
+
+    principal: Principal
+    claims: Claims | None = None
+    new_token: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Identity({self.principal!r})"
+
+
+def has_credentials(settings: Settings) -> bool:
+    """Whether anything is asked of who asks."""
+    server = settings.server
+    return bool(server.api_key.get_secret_value() or server.keys or server.accounts)
+
+
+class Access:
+    """What faces ask before they do anything.
+
+    Args:
+        settings: Keys, accounts and limits are those of `settings.server`.
+        clock: Tells seconds since the epoch.
+
+    Raises:
+        SettingsError: A key or an account is not valid.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings.server
+        self._folder = settings.store.data_dir / _FOLDER
+        self._clock = clock
+        self._keys = KeyRing(settings.server)
+        self._accounts = Accounts(settings.server.accounts)
+        self._opened: tuple[TokenSigner, Ledger] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no credentials are configured, so that everybody may do everything."""
+        return not self._keys and not self._accounts
+
+    @property
+    def has_accounts(self) -> bool:
+        """Whether people can log in."""
+        return bool(self._accounts)
+
+    async def open(self) -> Self:
+        """Open what the processes of the service share.
+
+        Raises:
+            SettingsError: The secret of the settings is too short.
+            StoreUnavailable: The folder `.service` of the data folder cannot be used.
+        """
+        if self._opened is None:
+            self._opened = await asyncio.to_thread(self._open)
+        return self
+
+    async def close(self) -> None:
+        """Close it; closing twice does nothing."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            await asyncio.to_thread(opened[1].close)
+
+    def identify(self, credentials: Credentials, address: str = "") -> Identity:
+        """Return who asks, from which address.
+
+        Raises:
+            AuthenticationError: There are no credentials and people can log in; or the token is not good.
+            PermissionDenied: There is no key, or it is wrong, and nobody can log in.
+        """
+        if self.is_open:
+            return Identity(replace(ANYONE, address=address))
+        for key in (credentials.key, credentials.bearer):
+            if key and (principal := self._keys.find(key)):
+                return Identity(principal)
+        if credentials.bearer:
+            try:
+                return self._identify_token(credentials.bearer)
+            except AuthenticationError:
+                if self.has_accounts:
+                    raise
+        raise self._refusal(credentials)
+
+    async def log_in(self, name: str, password: str, address: str) -> str:
+        """Return a token for who knows a password.
+
+        Args:
+            name: Of the account.
+            password: Its password.
+            address: Where the attempt comes from.
+
+        Raises:
+            AuthenticationError: Name or password is wrong.
+            OverloadedError: This address has failed too often, or many have under this name.
+        """
+        most = self._settings.login_attempts
+        subjects = {f"login name {name.casefold()}": most * _ADDRESSES_OF_A_NAME, f"login address {address}": most}
+        wait = await self._ledger.attempt(subjects, self._settings.login_window_seconds)
+        if wait > 0:
+            raise OverloadedError("too many failed logins; try again later", wait)
+        principal = await self._accounts.check(name, password)
+        if principal is None:
+            raise AuthenticationError("the name or the password is wrong")
+        await self._ledger.forget(subjects)
+        return self._tokens.issue(principal.name, self._accounts.password_hash(name) or "")
+
+    def guest_token(self) -> str:
+        """Return a token for a service that is open; it allows nothing in one that is not."""
+        return self._tokens.issue(GUEST, "")
+
+    async def log_out(self, bearer: str) -> None:
+        """End the session of a token, with all tokens renewed from it, for good and in all processes.
+
+        Raises:
+            AuthenticationError: The token is not good, so there is nothing to end.
+        """
+        claims = self._tokens.read(bearer)
+        await self._ledger.end_session(claims.session, self._clock() + self._tokens.longest_seconds)
+
+    async def count_query(self, principal: Principal) -> None:
+        """Count a question; nothing is counted without a limit.
+
+        Raises:
+            OverloadedError: This client has asked too often in the last minute.
+        """
+        most = self._settings.queries_per_minute
+        if most:
+            wait = await self._ledger.attempt({f"query {principal.client}": most}, _MINUTE_SECONDS)
+            if wait > 0:
+                raise OverloadedError(f"more than {most} questions in a minute; try again later", wait)
+
+    @property
+    def _tokens(self) -> TokenSigner:
+        return self._open_or_fail()[0]
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._open_or_fail()[1]
+
+    def _open_or_fail(self) -> tuple[TokenSigner, Ledger]:
+        if self._opened is None:
+            raise StoreUnavailable("the service is closed; it takes no requests any more")
+        return self._opened
+
+    def _open(self) -> tuple[TokenSigner, Ledger]:
+        make_private_folder(self._folder)
+        key = signing_key(self._settings.token_secret.get_secret_value(), self._folder)
+        return TokenSigner(key, self._settings.token_hours, self._clock), Ledger(self._folder / _FILE, self._clock)
+
+    def _identify_token(self, token: str) -> Identity:
+        claims = self._tokens.read(token)
+        principal = self._accounts.find(claims.name)
+        password_hash = self._accounts.password_hash(claims.name) or ""
+        is_good = principal is not None and claims.password_mark == self._tokens.password_mark(password_hash)
+        if principal is None or not is_good or self._ledger.is_ended(claims.session):
+            raise AuthenticationError("the token is not valid, has expired or was revoked; log in again")
+        is_old = claims.is_past_half(self._clock())
+        return Identity(
+            principal, claims, self._tokens.issue(claims.name, password_hash, claims.session) if is_old else None
+        )
+
+    def _refusal(self, credentials: Credentials) -> AuthenticationError | PermissionDenied:
+        # These words are what LightRAG's page looks for; a token of a guest is no try at a key.
+        if credentials.key or (credentials.bearer and not looks_like_token(credentials.bearer)):
+            return PermissionDenied("Invalid API Key")
+        if self.has_accounts:
+            return AuthenticationError("No credentials provided. Please login.")
+        return PermissionDenied("API Key required")

@@ -1,1 +1,0 @@
-"""Who asks: keys, accounts and their tokens, and how often they may."""

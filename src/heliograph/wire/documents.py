@@ -1,0 +1,640 @@
+"""Documents and background work over the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+
+from heliograph.ingest.models import NewDocument
+from heliograph.models import COMMITTED_STATUSES, Chunk, Document, DocumentStatus
+from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
+from heliograph.service.principal import without_folders
+
+# Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
+
+
+class JobResponse(BaseModel):
+    """One job."""
+
+    id: str
+    kind: Literal["files", "url", "scan", "process", "retry", "delete", "clear"]
+    state: Literal["waiting", "running", "done", "failed", "cancelled"]
+    track_id: str
+    author: str = Field(description="Who asked for it.")
+    sources: list[str] = Field(description="Uploads or the URL that it reads.")
+    done: int = Field(description="Documents or files done.")
+    total: int
+    counts: dict[str, int] = Field(description="What came of them.")
+    problems: list[str] = Field(description="What went wrong with some, the first few.")
+    error: str = Field(description="Why it failed, or what it waits for.")
+    attempts: int = Field(description="How often in a row it came to nothing.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @classmethod
+    def of(cls, job: Job) -> JobResponse:
+        """Return a job as JSON."""
+        return cls(
+            id=job.id,
+            kind=job.kind.value,
+            state=job.state.value,
+            track_id=job.request.track_id,
+            author=job.request.author,
+            sources=list(job.request.sources),
+            done=job.progress.done,
+            total=job.progress.total,
+            counts=dict(job.progress.counts),
+            problems=list(job.progress.problems),
+            error=job.error,
+            attempts=job.attempts,
+            created_at=job.created_at,
+            started_at=job.started_at,
+            finished_at=job.finished_at,
+        )
+
+
+class JobListResponse(BaseModel):
+    """Jobs, the latest first."""
+
+    jobs: list[JobResponse]
+    total: int
+
+
+class PipelineResponse(BaseModel):
+    """What is under way, in LightRAG's shape."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "busy": True,
+                "job_name": "Processing documents",
+                "job_start": "2026-11-02T10:15:00+00:00",
+                "docs": 20,
+                "batchs": 20,
+                "cur_batch": 7,
+                "latest_message": "Processing documents: 7 of 20 done",
+                "history_messages": ["Processing documents begins", "Processing documents: 7 of 20 done"],
+            }
+        }
+    )
+
+    autoscanned: bool = Field(default=False, description="Nothing is scanned unasked.")
+    busy: bool = Field(default=False, description="Whether anything runs or waits.")
+    job_name: str = "Default Job"
+    job_start: str | None = None
+    docs: int = Field(default=0, description="Documents of the job under way.")
+    batchs: int = Field(default=0, description="The same.")
+    cur_batch: int = Field(default=0, description="How many of them are done.")
+    request_pending: bool = Field(default=False, description="Whether further jobs wait.")
+    cancellation_requested: bool = False
+    latest_message: str = ""
+    history_messages: list[str] = Field(default_factory=list, description="The last thousand, oldest first.")
+    update_status: dict[str, Any] = Field(default_factory=dict[str, Any], description="Nothing has to be told others.")
+    recovery_required: bool = Field(default=False, description="Never: no crash leaves anything half done.")
+    recovery_kind: str | None = None
+    recovery_message: str | None = None
+    scanning: bool = False
+    destructive_busy: bool = Field(default=False, description="Whether documents are being deleted.")
+    pending_enqueues: int = Field(default=0, description="Uploads and URLs that are not read yet.")
+
+
+def pipeline_response(state: PipelineState) -> PipelineResponse:
+    """Return the state of the jobs in LightRAG's shape; the job shown is the one that processes, else the first."""
+    shown = _shown(state.jobs)
+    messages = [text for _, text in state.messages]
+    counts = state.counts
+    response = PipelineResponse(
+        busy=bool(counts),
+        request_pending=sum(counts.values()) > 1,
+        cancellation_requested=any(job.cancelled_by for job in state.jobs),
+        latest_message=messages[-1] if messages else "",
+        history_messages=messages,
+        scanning=JobKind.SCAN in counts,
+        destructive_busy=JobKind.DELETE in counts or JobKind.CLEAR in counts,
+        pending_enqueues=counts.get(JobKind.FILES, 0) + counts.get(JobKind.URL, 0),
+    )
+    if shown is None:
+        return response
+    progress = shown.progress
+    return response.model_copy(
+        update={
+            "job_name": describe(shown.kind),
+            "job_start": (shown.started_at or shown.created_at).isoformat(),
+            "docs": progress.total,
+            "batchs": progress.total,
+            "cur_batch": progress.done,
+        }
+    )
+
+
+def _shown(jobs: tuple[Job, ...]) -> Job | None:
+    def rank(job: Job) -> tuple[bool, bool]:
+        return job.state is not JobState.RUNNING, job.lane is not Lane.PROCESSING
+
+    return min(jobs, key=rank, default=None)
+
+
+class ScanResponse(BaseModel):
+    """Whether a scan has begun."""
+
+    status: Literal["scanning_started", "scanning_skipped_pipeline_busy"]
+    message: str
+    track_id: str
+
+
+class _Samples(BaseModel):
+    items: list[str] = Field(default_factory=list)
+    truncated: bool = False
+    dropped: int = 0
+
+
+class ScanStatusResponse(BaseModel):
+    """How far a scan is."""
+
+    track_id: str
+    status: Literal["running", "completed", "failed", "cancelled", "abandoned"]
+    counts: dict[str, int] = Field(description="`files` seen, `unread` since unchanged, and the rest by outcome.")
+    counters_dropped: int = 0
+    samples: dict[str, _Samples]
+    created_at: float = Field(description="Seconds since 1970.")
+    updated_at: float
+    version: int = 1
+    message: str = ""
+
+
+_SCAN_STATES: dict[JobState, Literal["running", "completed", "failed", "cancelled"]] = {
+    JobState.WAITING: "running",
+    JobState.RUNNING: "running",
+    JobState.DONE: "completed",
+    JobState.FAILED: "failed",
+    JobState.CANCELLED: "cancelled",
+}
+
+
+def scan_status_response(job: Job) -> ScanStatusResponse:
+    """Return a scan in LightRAG's shape."""
+    problems, failed = list(job.progress.problems), job.progress.counts.get("failed", 0)
+    errors = _Samples(items=problems, dropped=max(0, failed - len(problems)))
+    return ScanStatusResponse(
+        track_id=job.request.track_id,
+        status=_SCAN_STATES[job.state],
+        counts=dict(job.progress.counts),
+        samples={"processed": _Samples(), "warning": _Samples(), "error": errors},
+        created_at=job.created_at.timestamp(),
+        updated_at=(job.finished_at or job.started_at or job.created_at).timestamp(),
+        message=job.error,
+    )
+
+
+# Documents on the wire as LightRAG's clients know them: the shapes, limits and words of its 1.5.7.
+#
+# Fields beyond LightRAG's are optional in requests and additional in responses.
+
+Metadata = Annotated[dict[str, Any], Field(description="Free JSON, kept with the document; filters match it.")]
+_Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+_Source = Annotated[str, StringConstraints(max_length=4_096, strip_whitespace=True)]
+
+DocStatus = Literal["pending", "parsing", "analyzing", "preprocessed", "processing", "processed", "failed"]
+# What each word of LightRAG's covers; it has none for a document of which some chunks could not be read.
+STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
+    "pending": (DocumentStatus.PENDING,),
+    "parsing": (DocumentStatus.PARSING,),
+    "analyzing": (),
+    "preprocessed": (),
+    "processing": (DocumentStatus.PROCESSING,),
+    "processed": COMMITTED_STATUSES,
+    "failed": (DocumentStatus.FAILED,),
+}
+_WORDS: dict[DocumentStatus, DocStatus] = {status: word for word, group in STATUSES.items() for status in group}
+_SUMMARY_LENGTH = 250
+
+
+def doc_status(status: DocumentStatus) -> DocStatus:
+    """Return LightRAG's word for a status."""
+    return _WORDS[status]
+
+
+class _TextOptions(BaseModel):
+    chunking: dict[str, Any] | None = Field(
+        None, description="Accepted for LightRAG's clients and not applied: how texts are cut is a setting."
+    )
+    metadata: Metadata | None = None
+
+
+class TextRequest(_TextOptions):
+    """One text to take in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"text": "ESP32 speaks MQTT over TLS.", "file_source": "notes.md"}}
+    )
+
+    text: _Text = Field(description="Plain text or Markdown.")
+    file_source: _Source | None = Field(default=None, description="What citations name; a known one is an update.")
+    title: str = Field(default="", max_length=1_000, description="Empty means the first heading, else from the source.")
+
+    def documents(self) -> list[NewDocument]:
+        """Return what is to be taken in."""
+        return [NewDocument(self.text, self.file_source or "", self.title, metadata=self.metadata)]
+
+
+class TextsRequest(_TextOptions):
+    """Several texts to take in."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"texts": ["ESP32 speaks MQTT.", "MQTT runs over TLS."], "file_sources": None}}
+    )
+
+    texts: Annotated[list[_Text], Field(min_length=1, max_length=10_000)]
+    file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
+
+    @model_validator(mode="after")
+    def _check_sources(self) -> TextsRequest:
+        sources = self.file_sources
+        if sources and len(sources) != len(self.texts):
+            raise ValueError(f"file_sources has {len(sources)} entries for {len(self.texts)} texts; give one a text")
+        named = [source for source in sources or () if source]
+        if len(named) != len(set(named)):
+            raise ValueError("file_sources holds one source twice; all must be different")
+        return self
+
+    def documents(self) -> list[NewDocument]:
+        """Return what is to be taken in."""
+        sources = self.file_sources or [""] * len(self.texts)
+        return [
+            NewDocument(text, source, metadata=self.metadata) for text, source in zip(self.texts, sources, strict=True)
+        ]
+
+
+class InsertResponse(BaseModel):
+    """What became of texts or a file that were handed over; the rest is done in the background."""
+
+    status: Literal["success", "duplicated", "partial_success", "failure"] = Field(
+        description="`duplicated`: known already, and unchanged."
+    )
+    message: str
+    track_id: str = Field(description="Names the batch in `/documents/track_status/{track_id}`.")
+    document_ids: list[str] = Field(default_factory=list, description="Ids of the documents, as far as they are known.")
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "status": "success",
+                "message": "1 text was accepted and is processed in the background.",
+                "track_id": "insert_20261102_101500_1f2e3d4c",
+                "document_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"],
+            }
+        }
+    )
+
+
+class DocStatusResponse(BaseModel):
+    """One document in LightRAG's words."""
+
+    id: str
+    content_summary: str = Field(description="How its text begins.")
+    content_length: int = Field(description="Characters of its text.")
+    status: DocStatus
+    created_at: str = Field(description="ISO 8601, UTC.")
+    updated_at: str = Field(description="ISO 8601, UTC.")
+    track_id: str | None = None
+    chunks_count: int | None = None
+    error_msg: str | None = Field(default=None, description="Why it failed, or which of its chunks could not be read.")
+    metadata: dict[str, Any] | None = None
+    file_path: str = Field(description="Its source.")
+
+
+def doc_status_response(document: Document, opening: str) -> DocStatusResponse:
+    """Return a document as LightRAG's clients expect it; `opening` is how its text begins."""
+    summary = " ".join(opening[: _SUMMARY_LENGTH + 1].split())
+    is_cut = len(opening) > _SUMMARY_LENGTH
+    return DocStatusResponse(
+        id=document.id,
+        content_summary=f"{summary[:_SUMMARY_LENGTH]}..." if is_cut else summary,
+        content_length=document.length,
+        status=doc_status(document.status),
+        created_at=document.created_at.isoformat(),
+        updated_at=document.updated_at.isoformat(),
+        track_id=document.track_id or None,
+        chunks_count=document.chunk_count,
+        error_msg=without_folders(document.error) or None,
+        metadata=dict(document.metadata),
+        file_path=document.source,
+    )
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+_Filter = Annotated[DocStatus, BeforeValidator(_lower)]
+
+
+class PageRequest(BaseModel):
+    """Which documents to list."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"status_filters": ["pending", "processing"], "page": 1}})
+
+    status_filter: _Filter | None = Field(default=None, description="Ignored when `status_filters` is given.")
+    status_filters: list[_Filter] | None = None
+    page: int = Field(default=1, ge=1, le=1_000_000_000)
+    page_size: int = Field(default=50, ge=10, le=200)
+    sort_field: Literal["created_at", "updated_at", "id", "file_path"] = "updated_at"
+    sort_direction: Literal["asc", "desc"] = "desc"
+
+    def statuses(self) -> tuple[DocumentStatus, ...] | None:
+        """Return the statuses asked for; None means all, and an empty tuple those that no document ever has."""
+        words = self.status_filters or ([self.status_filter] if self.status_filter else None)
+        return None if words is None else tuple(status for word in words for status in STATUSES[word])
+
+
+class Pagination(BaseModel):
+    """Where a page stands."""
+
+    page: int
+    page_size: int
+    total_count: int
+    total_pages: int
+    has_next: bool
+    has_prev: bool
+
+
+class PageResponse(BaseModel):
+    """One page of documents."""
+
+    documents: list[DocStatusResponse]
+    pagination: Pagination
+    status_counts: dict[str, int] = Field(description="Documents per status, and `all`.")
+
+
+class StatusCountsResponse(BaseModel):
+    """How many documents there are."""
+
+    status_counts: dict[str, int] = Field(description="Documents per status, and `all`.")
+
+
+def count_statuses(counts: Iterable[tuple[DocumentStatus, int]]) -> dict[str, int]:
+    """Return counts in LightRAG's words, every word there, and `all`."""
+    found: dict[str, int] = dict.fromkeys(STATUSES, 0)
+    for status, count in counts:
+        found[doc_status(status)] += count
+    return {**found, "all": sum(found.values())}
+
+
+class TrackResponse(BaseModel):
+    """The documents of one batch; none for a batch that is not known."""
+
+    track_id: str
+    documents: list[DocStatusResponse]
+    total_count: int
+    status_summary: dict[str, int] = Field(description="Documents per status.")
+
+
+class SupportedTypesResponse(BaseModel):
+    """Which files are read."""
+
+    supported_extensions: list[str] = Field(description="Endings of file names, with the dot.")
+    engines: dict[str, list[str]] = Field(description="The same, per parser.")
+
+
+def _unique(ids: list[str]) -> list[str]:
+    if len(set(ids)) != len(ids):
+        raise ValueError("Document IDs must be unique")
+    return ids
+
+
+class DeleteRequest(BaseModel):
+    """Which documents to delete."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}})
+
+    doc_ids: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
+        Field(min_length=1, max_length=10_000),
+        AfterValidator(_unique),
+    ]
+    delete_file: bool = Field(default=False, description="Whether files of the input folder go, too.")
+    delete_llm_cache: bool = Field(
+        default=False, description="Accepted for LightRAG's clients: what was read always goes."
+    )
+
+
+class DeleteResponse(BaseModel):
+    """Whether a deletion has begun."""
+
+    status: Literal["deletion_started", "busy", "not_allowed"]
+    message: str
+    doc_id: str = Field(description="The ids, joined by commas.")
+    job_id: str = Field(default="", description="The job that deletes, see `/documents/jobs/{job_id}`.")
+
+
+class ClearResponse(BaseModel):
+    """Whether everything was deleted."""
+
+    status: Literal["success", "partial_success", "busy", "fail"]
+    message: str
+
+
+class MessageResponse(BaseModel):
+    """What was done about the pipeline or the cache."""
+
+    status: Literal["success", "fail", "cancellation_requested", "not_busy", "reprocessing_started"]
+    message: str
+    track_id: str = ""
+
+
+class ConflictsResponse(BaseModel):
+    """Sources whose documents have to be told apart by hand: there are none, since ids tell them apart."""
+
+    conflicts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
+    next_cursor: str | None = None
+
+
+class RepairRequest(BaseModel):
+    """Which conflict of sources to settle."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"canonical_source_key": "notes.md", "primary_doc_id": "doc-5f2b9c01d3a44e6f8b7a6c5d"}]
+        }
+    )
+
+    canonical_source_key: str = Field(min_length=1)
+    primary_doc_id: str = Field(min_length=1)
+    expected_candidate_count: int | None = Field(default=None, ge=0)
+    expected_candidate_fingerprint: str | None = None
+    dry_run: bool = True
+
+
+class RecoveryRequest(BaseModel):
+    """Confirms a reset."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"confirm": True}]})
+
+    confirm: bool = False
+
+
+class RecoveryResponse(BaseModel):
+    """What a reset did: nothing, since no crash leaves anything half done."""
+
+    status: Literal["reset", "no_recovery_required"]
+    message: str
+    cancelled_manual_retries: int = 0
+
+
+# Documents on the wire in Heliograph's own words: lists, one with its chunks, updates, deletions.
+
+
+class DocumentResponse(BaseModel):
+    """One document."""
+
+    id: str
+    source: str
+    title: str
+    status: Literal["pending", "parsing", "processing", "processed", "partial", "failed"] = Field(
+        description="`partial`: in everything, but some chunks could not be read."
+    )
+    error: str
+    metadata: dict[str, Any]
+    length: int = Field(description="Characters of its text.")
+    chunk_count: int
+    track_id: str
+    created_at: str = Field(description="ISO 8601, UTC.")
+    updated_at: str = Field(description="ISO 8601, UTC.")
+    twin_of: str = Field(description="Id of the document that holds the chunks of the same text; empty if it does.")
+
+    @classmethod
+    def of(cls, document: Document) -> DocumentResponse:
+        """Return a document as JSON."""
+        return cls(
+            id=document.id,
+            source=document.source,
+            title=document.title,
+            status=document.status.value,
+            error=without_folders(document.error),
+            metadata=dict(document.metadata),
+            length=document.length,
+            chunk_count=document.chunk_count,
+            track_id=document.track_id,
+            created_at=document.created_at.isoformat(),
+            updated_at=document.updated_at.isoformat(),
+            twin_of=document.twin_of,
+        )
+
+
+class ListResponse(BaseModel):
+    """One page of documents."""
+
+    documents: list[DocumentResponse]
+    total: int
+    offset: int
+    limit: int
+
+
+class ChunkResponse(BaseModel):
+    """One passage."""
+
+    id: str
+    position: int
+    text: str
+    token_count: int
+    start: int = Field(description="First character in the document's text.")
+    end: int = Field(description="One past the last.")
+    headings: list[str]
+    page: int | None
+
+    @classmethod
+    def of(cls, chunk: Chunk) -> ChunkResponse:
+        """Return a chunk as JSON."""
+        return cls(
+            id=chunk.id,
+            position=chunk.position,
+            text=chunk.text,
+            token_count=chunk.token_count,
+            start=chunk.start,
+            end=chunk.end,
+            headings=list(chunk.headings),
+            page=chunk.page,
+        )
+
+
+class DetailResponse(DocumentResponse):
+    """One document and a page of its chunks."""
+
+    chunks: list[ChunkResponse]
+    chunk_offset: int
+
+
+class TextResponse(BaseModel):
+    """A document's text, or a part of it."""
+
+    id: str
+    source: str
+    text: str
+    offset: int = Field(description="First character.")
+    total_characters: int
+
+
+class UpdateRequest(BaseModel):
+    """What a document shall be; what is not given stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"text": "ESP32 speaks MQTT 5 over TLS 1.3."}})
+
+    text: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        default=None, description="In place of its text."
+    )
+    title: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
+        default=None, description="Empty means the first heading, else from the source."
+    )
+    metadata: dict[str, Any] | None = Field(default=None, description="In place of its metadata.")
+
+
+class ChangeRequest(BaseModel):
+    """What of a document to change (RFC 7396 for `metadata`: fields are merged, null removes one)."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"metadata": {"team": "red", "draft": None}}})
+
+    title: Annotated[str, StringConstraints(max_length=1_000)] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ChangeResponse(BaseModel):
+    """What became of an update."""
+
+    status: Literal["success", "unchanged"] = Field(
+        description="`unchanged`: the text is the same, and nothing has to be read again."
+    )
+    message: str
+    track_id: str
+    document: DocumentResponse
+
+
+class RemovalResponse(BaseModel):
+    """What a deletion did, or that it goes on."""
+
+    status: Literal["deleted", "deletion_started"]
+    message: str
+    job_id: str = Field(description="The job that deletes, see `/documents/jobs/{job_id}`; empty if nothing matched.")
+    count: int = Field(description="Documents to delete.")
+
+
+class DeleteMatchingRequest(BaseModel):
+    """Which documents to delete: all that match everything given; at least one condition is needed."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"filter": {"team": "red"}}})
+
+    source_prefix: Annotated[str, StringConstraints(min_length=1, max_length=4_096)] | None = None
+    filter: dict[str, Any] | None = Field(default=None, description="As questions have it.")
+    delete_file: bool = False
+
+
+class UrlRequest(BaseModel):
+    """A web page or file to fetch."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"url": "https://example.org/page.html"}})
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]
+    metadata: dict[str, Any] | None = None

@@ -1,0 +1,612 @@
+"""The graph over the wire: entities, relations, parts of the graph, and corrections of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from heliograph.curation.duplicate_entities import DuplicatePair
+from heliograph.curation.history import History, Statement
+from heliograph.errors import InvalidRequestError
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Entity, GraphPath, Relation
+
+# The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
+#
+# What LightRAG joins by `<SEP>` or commas is joined so here too. Its `source_id` and `file_path` are the chunks and
+# sources that mention a thing; at most the first 75 sources are told.
+
+_MOST_SOURCES = 75
+_MANUAL = "manual_creation"
+
+
+class KnowledgeGraphNode(BaseModel):
+    """An entity."""
+
+    id: str = Field(description="Name of the entity.")
+    labels: list[str] = Field(description="Its name.")
+    properties: dict[str, Any] = Field(description="What is known of it.")
+
+
+class KnowledgeGraphEdge(BaseModel):
+    """A relation; it has no direction, though LightRAG calls it directed."""
+
+    id: str = Field(description="Both names, joined by a dash.")
+    type: str = Field(description="Always `DIRECTED`.")
+    source: str = Field(description="Name of one entity.")
+    target: str = Field(description="Name of the other.")
+    properties: dict[str, Any] = Field(description="What is known of it.")
+
+
+class KnowledgeGraph(BaseModel):
+    """A part of the graph."""
+
+    nodes: list[KnowledgeGraphNode]
+    edges: list[KnowledgeGraphEdge]
+    is_truncated: bool = Field(description="Whether `max_nodes` left something out.")
+
+
+class EntityExists(BaseModel):
+    """Whether there is an entity."""
+
+    exists: bool
+
+
+def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
+    """Return the chunks whose sources are told of these."""
+    return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:_MOST_SOURCES]))
+
+
+def graph_body(
+    entities: Sequence[Entity], relations: Sequence[Relation], sources: Mapping[str, str], *, is_truncated: bool
+) -> dict[str, Any]:
+    """Return a `KnowledgeGraph` as plain JSON.
+
+    Args:
+        entities: Its nodes.
+        relations: Its edges; both ends are among the nodes.
+        sources: Source per chunk of `told_chunks`.
+        is_truncated: Whether something was left out.
+    """
+    names = {entity.id: entity.name for entity in entities}
+    return {
+        "nodes": [
+            {"id": item.name, "labels": [item.name], "properties": entity_properties(item, sources)}
+            for item in entities
+        ],
+        "edges": [_edge(item, names, sources) for item in relations],
+        "is_truncated": is_truncated,
+    }
+
+
+def entity_properties(entity: Entity, sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return what LightRAG says of a node, and `aliases` beside it if there are any."""
+    properties = {
+        "entity_id": entity.name,
+        "entity_type": entity.type,
+        "description": entity.description,
+        **_origin(entity, sources),
+    }
+    return properties | ({"aliases": FIELD_SEPARATOR.join(entity.aliases)} if entity.aliases else {})
+
+
+def relation_properties(relation: Relation, sources: Mapping[str, str]) -> dict[str, Any]:
+    """Return what LightRAG says of an edge."""
+    return {
+        "weight": relation.weight,
+        "description": relation.description,
+        "keywords": ",".join(relation.keywords),
+        **_origin(relation, sources),
+    }
+
+
+def _edge(relation: Relation, names: Mapping[str, str], sources: Mapping[str, str]) -> dict[str, Any]:
+    source, target = names[relation.source_id], names[relation.target_id]
+    return {
+        "id": f"{source}-{target}",
+        "type": "DIRECTED",
+        "source": source,
+        "target": target,
+        "properties": relation_properties(relation, sources),
+    }
+
+
+def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, Any]:
+    files = dict.fromkeys(sources[chunk] for chunk in item.chunk_ids[:_MOST_SOURCES] if chunk in sources)
+    return {
+        "source_id": FIELD_SEPARATOR.join(item.chunk_ids) or _MANUAL,
+        "file_path": FIELD_SEPARATOR.join(files) or _MANUAL,
+        "created_at": item.created_at,
+    }
+
+
+# The graph in Heliograph's own words: entities and relations with what mentions them, neighbours and paths.
+
+
+class EntityItem(BaseModel):
+    """An entity."""
+
+    id: str
+    name: str
+    type: str
+    descriptions: list[str] = Field(description="What is said of it, one statement each, or one summary.")
+    aliases: list[str] = Field(description="Its other names.")
+    degree: int = Field(description="Relations that touch it.")
+    chunk_count: int = Field(description="Chunks that mention it; 200 stands for more.")
+    created_at: int = Field(description="When it first appeared, Unix seconds.")
+
+    @classmethod
+    def of(cls, entity: Entity) -> EntityItem:
+        """Return what is told of an entity."""
+        return cls(
+            id=entity.id,
+            name=entity.name,
+            type=entity.type,
+            descriptions=_statements(entity.description),
+            aliases=list(entity.aliases),
+            degree=entity.degree,
+            chunk_count=len(entity.chunk_ids),
+            created_at=entity.created_at,
+        )
+
+
+class RelationItem(BaseModel):
+    """A relation between two entities; it has no direction."""
+
+    id: str
+    source: str = Field(description="Name of one entity.")
+    target: str = Field(description="Name of the other.")
+    keywords: list[str]
+    descriptions: list[str] = Field(description="What is said of it, one statement each, or one summary.")
+    weight: float = Field(description="Sum of the evidence.")
+    chunk_count: int = Field(description="Chunks that tell of it; 200 stands for more.")
+    created_at: int = Field(description="When it first appeared, Unix seconds.")
+
+    @classmethod
+    def of(cls, relation: Relation) -> RelationItem:
+        """Return what is told of a relation."""
+        return cls(
+            id=relation.id,
+            source=relation.source,
+            target=relation.target,
+            keywords=list(relation.keywords),
+            descriptions=_statements(relation.description),
+            weight=relation.weight,
+            chunk_count=len(relation.chunk_ids),
+            created_at=relation.created_at,
+        )
+
+
+class SourceChunk(BaseModel):
+    """A chunk that mentions something, and where it stands in its document."""
+
+    chunk_id: str
+    document_id: str
+    file_path: str = Field(description="Source of the document.")
+    position: int = Field(description="Order index of the chunk in it.")
+    text: str
+    start: int = Field(description="First character of the chunk in the document's text.")
+    end: int = Field(description="One past its last character.")
+    page: int | None = Field(description="Page, where known, from 1.")
+    headings: list[str] = Field(description="Headings above it, outermost first.")
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> list[SourceChunk]:
+        """Return what is told of chunks."""
+        return [
+            cls(
+                chunk_id=chunk.id,
+                document_id=chunk.document_id,
+                file_path=sources.get(chunk.id, ""),
+                position=chunk.position,
+                text=chunk.text,
+                start=chunk.start,
+                end=chunk.end,
+                page=chunk.page,
+                headings=list(chunk.headings),
+            )
+            for chunk in chunks
+        ]
+
+
+class EntityDetail(BaseModel):
+    """An entity and one page of the chunks that mention it."""
+
+    entity: EntityItem
+    sources: list[SourceChunk]
+    source_count: int = Field(description="Chunks there are without `limit`.")
+
+
+class RelationDetail(BaseModel):
+    """A relation and one page of the chunks that tell of it."""
+
+    relation: RelationItem
+    sources: list[SourceChunk]
+    source_count: int = Field(description="Chunks there are without `limit`.")
+
+
+class NeighbourResponse(BaseModel):
+    """What lies around an entity."""
+
+    entities: list[EntityItem] = Field(description="The entity itself, then by distance, degree and name.")
+    relations: list[RelationItem] = Field(description="Those with both ends among the entities.")
+    is_truncated: bool = Field(description="Whether `limit` left something out.")
+
+
+class PathItem(BaseModel):
+    """A way from one entity to another."""
+
+    entities: list[EntityItem] = Field(description="One more than there are relations.")
+    relations: list[RelationItem]
+
+    @classmethod
+    def of(cls, path: GraphPath) -> PathItem:
+        """Return what is told of a path."""
+        return cls(
+            entities=[EntityItem.of(item) for item in path.entities],
+            relations=[RelationItem.of(item) for item in path.relations],
+        )
+
+
+class PathResponse(BaseModel):
+    """The shortest ways from one entity to another, strongest first; none if there is none so short."""
+
+    paths: list[PathItem]
+
+
+def _statements(description: str) -> list[str]:
+    return [part for part in description.split(FIELD_SEPARATOR) if part]
+
+
+# Corrections of the graph as LightRAG's clients send them, and what they get back.
+#
+# Properties come as free JSON, as LightRAG takes them; what is not valid in them is a 400, as there. `source_id` and
+# `file_path` are taken and left as they are: here they follow from the documents.
+
+EntityName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2048)]
+
+_KEPT = ("source_id", "file_path")
+_ENTITY_FIELDS = ("entity_name", "entity_type", "description", *_KEPT)
+_RELATION_FIELDS = ("description", "keywords", "weight", *_KEPT)
+
+
+class EntityUpdateRequest(BaseModel):
+    """What to change of an entity."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"entity_name": "ESP32", "updated_data": {"description": "A microcontroller."}}]
+        }
+    )
+
+    entity_name: EntityName = Field(description="The entity, by any spelling or alias.")
+    updated_data: dict[str, Any] = Field(
+        description="`entity_name` (a new name), `entity_type` and `description`; `source_id` and `file_path` are left."
+    )
+    allow_rename: bool = Field(False, description="Whether the entity may get another name.")
+    allow_merge: bool = Field(False, description="Whether it is merged into what has that name, if there is such.")
+
+    def known_data(self) -> Mapping[str, Any]:
+        """Return the changes.
+
+        Raises:
+            InvalidRequestError: Another property is among them.
+        """
+        return _only(self.updated_data, _ENTITY_FIELDS, "entity")
+
+
+class RelationUpdateRequest(BaseModel):
+    """What to change of a relation."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"source_id": "ESP32", "target_id": "MQTT", "updated_data": {"keywords": "speaks,over TLS"}}]
+        }
+    )
+
+    source_id: EntityName = Field(description="Name of one entity.")
+    target_id: EntityName = Field(description="Name of the other.")
+    updated_data: dict[str, Any] = Field(
+        description="`description`, `keywords` and `weight`; `source_id` and `file_path` are left as they are."
+    )
+
+    def known_data(self) -> Mapping[str, Any]:
+        """Return the changes.
+
+        Raises:
+            InvalidRequestError: Another property is among them.
+        """
+        return _only(self.updated_data, _RELATION_FIELDS, "relation")
+
+
+class EntityCreateRequest(BaseModel):
+    """A new entity."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"entity_name": "ESP32", "entity_data": {"description": "A microcontroller.", "entity_type": "device"}}
+            ]
+        }
+    )
+
+    entity_name: EntityName
+    entity_data: dict[str, Any] = Field(description="`description`, which is needed, and `entity_type`.")
+
+
+class RelationCreateRequest(BaseModel):
+    """A new relation between two entities that exist."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "source_entity": "ESP32",
+                    "target_entity": "MQTT",
+                    "relation_data": {"description": "The ESP32 speaks MQTT.", "keywords": "speaks", "weight": 1.0},
+                }
+            ]
+        }
+    )
+
+    source_entity: EntityName
+    target_entity: EntityName
+    relation_data: dict[str, Any] = Field(description="`description`, which is needed, `keywords` and `weight`.")
+
+
+class EntityMergeRequest(BaseModel):
+    """Entities that are one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"entities_to_change": ["ESP-32", "Esp 32"], "entity_to_change_into": "ESP32"}]}
+    )
+
+    entities_to_change: Annotated[list[EntityName], Field(min_length=1, max_length=1000)]
+    entity_to_change_into: EntityName = Field(description="One of them, another entity, or a new name.")
+
+
+class DeleteEntityRequest(BaseModel):
+    """An entity to hide."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"entity_name": "ESP32"}]})
+
+    entity_name: EntityName
+
+
+class DeleteRelationRequest(BaseModel):
+    """A relation to hide."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"source_entity": "ESP32", "target_entity": "MQTT"}]})
+
+    source_entity: EntityName
+    target_entity: EntityName
+
+
+class EditResponse(BaseModel):
+    """What became of a thing."""
+
+    status: Literal["success"] = "success"
+    message: str
+    data: dict[str, Any] = Field(description="The thing as it is now: its names, `source_id` and `graph_data`.")
+    curation_ids: list[str] = Field(description="What was recorded, to be undone by these ids.")
+
+
+class OperationSummary(BaseModel):
+    """What an edit of an entity came to."""
+
+    merged: bool
+    merge_status: Literal["success", "failed", "not_attempted"]
+    merge_error: str | None = None
+    operation_status: Literal["success", "partial_success", "failure"]
+    target_entity: str | None = None
+    final_entity: str
+    renamed: bool
+
+
+class EntityEditResponse(EditResponse):
+    """What became of an entity that was edited."""
+
+    operation_summary: OperationSummary
+
+
+class DeletionResult(BaseModel):
+    """What was hidden."""
+
+    status: Literal["success"] = "success"
+    doc_id: str = Field(default="", description="Always empty.")
+    message: str
+    status_code: int = 200
+    file_path: str | None = None
+    curation_ids: list[str] = Field(description="What was recorded, to be undone by this id.")
+
+
+def read_text(data: Mapping[str, Any], field: str, *, is_needed: bool = False) -> str | None:
+    """Return a property that is text; None if it is not given.
+
+    Raises:
+        InvalidRequestError: It is something else, or it is needed and missing or blank.
+    """
+    value = data.get(field)
+    if value is None and not is_needed:
+        return None
+    if not isinstance(value, str):
+        raise InvalidRequestError(f"{field} must be a text, got {type(value).__name__}: {value!r:.80}")
+    if is_needed and not value.strip():
+        raise InvalidRequestError(f"{field} cannot be empty; say something of it")
+    return value
+
+
+def read_keywords(data: Mapping[str, Any]) -> list[str] | None:
+    """Return keywords given as one text, separated by commas; None if there are none given.
+
+    Raises:
+        InvalidRequestError: They are something else.
+    """
+    text = read_text(data, "keywords")
+    return None if text is None else [word for part in re.split(r"[,，、;；]", text) if (word := part.strip())]
+
+
+def read_weight(data: Mapping[str, Any]) -> float | None:
+    """Return the weight, a number or one written as text; None if it is not given.
+
+    Raises:
+        InvalidRequestError: It is something else.
+    """
+    value = data.get("weight")
+    if value is None:
+        return None
+    try:
+        return float("bool" if isinstance(value, bool) else value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidRequestError(f"weight must be a number, got {value!r:.80}") from None
+
+
+def _only(data: Mapping[str, Any], fields: tuple[str, ...], kind: str) -> Mapping[str, Any]:
+    unknown = sorted(data.keys() - set(fields))
+    if unknown:
+        raise InvalidRequestError(
+            f"{unknown[0]!r:.80} is no property of this {kind} that can be changed; those are {', '.join(fields)}"
+        )
+    return {key: value for key, value in data.items() if key not in _KEPT}
+
+
+# Corrections of the graph by hand, who said what of a thing, and entities that may be one.
+
+_Ids = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=10_000)]
+
+
+class SplitRequest(BaseModel):
+    """Which mentions of an entity are another one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"entity_name": "Java", "new_name": "Java (island)", "document_ids": ["doc-1"]}]
+        }
+    )
+
+    entity_name: EntityName
+    new_name: EntityName = Field(description="Name of the other one; no entity may have it.")
+    document_ids: _Ids = Field(default=[], description="Documents that mean the other one.")
+    chunk_ids: _Ids = Field(default=[], description="Chunks that mean the other one.")
+
+
+class CurationItem(BaseModel):
+    """One correction; it counts until it is undone."""
+
+    id: str
+    kind: str = Field(description="`create_entity`, `edit_entity`, `rename_entity`, `merge_entities` and so on.")
+    names: list[str] = Field(description="What it was done to; of a merge, last what the others became.")
+    type: str | None
+    description: str | None
+    keywords: list[str] | None
+    weight: float | None
+    scope: list[str] = Field(description="Of a split: documents and chunks whose mentions go to the new name.")
+    author: str
+    created_at: datetime
+    undone_by: str
+    undone_at: datetime | None = Field(description="None while it counts.")
+
+    @classmethod
+    def of(cls, item: Curation) -> CurationItem:
+        """Return what is told of a curation."""
+        return cls(
+            id=item.id,
+            kind=item.kind.value,
+            names=list(item.names),
+            type=item.type,
+            description=item.description,
+            keywords=None if item.keywords is None else list(item.keywords),
+            weight=item.weight,
+            scope=list(item.scope),
+            author=item.author,
+            created_at=item.created_at,
+            undone_by=item.undone_by,
+            undone_at=item.undone_at,
+        )
+
+
+class CurationListResponse(BaseModel):
+    """One page of corrections, the latest first."""
+
+    curations: list[CurationItem]
+    total: int = Field(description="How many there are without `limit`.")
+
+
+class StatementItem(BaseModel):
+    """What one chunk says."""
+
+    chunk_id: str
+    document_id: str
+    file_path: str = Field(description="Source of the document.")
+    position: int = Field(description="Order index of the chunk in it.")
+    names: list[str] = Field(description="The name as written; of a relation both.")
+    type: str
+    description: str
+    keywords: list[str]
+    weight: float
+
+    @classmethod
+    def of(cls, item: Statement) -> StatementItem:
+        """Return what is told of a statement."""
+        return cls(
+            chunk_id=item.chunk_id,
+            document_id=item.document_id,
+            file_path=item.source,
+            position=item.position,
+            names=list(item.names),
+            type=item.type,
+            description=item.description,
+            keywords=list(item.keywords),
+            weight=item.weight,
+        )
+
+
+class HistoryResponse(BaseModel):
+    """Who said what of an entity or a relation."""
+
+    id: str = Field(description="Id of the entity or relation.")
+    statements: list[StatementItem] = Field(description="What chunks say, one page of it.")
+    statement_count: int = Field(description="Statements there are without `limit`.")
+    curations: list[CurationItem] = Field(description="What people did, earliest first.")
+
+    @classmethod
+    def of(cls, history: History) -> HistoryResponse:
+        """Return what is told of a history."""
+        return cls(
+            id=history.id,
+            statements=[StatementItem.of(item) for item in history.statements],
+            statement_count=history.statement_count,
+            curations=[CurationItem.of(item) for item in history.curations],
+        )
+
+
+class DuplicateItem(BaseModel):
+    """Two entities that may be one."""
+
+    name: str = Field(description="The better connected one.")
+    other: str
+    score: float = Field(description="Mean of the two below, in [0, 1].")
+    cosine: float = Field(description="Likeness of their vectors.")
+    similarity: float = Field(description="Likeness in spelling, in [0, 1].")
+    reason: str
+
+    @classmethod
+    def of(cls, pair: DuplicatePair) -> DuplicateItem:
+        """Return what is told of a pair."""
+        return cls(
+            name=pair.name,
+            other=pair.other,
+            score=pair.score,
+            cosine=pair.cosine,
+            similarity=pair.similarity,
+            reason=pair.reason,
+        )
+
+
+class DuplicateResponse(BaseModel):
+    """Pairs that may be one, the most alike first; merging them is left to people."""
+
+    pairs: list[DuplicateItem]

@@ -1,0 +1,241 @@
+"""What the service tells of itself: failures, log-in, health, workspaces."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# The bodies that failures are told in (RFC 9457).
+
+
+class Problem(BaseModel):
+    """What failed, and what to do."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "urn:heliograph:error:NotFoundError",
+                    "title": "Not found",
+                    "status": 404,
+                    "detail": "there is no workspace 'research'; create it first",
+                    "request_id": "5f0c1c6de0a94a7f",
+                }
+            ]
+        }
+    )
+
+    type: str = Field(description="Kind of failure: the error's class, or `about:blank`.")
+    title: str = Field(description="The kind in words.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="What failed, which, and what to do.")
+    request_id: str = Field(description="Stands in the log as well, and in the header `X-Request-ID`.")
+
+
+class InvalidItem(BaseModel):
+    """One field of a request that is not valid."""
+
+    loc: list[str | int] = Field(description="Where: `body` or `query`, then the path to the field.")
+    msg: str = Field(description="What is wrong.")
+    type: str = Field(description="Kind of problem.")
+
+
+class InvalidProblem(BaseModel):
+    """A request whose fields are not valid."""
+
+    type: str = Field(description="Kind of failure: the error's class, or `about:blank`.")
+    title: str = Field(description="The kind in words.")
+    status: int = Field(description="HTTP status.")
+    detail: list[InvalidItem] | str = Field(description="One item a field; a text where none is to blame.")
+    request_id: str = Field(description="Stands in the log as well, and in the header `X-Request-ID`.")
+
+
+# What the ways in and out reply; names and values are those that LightRAG's page and clients read.
+
+
+class _About(BaseModel):
+    message: str = Field(default="", description="In words.")
+    core_version: str = Field(description="Version of Heliograph.")
+    api_version: str = Field(description="Version of the interface, as LightRAG counts it.")
+    webui_title: str = Field(default="Heliograph", description="Title of the page.")
+    webui_description: str = Field(default="", description="Below the title.")
+
+
+class AuthStatus(_About):
+    """Whether people log in here."""
+
+    auth_configured: bool = Field(description="Whether there are accounts.")
+    access_token: str | None = Field(default=None, description="A guest's token where there are none.")
+    token_type: Literal["bearer"] | None = Field(default=None, description="Its type.")
+    auth_mode: Literal["enabled", "disabled"] = Field(description="The same in a word.")
+
+
+class LoginReply(_About):
+    """A token."""
+
+    access_token: str = Field(description="Goes into `Authorization: Bearer`.")
+    token_type: Literal["bearer"] = Field(default="bearer", description="Its type.")
+    auth_mode: Literal["enabled", "disabled"] = Field(description="`disabled` for a guest's token.")
+
+
+class VerifyReply(BaseModel):
+    """Whose credentials these are."""
+
+    status: Literal["ok"] = "ok"
+    valid: Literal[True] = True
+    username: str = Field(description="Name of the account or key; `anyone` where nobody needs any.")
+    role: Literal["read", "write", "admin"] = Field(description="What it allows.")
+    workspaces: list[str] | None = Field(description="Where; null means everywhere.")
+
+
+class LogoutReply(BaseModel):
+    """Done."""
+
+    status: Literal["success"] = "success"
+    message: str
+
+
+# What `/health` and `/ready` reply; the names are those that LightRAG's page reads.
+
+
+class Configuration(BaseModel):
+    """What is configured; no key, password or token is."""
+
+    llm_binding: str = Field(description="Kind of chat model; empty without one.")
+    llm_binding_host: str = Field(description="Where it is.")
+    llm_model: str = Field(description="Its name.")
+    embedding_binding: str
+    embedding_binding_host: str
+    embedding_model: str
+    rerank_binding: str | None = Field(None, description="Kind of reranker; left out without one.")
+    rerank_binding_host: str | None = None
+    rerank_model: str | None = None
+    enable_rerank: bool
+    enable_llm_cache: bool
+    enable_llm_cache_for_extract: bool
+    workspace: str = Field(description="The workspace of this request.")
+    kv_storage: str
+    doc_status_storage: str
+    graph_storage: str
+    vector_storage: str
+    max_async: int = Field(description="Calls to the chat model under way at once.")
+    max_parallel_insert: int = Field(description="Documents processed at once.")
+    summary_language: str
+    force_llm_summary_on_merge: int
+    cosine_threshold: float
+    min_rerank_score: float
+    related_chunk_number: int
+
+
+class Queues(BaseModel):
+    """What this process has to do."""
+
+    queries_running: int
+    queries_waiting: int
+    open_workspaces: int
+
+
+class AlertState(BaseModel):
+    """Whether something that is measured stays within its threshold."""
+
+    name: Literal["query_latency", "rerank_latency", "index_freshness"]
+    state: Literal["ok", "firing", "unknown"]
+    seconds: float | None = Field(
+        None, description="The p99 over the window, or how long the oldest document waits; null if none was measured."
+    )
+    threshold_seconds: float = Field(description="It fires above this.")
+    median_seconds: float | None = Field(None, description="The p50 over the window, of latencies.")
+
+
+class FollowerState(BaseModel):
+    """How another engine follows the store with the truth, in the workspace of this request."""
+
+    name: str = Field(description="The role it serves, and where it is.")
+    lag: int = Field(description="Commits that it is behind.")
+    trouble: str = Field("", description="Why questions that need it fail now; empty while it serves.")
+
+
+class Health(BaseModel):
+    """That the service lives; all but the first fields only for who may know."""
+
+    status: Literal["healthy"] = "healthy"
+    core_version: str
+    api_version: str
+    auth_mode: Literal["enabled", "disabled"] = Field(description="Whether people log in.")
+    webui_title: str = "Heliograph"
+    webui_description: str = ""
+    pipeline_busy: bool | None = Field(
+        default=None,
+        description="Whether a job of the workspace runs; left out where it may not be entered, unless it is the "
+        "default one, or where jobs cannot be read.",
+    )
+    pipeline_active: bool | None = Field(default=None, description="Whether one runs or waits; likewise.")
+    working_directory: str | None = None
+    input_directory: str | None = None
+    configuration: Configuration | None = None
+    queues: Queues | None = None
+    condition: Literal["ok", "degraded"] | None = Field(
+        default=None,
+        description="`degraded` while an alert fires or an engine is away; `status` says only that the process lives.",
+    )
+    alerts: list[AlertState] | None = None
+    engines: list[FollowerState] | None = Field(
+        default=None, description="Engines beside the store with the truth; left out while the workspace is not open."
+    )
+
+
+class Ready(BaseModel):
+    """That the service can serve: stores and models are open."""
+
+    status: Literal["ready"] = "ready"
+    workspace: str
+    data_version: int = Field(description="Rises with every commit in this workspace.")
+
+
+# What the routes of workspaces take and reply: names, lists and counts.
+
+_NAME = r"^[\w][\w.\-]{0,63}$"
+
+
+class NewWorkspace(BaseModel):
+    """A workspace to make."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "research"}]})
+
+    name: str = Field(pattern=_NAME, description="Letters, digits, `_`, `.` and `-`, at most 64.")
+
+
+class WorkspaceRow(BaseModel):
+    """One workspace."""
+
+    name: str
+    is_default: bool = Field(description="Whether requests that name none go there.")
+
+
+class WorkspaceList(BaseModel):
+    """The workspaces that the credentials may enter."""
+
+    workspaces: list[WorkspaceRow]
+    default: str
+
+
+class WorkspaceReply(BaseModel):
+    """What was done."""
+
+    status: Literal["success"] = "success"
+    message: str
+    name: str
+
+
+class WorkspaceStats(BaseModel):
+    """What a workspace holds."""
+
+    name: str
+    documents: dict[str, int] = Field(description="Documents by status; those that none has are left out.")
+    chunks: int
+    entities: int
+    relations: int
+    cached_replies: int = Field(description="Replies of models that are kept.")
+    data_version: int = Field(description="Rises with every commit.")
+    bytes_on_disk: int
