@@ -17,7 +17,7 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph.embedding.e5.model import E5EmbeddingModel
 from heliograph.embedding.scale import USUAL_SCALE, CosineScale
-from heliograph.embedding.wrapper import WrapperEmbeddingModel
+from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.settings import user_cache_dir
 
 __all__ = ["TITLE", "run"]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingKind
-from heliograph.embedding.e5 import centring
+from heliograph.embedding.e5 import model as centring
 from heliograph.embedding.e5.model import E5EmbeddingModel
 from heliograph.settings import user_cache_dir
 

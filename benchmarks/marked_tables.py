@@ -13,7 +13,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from benchmarks.report import RESULTS, Report, format_table, read_reports
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.models import FusionParameters
 
 __all__ = [
     "TABLES",

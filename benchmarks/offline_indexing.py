@@ -22,8 +22,8 @@ from benchmarks.stages import StageSampler
 from heliograph import AsyncHeliograph, NewDocument
 from heliograph.cli.demo import find_samples
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.meter import EmbeddingMeter
 from heliograph.embedding.registry import build_embedding_model
+from heliograph.embedding.wrappers import EmbeddingMeter
 from heliograph.extraction.local import LocalExtractor
 from heliograph.settings import Settings
 from heliograph.text.analysis import detect_language

@@ -18,10 +18,9 @@ from benchmarks.registry import Options
 from benchmarks.retrieval import find_folders, recall
 from heliograph import AsyncHeliograph, NewDocument
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.query.fusion.models import SearchLimits
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.embedding.wrappers import QueryCachedEmbeddingModel
+from heliograph.query.fusion.models import FusionParameters, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.settings import Settings
 from heliograph.stores.base import StoreView

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         Subgraph,
         Usage,
     )
-    from heliograph.query.answers.streaming import AnswerStream
+    from heliograph.query.answers.answer import AnswerStream
     from heliograph.query.data import QueryData
     from heliograph.query.models import (
         Answer,
@@ -222,7 +222,7 @@ _HOMES = {
         "parse_filter",
     ),
     "heliograph.functions": ("FunctionChatModel", "FunctionEmbeddingModel", "FunctionReranker"),
-    "heliograph.query.answers.streaming": ("AnswerStream",),
+    "heliograph.query.answers.answer": ("AnswerStream",),
     "heliograph.query.data": ("QueryData",),
     "heliograph.rerank.base": ("RerankHit", "Reranker"),
     "heliograph.query.models": (

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 
 from heliograph.arguments import checks_arguments
 from heliograph.chat.base import ChatModel
-from heliograph.chat.meter import ChatMeter, ChatUsage
 from heliograph.chat.registry import build_chat_model, wrap_chat_model
+from heliograph.chat.wrappers import ChatMeter, ChatUsage
 from heliograph.curation.curator import Curator
 from heliograph.curation.duplicate_entities import DuplicateFinder
 from heliograph.curation.graph_curation import CurationRooms, GraphCuration
@@ -56,7 +56,7 @@ from heliograph.maintenance.transfer import ExportFormat, export_workspace, impo
 from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
-from heliograph.query.answers.streaming import AnswerStream
+from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.data import QueryData
 from heliograph.query.engine import QueryEngine
 from heliograph.query.models import Answer, QueryParam, Retrieval

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from heliograph.chat.base import ChatModel, ChatReply, ChatRequest
-from heliograph.chat.usage import estimate_usage
+from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, estimate_usage
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import BadModelReply, HeliographError, InvalidRequestError, ModelUnavailable, shown
 from heliograph.models import Usage

@@ -55,7 +55,7 @@ def utc_now() -> datetime:
 
 
 class Mode(StrEnum):
-    """How a question is answered; `heliograph.query.modes` says which channels each one uses."""
+    """How a question is answered; `heliograph.query.plan` says which channels each one uses."""
 
     LOCAL = "local"
     GLOBAL = "global"

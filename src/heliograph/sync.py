@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from heliograph.chat.base import ChatModel
-from heliograph.chat.meter import ChatUsage
+from heliograph.chat.wrappers import ChatUsage
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable

@@ -1,19 +1,20 @@
-"""How model services word their failures, in our words: status, headers and error body to a `ModelError`.
-
-Shared by every provider that speaks HTTP, whatever client it uses; OpenAI, vLLM, llama.cpp, Ollama, text-embeddings-
-inference, Cohere, Jina, DashScope and others were looked at. A message names the service, quotes what it said in brief
-and tells what to do; keys never get into it.
-"""
+"""How model services fail, in our words: addresses checked before anything is sent, and what status, body and transport say."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import SecretStr
 
 from heliograph.errors import (
     BadModelReply,
@@ -22,7 +23,45 @@ from heliograph.errors import (
     ModelTimeout,
     ModelUnavailable,
     RateLimited,
+    SettingsError,
 )
+
+# Addresses and keys of model services, checked before anything is sent, and addresses as messages may show them.
+
+
+def checked_address(url: str) -> str:
+    """Return an address that can be called.
+
+    Raises:
+        SettingsError: It is none; the message does not repeat it, since it may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable or not url.isprintable() or " " in url:
+        raise SettingsError("`base_url` is not an address; write it like 'http://localhost:8080/v1'")
+    return url
+
+
+def shown_address(url: str) -> str:
+    """Return an address without the user name, password and query that may be in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def checked_key(api_key: SecretStr) -> str:
+    """Return a key as it is sent; empty if there is none.
+
+    Raises:
+        SettingsError: It cannot be a key; the message does not repeat it.
+    """
+    key = api_key.get_secret_value().strip()
+    if not (key.isascii() and key.isprintable()):
+        raise SettingsError("`api_key` holds characters that no key has; copy it again")
+    return key
+
 
 _MAX_DETAIL_CHARACTERS = 300
 _MIN_SECRET_CHARACTERS = 8
@@ -151,3 +190,80 @@ def is_certificate_error(error: BaseException) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
+
+
+# What httpx raises, and the refusals that come over it, in our words.
+#
+# For providers that speak plain HTTP without an SDK. `calls.service_errors` knows how services word their failures;
+# here is what the client itself raises. Messages name the service and hold no key.
+
+_CALL_ERRORS = (httpx.HTTPError, httpx.InvalidURL, httpx.CookieConflict, httpx.StreamError)
+
+
+@contextmanager
+def translate_httpx_errors(service: str) -> Generator[None]:
+    """Raise httpx's exceptions from the block as ours; let all others pass.
+
+    Args:
+        service: Who was called, as a message should name it; must hold no secret.
+
+    Raises:
+        ModelError: The subclass that says what happened.
+    """
+    try:
+        yield
+    except _CALL_ERRORS as error:
+        raise translate_httpx_error(error, service) from error
+
+
+def translate_httpx_error(error: Exception, service: str) -> ModelError:
+    """Return an exception of httpx as ours.
+
+    Args:
+        error: What was raised.
+        service: Who was called.
+    """
+    reason = clean_detail(str(error) or type(error).__name__)
+    # Subclasses first: a proxy or a protocol that fails is a transport that fails.
+    if isinstance(error, httpx.HTTPStatusError):
+        return error_from_response(error.response, service)
+    if isinstance(error, httpx.TimeoutException):
+        return ModelTimeout(f"{service} did not reply in time; try again, or raise `timeout_seconds`")
+    if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
+        return BadModelReply(f"{service} sent what is not a valid reply ({reason}); check `base_url`")
+    if isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL)):
+        return ModelUnavailable(f"{service} cannot be called: {reason}; check `base_url` and `api_key`")
+    if is_certificate_error(error):
+        return ModelUnavailable(
+            f"{service} has a TLS certificate that cannot be verified: {reason}; install its authority's certificate"
+        )
+    if isinstance(error, httpx.TransportError):
+        return ModelUnavailable(
+            f"{service} cannot be reached: {reason}; check that it runs, and `base_url`", is_transient=True
+        )
+    return ModelUnavailable(f"{service} cannot be called: {reason}; check the settings of this model")
+
+
+def error_from_response(response: httpx.Response, service: str, key: str = "") -> ModelError:
+    """Return the error that a response of status 300 or more stands for.
+
+    Args:
+        response: What came, read.
+        service: Who was called.
+        key: The key that was sent, so that it is not repeated.
+    """
+    if response.status_code < 400:
+        return ModelUnavailable(
+            f"{service} points elsewhere (status {response.status_code}); set `base_url` to the address it names"
+        )
+    body = _decoded(response)
+    detail = clean_detail(error_message(body), key)
+    return error_from_status(response.status_code, body, detail, service, find_retry_after(response.headers))
+
+
+def _decoded(response: httpx.Response) -> Any:
+    try:
+        return response.json()
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        # A page of a proxy in between says nothing that helps.
+        return "" if "html" in response.headers.get("content-type", "") else response.text

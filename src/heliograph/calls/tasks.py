@@ -1,10 +1,10 @@
-"""Runs several awaitables at once, so that none outlives the caller."""
+"""Several calls under way at once: none outlives its caller, one error comes out, texts are shared out to runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -26,3 +26,48 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
         await asyncio.wait(tasks)
     failed = next((task for task in tasks if not task.cancelled() and task.exception()), None)
     return [failed.result()] if failed else [task.result() for task in tasks]
+
+
+# Several calls under way at once, with one error out.
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@overload
+async def run_together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], /) -> tuple[A, B]: ...
+@overload
+async def run_together(*calls: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
+async def run_together(*calls: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
+    """Return all results, in order. When a call fails, the others are cancelled and the first error is raised."""
+    if len(calls) == 1:
+        return (await calls[0],)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return tuple(task.result() for task in tasks)
+
+
+# Sharing texts out to runs of a local model, which pads the texts of one run to the longest of them.
+
+
+def plan_runs(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Return runs in which texts of similar length are together.
+
+    Args:
+        lengths: Tokens of each text.
+        max_tokens: Tokens of a run with padding; a longer text is a run of its own.
+
+    Returns:
+        The texts' indices, run by run, each once.
+    """
+    runs: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        # The newest text is the longest so far, so it says how long all of its run become.
+        if runs and (len(runs[-1]) + 1) * lengths[index] <= max_tokens:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return runs

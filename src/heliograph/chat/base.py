@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from heliograph.models import Usage
+from heliograph.text.tokens import count_tokens
 
 __all__ = ["ChatMessage", "ChatModel", "ChatReply", "ChatRequest", "Purpose"]
 
@@ -117,3 +119,19 @@ class ChatModel(ABC):
 
     async def close(self) -> None:  # noqa: B027 (most models hold nothing)
         """Let go of connections; closing twice does nothing."""
+
+
+# Estimating the tokens of a call whose provider does not tell.
+
+# What wraps each message in the common chat formats: its role and two or three markers.
+_TOKENS_PER_MESSAGE = 4
+
+
+async def estimate_usage(request: ChatRequest, text: str) -> Usage:
+    """Return the `o200k_base` tokens of a request and of the text that came back."""
+    return await asyncio.to_thread(_count, request, text)
+
+
+def _count(request: ChatRequest, text: str) -> Usage:
+    read = sum(count_tokens(message.content) + _TOKENS_PER_MESSAGE for message in request.messages)
+    return Usage(read, count_tokens(text))

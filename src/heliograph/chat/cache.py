@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass, replace
 
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrapper import WrapperChatModel
+from heliograph.chat.wrappers import WrapperChatModel
 from heliograph.errors import StoreError
 from heliograph.ids import content_hash
 from heliograph.models import utc_now

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.chat.base import ChatModel
 from heliograph.chat.cache import CachedChatModel
-from heliograph.chat.limit import LimitedChatModel
-from heliograph.chat.meter import ChatMeter, MeteredChatModel
-from heliograph.chat.retry import RetryingChatModel
-from heliograph.chat.timeout import TimedChatModel
+from heliograph.chat.wrappers import ChatMeter, LimitedChatModel, MeteredChatModel, RetryingChatModel, TimedChatModel
 from heliograph.errors import SettingsError
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache

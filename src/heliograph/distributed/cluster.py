@@ -15,14 +15,14 @@ from itertools import count
 
 from heliograph._version import __version__
 from heliograph.chat.base import ChatModel
-from heliograph.chat.meter import ChatMeter
+from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed.messages import Launcher, WorkerSetup
 from heliograph.distributed.pool import Desk, Lane, WorkerPool
 from heliograph.distributed.ray_cluster import RayLauncher, check_ray
 from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.batching import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
+from heliograph.embedding.wrappers import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
 from heliograph.extraction.base import Extractor
 from heliograph.ingest.reading import ChunkProgress, DocumentReading, FindStored, Reader, ReadingTask
 from heliograph.observing import stage

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.meter import CallCount
+from heliograph.chat.wrappers import CallCount
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import HeliographError
 from heliograph.extraction.base import Extractor

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from heliograph.chat.meter import ChatMeter
+from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed.messages import (
     Answer,
     CallsCounted,

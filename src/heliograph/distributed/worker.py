@@ -14,8 +14,8 @@ from itertools import count
 
 from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.meter import CallCount, ChatMeter
 from heliograph.chat.registry import build_chat_model, wrap_chat_model
+from heliograph.chat.wrappers import CallCount, ChatMeter
 from heliograph.distributed.messages import (
     Answer,
     CallsCounted,

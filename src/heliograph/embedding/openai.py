@@ -16,8 +16,7 @@ import numpy as np
 import openai
 from numpy.typing import NDArray
 
-from heliograph.calls.openai_client import describe_service, open_openai_client
-from heliograph.calls.openai_errors import error_from_body, translate_openai_errors
+from heliograph.calls.openai import describe_service, error_from_body, open_openai_client, translate_openai_errors
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import BadModelReply, ModelError, ModelUnavailable, SettingsError
 from heliograph.models import Usage

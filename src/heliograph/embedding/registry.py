@@ -21,14 +21,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from heliograph.calls.retry import RetryPolicy, call_with_retry
+from heliograph.calls.limit import RetryPolicy, call_with_retry
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.batching import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
-from heliograph.embedding.limit import LimitedEmbeddingModel
-from heliograph.embedding.meter import EmbeddingMeter
-from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
-from heliograph.embedding.retry import RetryingEmbeddingModel
-from heliograph.embedding.timeout import TimedEmbeddingModel
+from heliograph.embedding.wrappers import (
+    BatchingEmbeddingModel,
+    DeduplicatingEmbeddingModel,
+    EmbeddingMeter,
+    LimitedEmbeddingModel,
+    QueryCachedEmbeddingModel,
+    RetryingEmbeddingModel,
+    TimedEmbeddingModel,
+)
 from heliograph.errors import SettingsError
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 

@@ -16,10 +16,13 @@ from pathlib import Path
 from heliograph._version import __version__
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.meter import EmbeddingCount, EmbeddingMeter
-from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
 from heliograph.embedding.registry import build_embedding_model
-from heliograph.embedding.wrapper import WrapperEmbeddingModel
+from heliograph.embedding.wrappers import (
+    EmbeddingCount,
+    EmbeddingMeter,
+    QueryCachedEmbeddingModel,
+    WrapperEmbeddingModel,
+)
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.index import IndexPlan, ensure_index, plan_index

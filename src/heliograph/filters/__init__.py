@@ -23,12 +23,10 @@ from heliograph.filters.conditions import (
     SourcePrefix,
     Sources,
     filter_key,
+    matches,
     path_keys,
 )
-from heliograph.filters.expressions import parse_expression
-from heliograph.filters.limits import check_filter
-from heliograph.filters.matching import matches
-from heliograph.filters.parsing import parse_filter
+from heliograph.filters.parsing import check_filter, parse_expression, parse_filter
 
 __all__ = [
     "And",

@@ -1,16 +1,14 @@
-r"""The conditions of a filter, frozen.
-
-A metadata path names keys from the outside in, joined by dots: `team`, `author.name`; a dot within a key is written
-`\.`. Where a list stands, any of its elements may answer: `tags` is each tag, `authors.name` the name of each author.
-A field that is missing answers no condition, so `Not(Equals("team", "red"))` holds for documents without a team.
-Types are kept apart: `1` is neither `"1"` nor `True`, but equals `1.0`. Strings are compared character by character,
-case included; dates as strings, which is their order in time when all are ISO 8601 of one form.
-"""
+"""The conditions of a filter, frozen, and what each of them means for one document."""
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from heliograph.models import Document
 
 __all__ = [
     "And",
@@ -26,8 +24,10 @@ __all__ = [
     "SourcePrefix",
     "Sources",
     "filter_key",
+    "matches",
     "path_keys",
 ]
+
 
 Scalar = str | int | float | bool | None
 Bound = str | int | float | None
@@ -128,3 +128,82 @@ def filter_key(filter_: Filter) -> str:
 def path_keys(path: str) -> tuple[str, ...]:
     """Return the keys that a path names, outermost first."""
     return tuple(key.replace("\\.", ".") for key in _SEPARATOR.split(path))
+
+
+# Whether one document matches a filter: the meaning of every condition, in Python.
+#
+# A store may decide the same in its own language; the property test of the embedded store compares the two.
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+def matches(filter_: Filter, document: Document) -> bool:
+    """Return whether a document matches."""
+    match filter_:
+        case And(parts):
+            return all(matches(part, document) for part in parts)
+        case Or(parts):
+            return any(matches(part, document) for part in parts)
+        case Not(part):
+            return not matches(part, document)
+        case DocumentIds(ids):
+            return document.id in ids
+        case Sources(sources):
+            return document.source in sources
+        case SourcePrefix(prefix):
+            return document.source.startswith(prefix)
+        case _:
+            return _says(document.metadata, filter_)
+
+
+def _says(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
+    """Return whether metadata answers a condition on it."""
+    match condition:
+        case Exists(path):
+            return bool(_found(metadata, path))
+        case Equals(path, value):
+            return any(_is_same(found, value) for found in _values(metadata, path))
+        case In(path, values):
+            return any(_is_same(found, value) for found in _values(metadata, path) for value in values)
+        case Range(path):
+            return any(_is_within(found, condition) for found in _values(metadata, path))
+
+
+def _found(metadata: Mapping[str, Any], path: str) -> list[Any]:
+    """Return what stands at the path; more than one value where the path leads through a list."""
+    found: list[Any] = [metadata]
+    for key in path_keys(path):
+        holders = (holder for value in found for holder in (value if isinstance(value, list | tuple) else (value,)))
+        found = [holder[key] for holder in holders if isinstance(holder, Mapping) and key in holder]
+    return found
+
+
+def _values(metadata: Mapping[str, Any], path: str) -> Iterator[Any]:
+    """Yield what stands at the path, and the elements of what is a list."""
+    for value in _found(metadata, path):
+        yield value
+        if isinstance(value, list | tuple):
+            yield from value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same(found: Any, value: Scalar) -> bool:
+    if _is_number(value):
+        return _is_number(found) and found == value
+    return type(found) is type(value) and found == value
+
+
+def _is_within(found: Any, range_: Range) -> bool:
+    for name, bound in range_.bounds.items():
+        is_comparable = isinstance(found, str) if isinstance(bound, str) else _is_number(found)
+        if not is_comparable or not _COMPARISONS[name](found, bound):
+            return False
+    return bool(range_.bounds)

@@ -1,25 +1,16 @@
-"""Filters from JSON: what a request or a command line carries.
-
-    {"team": "red"}                            a value; null, true, numbers and strings
-    {"team": ["red", "blue"]}                  one of these
-    {"year": {"gte": 2020, "lt": 2025}}        eq, ne, in, gt, gte, lt, lte, exists (true or false); all must hold
-    {"author.name": "Ann"}                     a path
-    {"source_prefix": "docs/", "source": [...], "document_id": [...]}
-    {"team": "red", "or": [{...}, {...}], "not": {...}, "and": [...]}
-
-All entries of one object must hold. `and`, `or`, `not`, `document_id`, `source` and `source_prefix` are words of this
-language; a metadata field of such a name is reached as `metadata.source`, and `metadata.` may stand before any path.
-Reading is strict: what is not understood is refused, with its place, and an empty object is never taken for "all". So
-are the forms of other libraries, which would be conditions on fields that no document has: names with a dollar, and
-objects that name field, operator and value. Metadata of such names is reached by `metadata.`, too.
-"""
+"""Filters from JSON and from one line of text, checked against limits before anything is searched."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
-from typing import Any
+from typing import Any, get_args
 
+from heliograph.errors import InvalidRequestError, shown
 from heliograph.filters.conditions import (
     And,
     DocumentIds,
@@ -32,10 +23,137 @@ from heliograph.filters.conditions import (
     Range,
     SourcePrefix,
     Sources,
+    path_keys,
 )
-from heliograph.filters.limits import MAX_DEPTH, check_filter, refusal
 
-__all__ = ["metadata_path", "parse_filter"]
+__all__ = [
+    "MAX_CONDITIONS",
+    "MAX_DEPTH",
+    "MAX_VALUES",
+    "check_filter",
+    "metadata_path",
+    "parse_expression",
+    "parse_filter",
+    "refusal",
+]
+
+
+# What a filter may hold: checked once, before anything is searched.
+#
+# A filter comes from a caller, often from outside the process, and is turned into a statement of a database: its
+# depth, the number of its conditions and the size of its values are limited, and every value must be of a kind that
+# all back ends compare alike.
+
+MAX_DEPTH = 16
+MAX_CONDITIONS = 256
+MAX_VALUES = 100_000
+_MAX_KEYS = 8
+_MAX_CHARACTERS = 4096
+_LARGEST = 2**63
+
+
+def check_filter(filter_: object) -> Filter:
+    """Return the filter if it can be served.
+
+    Raises:
+        InvalidRequestError: It is no filter, is too deep or too large, or holds a value that cannot be compared.
+    """
+    conditions = list(_conditions(filter_, 1))
+    if len(conditions) > MAX_CONDITIONS:
+        raise InvalidRequestError(f"the filter has {len(conditions)} conditions; use at most {MAX_CONDITIONS}")
+    values = sum(map(_check, conditions))
+    if values > MAX_VALUES:
+        raise InvalidRequestError(f"the filter lists {values:,} values; use at most {MAX_VALUES:,}")
+    return filter_  # pyright: ignore[reportReturnType]
+
+
+def refusal(place: str, value: object, advice: str) -> InvalidRequestError:
+    """Return the error for a value that stands at a place of a filter."""
+    return InvalidRequestError(f"{place} is {shown(value, 200)}; {advice}")
+
+
+def _conditions(filter_: object, depth: int) -> Iterator[object]:
+    """Yield the filter and all that is in it, outermost first."""
+    if depth > MAX_DEPTH:
+        raise InvalidRequestError(f"the filter is nested more than {MAX_DEPTH} deep; make it flatter")
+    if not isinstance(filter_, get_args(Filter)):
+        raise refusal("filter", filter_, "give a condition of heliograph.filters, or a dict")
+    yield filter_
+    match filter_:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from _conditions(part, depth + 1)
+        case Not(part):
+            yield from _conditions(part, depth + 1)
+        case _:
+            pass
+
+
+def _check(condition: object) -> int:
+    """Check one condition by itself and return how many values it lists."""
+    match condition:
+        case Equals(path, value):
+            _check_path(path)
+            _check_values(path, (value,), (str, int, float, bool, type(None)))
+        case In(path, values):
+            _check_path(path)
+            _check_values(path, values, (str, int, float, bool, type(None)))
+            return len(values)
+        case Range(path):
+            _check_path(path)
+            _check_range(condition)
+        case Exists(path):
+            _check_path(path)
+        case DocumentIds(ids):
+            _check_values("document_id", ids, (str,))
+            return len(ids)
+        case Sources(sources):
+            _check_values("source", sources, (str,))
+            return len(sources)
+        case SourcePrefix(prefix):
+            _check_values("source_prefix", (prefix,), (str,))
+            if not prefix:
+                raise refusal("source_prefix", prefix, "an empty prefix allows everything: leave it out")
+        case _:
+            pass
+    return 1
+
+
+def _check_path(path: Any) -> None:
+    if not isinstance(path, str) or not path or len(path) > _MAX_CHARACTERS or len(path_keys(path)) > _MAX_KEYS:
+        raise refusal("a path of the filter", path, f"give up to {_MAX_KEYS} keys of the metadata, joined by dots")
+    _check_values("a path of the filter", (path,), (str,))
+
+
+def _check_values(place: str, values: Any, kinds: tuple[type, ...]) -> None:
+    if not isinstance(values, tuple):
+        raise refusal(f"the filter on {place!r}", values, "give a tuple")
+    for value in values:
+        if not isinstance(value, kinds):
+            names = ", ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise refusal(f"the filter on {place!r}", value, f"give one of: {names}")
+        if isinstance(value, str):
+            _check_text(place, value)
+        elif isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+            raise InvalidRequestError(f"the filter on {place!r} holds a whole number of over 64 bits; use a smaller")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise refusal(f"the filter on {place!r}", value, "give a finite number")
+
+
+def _check_text(place: str, text: str) -> None:
+    if len(text) > _MAX_CHARACTERS:
+        raise refusal(f"the filter on {place!r}", text, f"give at most {_MAX_CHARACTERS:,} characters")
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise refusal(f"the filter on {place!r}", text, "leave out NUL and lone surrogates, which no document holds")
+
+
+def _check_range(range_: Range) -> None:
+    bounds = range_.bounds
+    _check_values(range_.path, tuple(bounds.values()), (str, int, float))
+    kinds = {isinstance(bound, str) for bound in bounds.values()}
+    if len(kinds) != 1 or any(isinstance(bound, bool) for bound in bounds.values()):
+        raise refusal(f"the filter on {range_.path!r}", bounds, "give gt, gte, lt or lte, all numbers or all strings")
+
 
 _METADATA = "metadata."
 _BOUNDS = ("gt", "gte", "lt", "lte")
@@ -163,3 +281,103 @@ def _bound(value: Any, place: str) -> Any:
 
 def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date) else value
+
+
+# Filters in one line, for command lines: `team=red`, `year>=2020`, `tags!=draft`, `reviewed`, `!draft`.
+#
+# A path, a comparison and a value; a path alone asks that the field is there, and after `!` that it is not. What the
+# command line writes into metadata are strings, what files say of themselves may be numbers, and a shell shows no
+# difference: so a value that reads as a number, `true` or `false` means both. In quotation marks it means the string.
+#
+# A slip must not become a filter that matches nothing, unnoticed: what looks like another language's filter, or like
+# two of them, is refused with its place. What is refused can be said by quotation marks, or as an object (`parsing`).
+
+_COMPARISON = re.compile(r"(?P<path>[^=<>!]*)(?P<sign>!=|>=|<=|==?|>|<)\s*(?P<value>.*)", re.DOTALL)
+_SIGNS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_FORMS = "write FIELD=VALUE with =, !=, <, <=, > or >=, such as year>=2024, or FIELD alone, or !FIELD"
+_AGAIN = "one condition each: give --filter twice, or an object by --filter-json"
+_ODD_NAME = "a field that has such a name can be given in an object by --filter-json (`filter` in JSON)"
+_QUOTED = 'put a value that begins so in double quotation marks, as in note="<b>"'
+# Few fields have such names, so they are taken for slips; an object can ask for the few.
+_NO_PATH = re.compile(r"[\"'(){}\[\]&|\x00-\x1f\x7f]|(?:^|(?<!\\)\.)(?=\.|$)|^\.")
+_NO_PATH_ALONE = re.compile(r"[=<>!:~\s]")
+_SECOND = re.compile(r"(?:\s(?:and|or)\s+|(?:&&|\|\|)\s*)!?[\w.]+\s*(?:[=<>]|!=)", re.IGNORECASE)
+
+
+def parse_expression(text: str) -> Filter:
+    """Return the filter that a line means.
+
+    Raises:
+        InvalidRequestError: It is in none of these forms; says at which character.
+    """
+    found = _COMPARISON.fullmatch(text)
+    return _existence_of(text) if found is None or not found["path"].strip() else _comparison(text, found)
+
+
+def _existence_of(text: str) -> Filter:
+    name = text.strip()
+    is_not = name.startswith("!")
+    path = metadata_path(name.removeprefix("!").strip())
+    if not path:
+        raise _refusal(text, 0, "it names no field")
+    start = text.index(path)
+    for pattern in (_NO_PATH, _NO_PATH_ALONE):
+        if slip := pattern.search(path):
+            raise _refusal(text, start + slip.start(), "that is no name of a field", _ODD_NAME)
+    return check_filter(Not(Exists(path)) if is_not else Exists(path))
+
+
+def _comparison(text: str, found: re.Match[str]) -> Filter:
+    path, sign, value = metadata_path(found["path"].strip()), found["sign"], found["value"].strip()
+    if not path:
+        raise _refusal(text, 0, "it names no field")
+    if slip := _NO_PATH.search(path):
+        raise _refusal(text, text.index(path) + slip.start(), "that is no name of a field", _ODD_NAME)
+    values = _meanings(value, text, found.start("value"))
+    if sign in _SIGNS and not value.startswith('"'):
+        _check_bound(value, text, found.start("value"))
+    return check_filter(_compare(path, sign, values))
+
+
+def _compare(path: str, sign: str, values: list[Any]) -> Filter:
+    if sign == "!=":
+        return And(tuple(Not(Equals(path, value)) for value in values))
+    if sign in ("=", "=="):
+        return _any([Equals(path, value) for value in values])
+    return _any([Range(path, **{_SIGNS[sign]: value}) for value in values])
+
+
+def _any(parts: list[Any]) -> Filter:
+    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+
+def _meanings(value: str, text: str, start: int) -> list[Any]:
+    """Return what a written value may be: itself as a string, and the number or truth value that it reads as."""
+    read: Any = value
+    with suppress(ValueError, RecursionError):
+        read = json.loads(value, parse_constant=str)
+    if value.startswith('"'):
+        if not isinstance(read, str) or read is value:
+            raise _refusal(text, start, "the quotation marks do not enclose the value")
+        return [read]
+    if value[:1] in "=<>!" and value:
+        raise _refusal(text, start, "there is no such comparison", _QUOTED)
+    if len(value) > 1 and value[0] == value[-1] == "'":
+        raise _refusal(text, start, "these marks would be part of the value", "use double quotation marks, or none")
+    if read is None or isinstance(read, list | dict):
+        raise _refusal(text, start, "no list, object or null can stand here", "give an object by --filter-json")
+    if slip := _SECOND.search(value):
+        raise _refusal(text, start + slip.start(), "there are two conditions", _AGAIN)
+    return [value, read] if isinstance(read, int | float) else [value]
+
+
+def _check_bound(value: str, text: str, start: int) -> None:
+    if not value or value in ("true", "false"):
+        raise _refusal(text, start, "a number or a string to compare with is missing")
+    if slip := re.search("[=<>]", value):
+        raise _refusal(text, start + slip.start(), "there are two comparisons", _AGAIN)
+
+
+def _refusal(text: str, place: int, wrong: str, advice: str = "") -> InvalidRequestError:
+    said = f"the filter {text!r:.200} is wrong at character {place + 1}: {wrong}; {_FORMS}"
+    return InvalidRequestError(f"{said}; {advice}" if advice else said)

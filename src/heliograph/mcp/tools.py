@@ -55,7 +55,7 @@ from heliograph.mcp.schemas import (
     result_schema,
 )
 from heliograph.models import WAITING_STATUSES, Document, DocumentStatus, Entity
-from heliograph.query.linking.near_names import near_entities
+from heliograph.query.linking import near_entities
 from heliograph.query.models import Mode, QueryParam
 from heliograph.service.principal import Role
 from heliograph.stores.base import DocumentQuery, StoreView

@@ -23,16 +23,15 @@ from itertools import zip_longest
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.together import run_together
+from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.query.context.leaders import with_leaders
+from heliograph.query.context.selection import with_leaders
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import MAX_TOP_K, Plan
 from heliograph.query.retrieved import Keywords
-from heliograph.query.understanding.models import QuestionKind, Understanding
-from heliograph.query.understanding.sides import side_question
+from heliograph.query.understanding import QuestionKind, Understanding, side_question
 from heliograph.stores.base import StoreView
 
 Vector = NDArray[np.float32]

@@ -25,7 +25,7 @@ from heliograph.query.retrieved import (
     RetrievedEntity,
     RetrievedRelation,
 )
-from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding import Understanding
 
 __all__ = [
     "ChunkData",

@@ -20,8 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
 from heliograph.query.json_replies import objects_in
-from heliograph.query.modes import Channel
-from heliograph.query.plan import Plan
+from heliograph.query.plan import Channel, Plan
 from heliograph.query.retrieved import Keywords
 from heliograph.text.phrases import read_texts
 

@@ -13,34 +13,27 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.together import run_together
+from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.models import GraphPath
 from heliograph.query.auto import AutoSearch, adapt_plan
-from heliograph.query.channels.base import Findings
-from heliograph.query.channels.entity import search_entities
-from heliograph.query.channels.evidence import find_evidence
-from heliograph.query.channels.relation import search_relations
-from heliograph.query.channels.vector import search_chunks
+from heliograph.query.channels import Findings, find_evidence, search_chunks, search_entities, search_relations
 from heliograph.query.context.assembly import build_context
 from heliograph.query.context.format import context_format
 from heliograph.query.context.keeping import ChunkKeeper
-from heliograph.query.context.room import fit_budgets, fit_paths, room_for_rows
+from heliograph.query.context.prompt import fit_budgets, fit_paths, room_for_rows
 from heliograph.query.context.selection import Selection, select
-from heliograph.query.fusion.combine import fuse_lists, ordered
 from heliograph.query.fusion.models import FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.keywords import find_keywords
-from heliograph.query.linking.paths import find_paths
-from heliograph.query.merging import ChunkPicks, MergedChunks, merge_chunks, round_robin
-from heliograph.query.modes import FUSED_CHANNELS, Channel, is_understood
-from heliograph.query.plan import Plan
+from heliograph.query.linking import find_paths
+from heliograph.query.merging import ChunkPicks, MergedChunks, fuse_lists, merge_chunks, ordered, round_robin
+from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, is_understood
 from heliograph.query.related_chunks import find_related_chunks
 from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.timings import Progress, StageClock
-from heliograph.query.understanding.models import Understanding
-from heliograph.query.understanding.understand import find_understanding
+from heliograph.query.timing import Progress, StageClock
+from heliograph.query.understanding import Understanding, find_understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import StoreView

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Literal
 
 from heliograph.models import Chunk, Entity, GraphPath, Mode, Relation, Usage
-from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding import Understanding
 
 __all__ = [
     "Context",

@@ -1,24 +1,180 @@
-"""Rerankers that are services over HTTP, whichever form they speak.
-
-One call is one request. Pieces, batches, retries, limits and timeouts are wrappers; `services` knows the forms and
-`replies` reads what comes back.
-"""
+"""Rerankers that are services over HTTP: the table of services, requests, and replies read strictly."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlsplit
 
 import httpx
 
 from heliograph._version import __version__
-from heliograph.calls.address import checked_address, checked_key, shown_address
-from heliograph.calls.httpx_errors import error_from_response, translate_httpx_errors
+from heliograph.calls.service_errors import (
+    checked_address,
+    checked_key,
+    clean_detail,
+    error_from_response,
+    error_message,
+    shown_address,
+    translate_httpx_errors,
+)
 from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError
 from heliograph.rerank.base import Reranker, RerankHit
-from heliograph.rerank.replies import read_results
-from heliograph.rerank.services import find_service
 from heliograph.settings import RerankSettings
+
+# Reading what a rerank service replied, strictly: a score that is not one must not order anybody's chunks.
+#
+# Everything that is not a list of results, each with an index that was sent, once, and a finite number as score, is a
+# `BadModelReply`; the search then keeps its own order. Results may be fewer than texts, and in any order.
+
+
+def read_results(body: object, results_path: Sequence[str], score_key: str, sent: int, service: str) -> list[RerankHit]:
+    """Return the hits of a reply, best first, of equals the one that was sent first.
+
+    Args:
+        body: The decoded reply.
+        results_path: Keys that lead to the list of results.
+        score_key: Name of the score in a result.
+        sent: How many texts were sent.
+        service: Who replied, as a message should name it.
+
+    Raises:
+        BadModelReply: It is not what was asked for; says what is wrong with it.
+    """
+    scores: dict[int, float] = {}
+    for result in _results(body, results_path, service):
+        index, score = _field(result, "index"), _field(result, score_key)
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < sent:
+            raise _bad(service, f"the index {index!r:.80}, where 0 to {sent - 1} were sent")
+        if index in scores:
+            raise _bad(service, f"the index {index} twice")
+        scores[index] = _score(score, index, service)
+    return sorted((RerankHit(index, score) for index, score in scores.items()), key=lambda hit: (-hit.score, hit.index))
+
+
+def _results(body: object, results_path: Sequence[str], service: str) -> list[object]:
+    found = body
+    for key in results_path:
+        found = _field(found, key)
+    if isinstance(found, list):
+        return cast("list[object]", found)
+    detail = clean_detail(error_message(body))
+    raise _bad(service, f"no list of results (it said: {detail})" if detail else "no list of results")
+
+
+def _field(value: object, key: str) -> Any:
+    return cast("Mapping[str, Any]", value).get(key) if isinstance(value, Mapping) else None
+
+
+def _score(score: object, index: int, service: str) -> float:
+    if isinstance(score, int | float) and not isinstance(score, bool):
+        # An integer of hundreds of digits is JSON, but no float.
+        number = float(score) if abs(score) < 1e300 else math.inf
+        if math.isfinite(number):
+            return number
+    raise _bad(service, f"the score {score!r:.80} for index {index}, which is not a finite number")
+
+
+def _bad(service: str, what: str) -> BadModelReply:
+    return BadModelReply(f"{service} sent {what}; check `provider` and `base_url`, and the service's log")
+
+
+# Rerank services by name: address, default model, and the form of request and reply.
+#
+# Three forms are spoken. Cohere, Jina, SiliconFlow, vLLM, Xinference, Infinity, llama.cpp and most others share one
+# (`documents` in, `results` with `index` and `relevance_score` out); text-embeddings-inference and DashScope have
+# their own. A service that is not named here is called in the shared form.
+
+_DEFAULT_MODEL = "bge-reranker-v2-m3"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How one kind of service is called.
+
+    Attributes:
+        address: Its own address; empty for what people run themselves.
+        path: What is put behind an address that does not end in a rerank path yet.
+        model: What is asked for when no model is named.
+        body: Makes the request from model, question and texts.
+        results_path: Keys that lead to the list of results in the reply; none if the reply is the list.
+        score_key: Name of the score in a result.
+    """
+
+    address: str
+    path: str
+    model: str
+    body: Callable[[str, str, Sequence[str]], Mapping[str, Any]]
+    results_path: tuple[str, ...] = ("results",)
+    score_key: str = "relevance_score"
+
+    def url(self, base_url: str) -> str:
+        """Return where to post: the address itself if its path ends in `rerank`, or `reranks`, else the path below it.
+
+        Args:
+            base_url: As in the settings; empty means the service's own.
+        """
+        parts = urlsplit(base_url or self.address)
+        path = parts.path.rstrip("/")
+        if not path.endswith(("rerank", "reranks")):
+            path += self.path
+        return parts._replace(path=path, fragment="").geturl()
+
+
+def _plain_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
+    # All scores are wanted, since a text may be one piece of a document.
+    return {"model": model, "query": query, "documents": list(texts), "top_n": len(texts)}
+
+
+def _jina_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
+    return {**_plain_body(model, query, texts), "return_documents": False}
+
+
+def _vllm_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
+    # Without it a text beyond the window is refused; -1 stands for the window.
+    return {**_plain_body(model, query, texts), "truncate_prompt_tokens": -1}
+
+
+def _tei_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:  # noqa: ARG001 (it serves one model)
+    return {"query": query, "texts": list(texts), "raw_scores": False, "return_text": False, "truncate": True}
+
+
+def _dashscope_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
+    return {
+        "model": model,
+        "input": {"query": query, "documents": list(texts)},
+        "parameters": {"top_n": len(texts), "return_documents": False},
+    }
+
+
+_DASHSCOPE = Service(
+    "https://dashscope.aliyuncs.com/api/v1",
+    "/services/rerank/text-rerank/text-rerank",
+    "gte-rerank-v2",
+    _dashscope_body,
+    ("output", "results"),
+)
+_SERVICES: Mapping[str, Service] = {
+    "": Service("", "/rerank", _DEFAULT_MODEL, _plain_body),
+    "cohere": Service("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
+    "jina": Service("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
+    "siliconflow": Service("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
+    "vllm": Service("", "/rerank", _DEFAULT_MODEL, _vllm_body),
+    "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
+    "tei": Service("", "/rerank", _DEFAULT_MODEL, _tei_body, (), "score"),
+    "dashscope": _DASHSCOPE,
+    "aliyun": _DASHSCOPE,
+}
+
+
+def find_service(provider: str) -> Service:
+    """Return how a provider of the settings is called; raises `KeyError` for `onnx`, which is no service."""
+    return _SERVICES[provider]
+
 
 # Services refuse an empty text; this stands for it.
 _EMPTY = "."

@@ -11,10 +11,9 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.rerank.base import Reranker
-from heliograph.rerank.pieces import BatchingReranker, SplittingReranker
-from heliograph.rerank.wrappers import LimitedReranker, wrap_reranker
+from heliograph.rerank.wrappers import BatchingReranker, LimitedReranker, SplittingReranker, wrap_reranker
 from heliograph.settings import RerankSettings
 
 
@@ -33,7 +32,7 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
     if not settings.provider and not settings.base_url.strip():
         return None
     if settings.provider == "onnx":
-        module = await asyncio.to_thread(import_module, "heliograph.rerank.onnx.model")
+        module = await asyncio.to_thread(import_module, "heliograph.rerank.onnx")
         local = await asyncio.to_thread(module.OnnxReranker, settings)
         return SplittingReranker(LimitedReranker(local, 1), settings.max_document_tokens)
     module = await asyncio.to_thread(import_module, "heliograph.rerank.http")

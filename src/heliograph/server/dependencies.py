@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import AuthenticationError
-from heliograph.query.answers.streaming import AnswerStream
+from heliograph.query.answers.answer import AnswerStream
 from heliograph.query.data import QueryData
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.server.openapi import responses

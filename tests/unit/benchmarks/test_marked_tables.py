@@ -6,7 +6,7 @@ import pytest
 from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers, render_parameters
 from benchmarks.report import Environment, Figure, Report
 
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.models import FusionParameters
 
 
 def _report(name: str, *figures: Figure) -> Report:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from heliograph.calls.address import checked_address, checked_key, shown_address
+from heliograph.calls.service_errors import checked_address, checked_key, shown_address
 from heliograph.errors import SettingsError
 
 

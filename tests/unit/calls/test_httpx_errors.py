@@ -8,7 +8,7 @@ import ssl
 import httpx
 import pytest
 
-from heliograph.calls.httpx_errors import error_from_response, translate_httpx_error, translate_httpx_errors
+from heliograph.calls.service_errors import error_from_response, translate_httpx_error, translate_httpx_errors
 from heliograph.errors import BadModelReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, RateLimited
 
 SERVICE = "reranker 'm' at 'http://h'"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from heliograph.calls.openai_client import describe_service, open_openai_client
+from heliograph.calls.openai import describe_service, open_openai_client
 from heliograph.errors import SettingsError
 
 NO_KEY = SecretStr("")

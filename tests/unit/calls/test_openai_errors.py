@@ -15,7 +15,7 @@ import openai
 import pytest
 from openai import _exceptions as sdk
 
-from heliograph.calls.openai_errors import error_from_body, translate_openai_error, translate_openai_errors
+from heliograph.calls.openai import error_from_body, translate_openai_error, translate_openai_errors
 from heliograph.errors import BadModelReply, ContextTooLong, ModelError, ModelTimeout, ModelUnavailable, RateLimited
 
 SERVICE = "chat model 'm' at 'http://h/v1'"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.calls.retry import RetryPolicy, call_with_retry
+from heliograph.calls.limit import RetryPolicy, call_with_retry
 from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
 
 

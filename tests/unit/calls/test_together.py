@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from heliograph.calls.together import run_together
+from heliograph.calls.tasks import run_together
 from heliograph.errors import StoreUnavailable
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from heliograph.chat.base import ChatRequest, Purpose
-from heliograph.chat.limit import LimitedChatModel
+from heliograph.chat.wrappers import LimitedChatModel
 from heliograph.errors import ModelUnavailable
 from heliograph.testing.fakes import FakeChatModel
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from heliograph.chat.base import ChatReply, ChatRequest, Purpose
-from heliograph.chat.meter import CallCount, ChatMeter, MeteredChatModel
+from heliograph.chat.wrappers import CallCount, ChatMeter, MeteredChatModel
 from heliograph.errors import ModelTimeout, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeChatModel

@@ -10,10 +10,9 @@ import pytest
 
 from heliograph.chat.base import ChatModel, ChatRequest, Purpose
 from heliograph.chat.cache import CachedChatModel
-from heliograph.chat.meter import CallCount, ChatMeter
 from heliograph.chat.openai import OpenAIChatModel
 from heliograph.chat.registry import build_chat_model, wrap_chat_model
-from heliograph.chat.wrapper import WrapperChatModel
+from heliograph.chat.wrappers import CallCount, ChatMeter, WrapperChatModel
 from heliograph.errors import ModelTimeout, RateLimited, SettingsError
 from heliograph.settings import ChatSettings
 from heliograph.testing.fakes import FakeChatModel

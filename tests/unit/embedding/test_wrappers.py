@@ -7,13 +7,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.embedding.base import EmbeddingKind, Embeddings
-from heliograph.embedding.limit import LimitedEmbeddingModel
-from heliograph.embedding.meter import EmbeddingCount, EmbeddingMeter
-from heliograph.embedding.retry import RetryingEmbeddingModel
-from heliograph.embedding.timeout import TimedEmbeddingModel
-from heliograph.embedding.wrapper import WrapperEmbeddingModel
+from heliograph.embedding.wrappers import (
+    EmbeddingCount,
+    EmbeddingMeter,
+    LimitedEmbeddingModel,
+    RetryingEmbeddingModel,
+    TimedEmbeddingModel,
+    WrapperEmbeddingModel,
+)
 from heliograph.errors import BadModelReply, ModelTimeout, RateLimited
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -21,7 +21,7 @@ from heliograph.filters import (
     parse_expression,
     parse_filter,
 )
-from heliograph.filters.limits import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
+from heliograph.filters.parsing import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 
 
 @pytest.mark.parametrize(

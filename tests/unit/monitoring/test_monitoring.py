@@ -9,8 +9,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from heliograph.embedding.meter import EmbeddingMeter
-from heliograph.embedding.query_cache import QueryCachedEmbeddingModel
+from heliograph.embedding.wrappers import EmbeddingMeter, QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 from heliograph.models import DocumentStatus, Stats
@@ -28,7 +27,7 @@ from heliograph.observing import (
     working_for,
 )
 from heliograph.query.models import QueryParam
-from heliograph.query.modes import Mode
+from heliograph.query.plan import Mode
 from heliograph.settings import MonitoringSettings, Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker
 

@@ -15,7 +15,7 @@ from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.models import QueryParam
 from heliograph.query.retrieved import Keywords
-from heliograph.query.understanding.models import QuestionKind, Understanding
+from heliograph.query.understanding import QuestionKind, Understanding
 from heliograph.testing.fakes import FakeChatModel, FakeReranker
 
 from .world import AxisEmbedding, World, plan

@@ -8,8 +8,7 @@ from heliograph.chat.base import ChatMessage
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import Equals
 from heliograph.query.models import Keywords, Mode, QueryParam
-from heliograph.query.modes import Channel
-from heliograph.query.plan import make_plan, readable_tokens
+from heliograph.query.plan import Channel, make_plan, readable_tokens
 from heliograph.settings import ChatSettings, QuerySettings
 from heliograph.testing.fakes import FakeChatModel
 from heliograph.text.tokens import count_tokens

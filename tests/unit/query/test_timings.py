@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query import timings
-from heliograph.query.timings import StageClock
+from heliograph.query import timing as timings
+from heliograph.query.timing import StageClock
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.errors import (
     BadModelReply,
     ContextTooLong,

@@ -13,8 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError
-from heliograph.rerank.onnx.folder import find_files
-from heliograph.rerank.onnx.model import OnnxReranker
+from heliograph.rerank.onnx import OnnxReranker, find_files
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import RerankSettings
 

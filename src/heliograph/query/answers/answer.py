@@ -1,23 +1,189 @@
-"""From a retrieval to an `Answer`: by a chat model, or without one.
-
-What needs no model comes from `answer_offline`: the context or prompt that was asked for in place of an answer, the
-statement that nothing was found, and, where no chat model is configured, quoted sentences. A model that fails raises;
-its failure never turns into an answer. What a model writes passes through a `WrittenAnswer`, which keeps its citations
-true to the context.
-"""
+"""From a retrieval to an `Answer`: written by a chat model or quoted, at once or piece by piece."""
 
 from __future__ import annotations
+
+import asyncio
+import re
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from types import AsyncGeneratorType, TracebackType
+from typing import Self
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
-from heliograph.query.answers.extractive import nothing_found, quote_answer
-from heliograph.query.answers.written import WrittenAnswer
+from heliograph.query.answers.citations import (
+    CitationFilter,
+    Grounding,
+    cited_numbers,
+    ground_answer,
+    with_headings_of_quotes,
+)
+from heliograph.query.answers.extractive import cited_references, nothing_found, quote_answer
 from heliograph.query.context.prompt import drops_user_prompt, show_prompt, system_prompt
-from heliograph.query.models import Answer, AnswerKind
+from heliograph.query.models import Answer, AnswerKind, Context, Reference
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval
+from heliograph.query.timing import Asked
 from heliograph.stores.base import RecordsStore
+from heliograph.text.sentences import sentence_spans
+
+# What a chat model writes, piece by piece, made true to its context.
+#
+# Pieces go in as they come, and what may be shown comes out, citations checked; at the end the list of the documents
+# cited is added. Text that follows a caller's own prompt, or for which nothing was searched, is shown as it is
+# written, since only our prompts say what a number in brackets means.
+
+# How models say it that do not write the mark; only looked for in a short answer that cites nothing, and only in how it
+# begins. What is said of the subject itself must not pass for it ("The protocol does not encrypt the text"), so the
+# passages must be who says nothing, or where nothing is said, or the writer who does not know.
+_LONGEST_REFUSAL = 400
+_GIVEN = (
+    r"(?:(?:provided|given|available|above|supplied|retrieved|listed|quoted|cited|of|these|those|the|your) ){0,4}"
+    r"(?:context|documents?|passages?|sources?|texts?|excerpts?|references|materials?|knowledge base|information"
+    r"(?: provided| given| available)?)"
+)
+# The passages as such, not what is called after them ("the text index").
+_THE_GIVEN = (
+    rf"(?:the|these|this|those) {_GIVEN}\b(?=\W*$|[.,;:!?)]| (?:about|on|regarding|concerning|that|which|who|says?|"
+    r"mentions?|states?|to|of|for|i|and|so|provided|given|above|supplied|available|retrieved)\b)"
+)
+_SAYS = (
+    r"(?:mention|say|state|specify|provide|include|contain|give|describe|discuss|cover|address|explain|answer|offer|"
+    r"indicate|tell|name|list|hold|have|reveal|refer|define|detail)"
+)
+_SAID = (
+    r"(?:mentioned|said|stated|specified|provided|included|contained|given|described|discussed|covered|addressed|"
+    r"explained|answered|indicated|named|listed|found|defined|available|present|clear|stated)"
+)
+_TOLD = r"(?:information|mention|answer|details?|evidence|reference|indication|data|statement|description)"
+_REFUSAL = re.compile(
+    # Who says nothing: "The documents do not mention it."
+    rf"(?:^|[,;:] ?|\b(?:that|but|because|since|as) )(?:the|these|this|those|my) {_GIVEN}\b"
+    r"(?: (?:itself|themselves|alone|above|here|i (?:have|was given)))?,? "
+    rf"(?:(?:do(?:es)?|did)(?: not|n['’]t)(?: \w+ly)? {_SAYS}\b"
+    r"|(?:say|contain|hold|give|offer|provide|has|have|mention)s? (?:no|nothing|neither)\b|(?:is|are) silent\b)"
+    # Where nothing is said: "It is not mentioned in the passages.", "There is no information about it in the context."
+    rf"|^(?:none|neither|nothing) (?:of|in) (?:the|these|those) {_GIVEN} {_SAYS}e?s?\b"
+    rf"|(?:\bnot|n['’]t|\bnever)(?: \w+ly)? {_SAID}\b[^.!?\n]{{0,40}}\b(?:in|by|from|within|across) (?:any of )?"
+    rf"{_THE_GIVEN}"
+    rf"|^(?:from|in|based on|according to|given) (?:the|these|this|those) {_GIVEN},? (?:it|this|that)"
+    rf"(?: is|['’]s) (?:not |un){_SAID}\b"
+    rf"|\b(?:no|not any|n['’]t any)(?: \w+){{0,3}} {_TOLD}\b[^.!?\n]{{0,80}}\b(?:in|by|from|within) {_THE_GIVEN}"
+    rf"|^(?:there is |i (?:found|find|have|see) )?(?:nothing|no(?: \w+){{0,3}} {_TOLD})\b[^.!?\n]{{0,40}}"
+    rf"(?:\b(?:in|by|within) {_THE_GIVEN}|\b(?:was|is|are|were|could be|can be) (?:found|given|provided|available)\b)"
+    # The writer who does not know: "I cannot answer this."
+    r"|\b(?:i|we)(?:['’]m| am| was| are)? (?:unable|not able) to\b|\b(?:i|we) (?:do not|don['’]t) (?:know|have)\b"
+    r"|\b(?:i|we) (?:can|could|did)(?:not| not|['’]t|n['’]t) (?:answer|find|provide|determine|tell|see)\b"
+    r"|\b(?:question|this|that|it) (?:cannot|can['’]t|can not|could not) be (?:answered|determined)\b"
+    r"|(?:提供|给定|给出|上述|以上|所给|现有|已有|已知|检索到|该|这些|本|上下)?的?"
+    r"(?:文档|文件|资料|材料|文章|原文|段落|知识库|上下文|文中|提供的信息|已知信息|现有信息)[^。！？，\n]{0,12}?"
+    r"(?:没有|并未|未|并无|无)[^。！？，\n]{0,8}(?:提到|提及|说明|包含|包括|涉及|给出|提供|记载|描述|指出|找到|介绍|信息|内容|答案)"
+    r"|(?:没有|未能?)(?:找到|检索到|发现)[^。！？\n]{0,24}(?:信息|内容|资料|答案|文档)"
+    r"|(?:根据|从|依据)[^。！？\n]{0,16}(?:文档|资料|材料|上下文|信息|内容|文中)[^。！？\n]{0,8}(?:无法|不能)"
+    r"|(?:我|目前|因此|所以|故|^)(?:也)?(?:无法|不能)(?:直接)?(?:回答|得知|给出答案)|我不(?:知道|清楚)",
+    re.IGNORECASE,
+)
+_APOLOGY = re.compile(
+    r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起", re.IGNORECASE
+)
+
+
+class WrittenAnswer:
+    """The text of one answer while it is written.
+
+    Attributes:
+        text: What may be shown so far; all of it once `finish` was called.
+    """
+
+    def __init__(self, plan: Plan, retrieval: Retrieval) -> None:
+        self.text = ""
+        self._retrieval = retrieval
+        self._body = ""
+        known = [reference.reference_id for reference in retrieval.context.references]
+        self._filter = CitationFilter(known) if plan.channels and not plan.system_prompt else None
+
+    def feed(self, piece: str) -> str:
+        """Take a piece and return what may be shown of it and of what was held back."""
+        return self._add(self._filter.feed(piece) if self._filter else piece)
+
+    def finish(self) -> str:
+        """Return what is still to be shown: what was held back, and the list of the documents cited."""
+        shown = self._add(self._filter.finish() if self._filter else "")
+        self._body = self.text
+        cited = set(cited_numbers(self._body)) if self._is_checked else set[str]()
+        references = self._retrieval.context.references
+        if cited.isdisjoint(reference.reference_id for reference in references):
+            return shown
+        missing = 2 - (len(self._body) - len(self._body.rstrip("\n")))
+        return shown + self._add("\n" * max(0, missing) + cited_references(references, cited))
+
+    @property
+    def dropped(self) -> int:
+        """Citations that named no document of the context."""
+        return self._filter.dropped if self._filter else 0
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the model says that the context holds no answer."""
+        if self._filter is None or self._filter.says_no_answer:
+            return self._filter is not None
+        body = self._body.strip()
+        is_bare = len(body) <= _LONGEST_REFUSAL and not cited_numbers(body)
+        return is_bare and _begins_with_refusal(body)
+
+    async def ground(self, records: RecordsStore) -> Grounding:
+        """Return what the sentences of the finished answer rest on; only citations where nothing is checked.
+
+        Raises:
+            StoreError: The documents cited cannot be read.
+        """
+        context = self._retrieval.context
+        if not context.chunks:
+            return Grounding()
+        cited = set(cited_numbers(self._body))
+        ids = dict.fromkeys(item.chunk.document_id for item in context.chunks if item.reference_id in cited)
+        documents = {document.id: document for document in await records.get_documents(list(ids))} if ids else {}
+        found = await asyncio.to_thread(ground_answer, self._body, context, documents)
+        found = replace(found, citations=await with_headings_of_quotes(found.citations, context, records))
+        return found if self._is_checked and not self.is_unanswered else Grounding(found.citations)
+
+    def warnings(self, grounding: Grounding) -> tuple[str, ...]:
+        """Return in words what is wrong with the citations."""
+        found: list[str] = []
+        if self.dropped:
+            found.append(f"{_count(self.dropped, 'citation')} of no document in the context left out")
+        if grounding.unsupported:
+            found.append(
+                f"{_count(grounding.unsupported, 'sentence')} of the answer without a document that supports it"
+            )
+        return tuple(found)
+
+    @property
+    def _is_checked(self) -> bool:
+        return self._filter is not None and not self._filter.is_data
+
+    def _add(self, text: str) -> str:
+        self.text += text
+        return text
+
+
+def _begins_with_refusal(body: str) -> bool:
+    """Return whether a text's first sentence, but for an apology, says that there is no answer."""
+    for start, end in sentence_spans(body):
+        sentence = " ".join(body[start:end].split())
+        if _REFUSAL.search(sentence):
+            return True
+        if not _APOLOGY.match(sentence):
+            return False
+    return False
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
 
 # Of the longest answer that somebody reads; long reports have half of it.
 _NEEDED_TOKENS = 8192
@@ -125,3 +291,130 @@ def _answer(plan: Plan, retrieval: Retrieval, text: str, kind: AnswerKind) -> An
 def _prompt(plan: Plan, retrieval: Retrieval) -> str:
     """Return the system prompt; in a mode that searches nothing only the caller's, as it is."""
     return system_prompt(plan, retrieval.context.text) if plan.channels else plan.system_prompt
+
+
+# An answer that comes piece by piece: what it draws on first, then its text.
+
+
+class AnswerStream:
+    """The pieces of one answer, to be read once.
+
+        stream = await engine.stream("Who keeps the light?")
+        print(stream.references)
+        async for piece in stream:
+            print(piece, end="")
+
+    Leaving the loop early cancels the call to the chat model; `aclose`, or an `async with` around it, waits until it
+    is cancelled. Pieces raise `ModelError` as the model does.
+
+    Attributes:
+        retrieval: What was found for the question.
+        answer: The whole answer, once the last piece was read; None before.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        retrieval: Retrieval,
+        source: ChatModel | Answer,
+        records: RecordsStore,
+        asked: Asked | None = None,
+    ) -> None:
+        """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted.
+
+        `asked` is told when the last piece was read, or reading was given up.
+        """
+        self.retrieval = retrieval
+        self.answer: Answer | None = None
+        self._plan = plan
+        self._source = source
+        self._records = records
+        self._asked = asked or Asked(plan.mode)
+        self._reading: weakref.ref[AsyncGenerator[str]] | None = None
+        # Once reading has begun, its end is told; a stream that is closed before it tells so itself.
+        self._is_begun = False
+
+    @property
+    def ready(self) -> Answer | None:
+        """The answer where it is known before it is read, since no chat model writes it; else None."""
+        return self._source if isinstance(self._source, Answer) else None
+
+    @property
+    def context(self) -> Context:
+        """Entities, relations and chunks behind the answer."""
+        return self.retrieval.context
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Documents behind the answer."""
+        return self.retrieval.context.references
+
+    def __aiter__(self) -> AsyncIterator[str]:
+        """Start reading.
+
+        Raises:
+            InvalidRequestError: It was read or closed before.
+        """
+        if self._reading is not None or self._is_begun:
+            raise InvalidRequestError("this stream has been read already or closed; ask again")
+        source = self._source
+        pieces = self._ready(source) if isinstance(source, Answer) else self._written(source)
+        # Weak, so that leaving the loop drops the last reference and thereby ends the call.
+        self._reading = weakref.ref(pieces)
+        return pieces
+
+    async def collect(self) -> Answer:
+        """Read all pieces and return the whole answer."""
+        async for _ in self:
+            pass
+        if self.answer is None:
+            raise InvalidRequestError("this stream was closed while it was read; ask again")
+        return self.answer
+
+    async def _ready(self, answer: Answer) -> AsyncGenerator[str]:
+        self._is_begun = True
+        with self._asked:
+            if answer.text:
+                yield answer.text
+            self.answer = answer
+
+    async def _written(self, chat: ChatModel) -> AsyncGenerator[str]:
+        self._is_begun = True
+        written = WrittenAnswer(self._plan, self.retrieval)
+        replies: list[ChatReply] = []
+        request = replace(answer_request(self._plan, self.retrieval), on_finish=replies.append)
+        with self._asked, self._asked.answering(in_pieces=True):
+            pieces = chat.stream(request)
+            async with AsyncExitStack() as stack:
+                if isinstance(pieces, AsyncGenerator):
+                    stack.push_async_callback(pieces.aclose)
+                async for piece in pieces:
+                    if shown := written.feed(piece):
+                        yield shown
+            if rest := written.finish():
+                yield rest
+            reply = replies[0] if replies else None
+            self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
+
+    async def aclose(self) -> None:
+        """Stop reading and end the call; closing twice does nothing. What was not begun cannot be read afterwards.
+
+        Raises:
+            InvalidRequestError: Another task waits for a piece; cancelling that task ends the call.
+        """
+        pieces = self._reading() if self._reading is not None else None
+        if pieces is not None:
+            if isinstance(pieces, AsyncGeneratorType) and pieces.ag_running:
+                raise InvalidRequestError("this stream is being read by another task; cancel that task to end the call")
+            await pieces.aclose()
+        if not self._is_begun:
+            self._is_begun = True
+            self._asked.give_up()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -1,14 +1,380 @@
-"""What is known of a question and of each sentence that may answer it, as the ranking reads them."""
+"""What is known of a question and of each sentence that may answer it.
+
+Where the question asks, what kind of thing it asks for, which sentences of a context may be quoted.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from heliograph.query.answers.expected_answer import AnswerType
-from heliograph.query.answers.quotable import Quotable
-from heliograph.text.name_spans import NameSpan
+from heliograph.query.retrieved import RetrievedChunk
+from heliograph.text.analysis import terms
+from heliograph.text.language import is_chinese, word_list
+from heliograph.text.name_spans import (
+    DEMONYMS,
+    EVENT_WORDS,
+    KEPT_TITLES,
+    LOCATION_WORDS,
+    ORGANIZATION_WORDS,
+    STRIPPED_TITLES,
+    WORK_WORDS,
+    NameSpan,
+)
+from heliograph.text.sentences import sentence_spans
+
+# Where a question asks: its question word, and how near to it the other words stand.
+#
+# What stands near the question word says what is asked for ("who is the mother of", "的官方语言是什么"); what stands
+# far from it says of what ("the director of the film X"). English and Chinese question words are known; in a question
+# without one all words are as near.
+
+_COURTESY = re.compile(
+    r"^(?:你好|您好|请问|请教|请|谁能|谁可以|有谁|有人|谁|你们|你|您|大家|能不能|能否|可不可以|可以|麻烦|帮忙|告诉|说说|讲讲|知道|了解|晓得"
+    r"|一下|我想|想|问|吗|我|，|,|\s){0,6}(?:告诉我|知道|请问|了解|晓得|请教|说说|想问|问一下)[，,\s]*(?=.{4})"
+    r"|^(?:please\s|can|could|would|will|do)\s*(?:you\s+)?(?:please\s+)?(?:tell me|know|say|explain)\b[,:\s]*(?=.{8})",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(r"[吗呢呀啊吧嘛\s？?。.!！]|(?<![什怎那这多])么")
+_ENGLISH = re.compile(r"\b(?:who|whose|whom|when|where|what|which|how|why)\b", re.IGNORECASE)
+# A question word behind these still opens the question: "in which city", "and to what extent".
+_OPENING = re.compile(
+    r"\W*(?:(?:in|on|at|of|for|from|by|to|with|during|under|after|before|and|so|but|about|as|near|since|until)\s+)*",
+    re.IGNORECASE,
+)
+# Within a sentence these are mostly relative pronouns.
+_RELATIVE = frozenset({"who", "where", "when", "whose", "why"})
+_CHINESE_QUESTION = re.compile(
+    r"什么|谁|哪[里儿个些位年天一部家种]?|何[时处地人]?|多少|几|怎[么样]|多[大长远高久重]|如何"
+)
+# What each further word, and each further pair of Chinese characters, is worth of the one before.
+_FADING = 0.7
+_FADING_PAIR = 0.84
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """A question and its question word.
+
+    Attributes:
+        text: The question without what is only courtesy around it.
+        start: First character of the question word in `text`; the end of the text where a Chinese question has none.
+        end: One past the last; equal to `start` where there is none.
+        is_chinese: Whether the question is Chinese.
+    """
+
+    text: str
+    start: int
+    end: int
+    is_chinese: bool
+
+
+def find_focus(question: str) -> Focus:
+    """Return the word that asks: in Chinese the last question word, in English the one that opens the question.
+
+    Where none opens it, it is the last that is no relative pronoun, or else the last one.
+    """
+    text = _without_closing(_COURTESY.sub("", question.strip()))
+    if is_chinese(text):
+        found = list(_CHINESE_QUESTION.finditer(text))
+        start, end = found[-1].span() if found else (len(text), len(text))
+        return Focus(text, start, end, True)
+    found = list(_ENGLISH.finditer(text))
+    if not found:
+        return Focus(text, 0, 0, False)
+    if _OPENING.fullmatch(text, 0, found[0].start()):
+        return Focus(text, *found[0].span(), False)
+    asking = [match for match in found if match[0].lower() not in _RELATIVE]
+    return Focus(text, *(asking or found)[-1].span(), False)
+
+
+def _without_closing(text: str) -> str:
+    end = len(text)
+    while end and _CLOSING.match(text, end - 1):
+        end -= 1
+    return text[:end]
+
+
+def nearness(focus: Focus) -> Mapping[str, float]:
+    """Return how near each term of a question stands to its question word, from 1 down to 0."""
+    if focus.start == focus.end and not focus.is_chinese:
+        return dict.fromkeys(terms(focus.text), 1.0)
+    fading = _FADING_PAIR if focus.is_chinese else _FADING
+    near: dict[str, float] = {}
+    for side in (terms(focus.text[focus.end :]), terms(focus.text[: focus.start])[::-1]):
+        for distance, term in enumerate(side):
+            near[term] = max(near.get(term, 0.0), fading**distance)
+    return near
+
+
+# What kind of thing a question asks for, and whether a sentence holds one.
+#
+# Read off the question word and the noun that it asks for in English or Chinese ("which city", "what is the
+# population", "哪个省", "面积是多少"). A sentence that holds a name of the right kind which the question does not say
+# itself is the likelier to hold the answer.
+
+
+class AnswerType(StrEnum):
+    """What is asked for; all but dates, numbers and the rest are types of names."""
+
+    PERSON = "person"
+    DATE = "date"
+    NUMBER = "number"
+    LOCATION = "location"
+    ORGANIZATION = "organization"
+    WORK = "content"
+    EVENT = "event"
+    OTHER = "other"
+
+
+_UNITS = "个名位人次条种类部间座家所岁"
+_QUESTION_WORDS = {
+    "who": AnswerType.PERSON,
+    "whom": AnswerType.PERSON,
+    "when": AnswerType.DATE,
+    "where": AnswerType.LOCATION,
+}
+_MEASURED = re.compile(r"\s+(?:many|much|long|old|far|tall|high|large|big|often|fast|deep|heavy)\b", re.IGNORECASE)
+# The first that holds the noun asked for decides.
+_NOUNS = (
+    (AnswerType.PERSON, word_list("asked_persons") | STRIPPED_TITLES | KEPT_TITLES),
+    (AnswerType.DATE, word_list("asked_dates")),
+    (AnswerType.NUMBER, word_list("asked_numbers")),
+    (AnswerType.LOCATION, word_list("asked_places") | LOCATION_WORDS),
+    (AnswerType.ORGANIZATION, ORGANIZATION_WORDS),
+    (AnswerType.WORK, WORK_WORDS),
+    (AnswerType.EVENT, EVENT_WORDS),
+)
+_WORD = re.compile(r"[A-Za-z][\w'’-]*|[,;:?]")
+# Between the question word and the noun; behind the noun.
+_BEFORE_NOUN = word_list("before_asked_nouns")
+_AFTER_NOUN = word_list("after_asked_nouns")
+_LONGEST_RUN = 4
+
+_BODIES = "(?:公司|机构|大学|学校|单位|组织|部门|医院|球队|企业|院校)"
+_IS = r"(?:[是为在叫有达]|名字|名称)*"
+_CHINESE = (
+    (AnswerType.PERSON, re.compile(r"谁|哪位|什么人|哪[个些](?:人|名人|人物)")),
+    (
+        AnswerType.DATE,
+        re.compile(rf"何时|什么时[候间]|哪一?[年天]|几[月点号]|(?:时间|日期|年份|生日){_IS}(?:什么|哪|$)"),
+    ),
+    (
+        AnswerType.NUMBER,
+        re.compile(rf"多少|几[{_UNITS}]|多[大长远高久重]|第几|(?:面积|人口|数量|高度|长度){_IS}(?:什么|$)"),
+    ),
+    (
+        AnswerType.LOCATION,
+        re.compile(
+            r"哪[里儿]|何[处地]|什么地[方区]|在哪|(?:什么|哪一?[个些座]?)(?:国家|国|城市|省|市|县|地方|地区|州|洲|镇|村|区)"
+            rf"|(?:地点|地区|地址|国籍|首都|位置|籍贯|出生地|发源地){_IS}(?:什么|哪|$)"
+        ),
+    ),
+    (
+        AnswerType.ORGANIZATION,
+        re.compile(rf"(?:什么|哪一?[个所家些支]?){_BODIES}|{_BODIES}{_IS}(?:什么|哪|$)"),
+    ),
+    (
+        AnswerType.WORK,
+        re.compile(
+            r"(?:什么|哪一?[部首张本个]?)(?:电影|电视剧|歌|专辑|书|小说|作品|游戏)|(?:歌曲|专辑|作品)(?:是|叫)什么"
+        ),
+    ),
+)
+_DATE = re.compile(
+    r"\b(?:1\d{3}|20\d\d)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d|\b\d{1,2}:\d\d"
+    r"|\b\d{1,2} ?[ap]m\b|\b(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:tomorrow|tonight|evening|morning|noon)\b"
+    r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
+    r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
+    rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
+    re.IGNORECASE,
+)
+_PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
+_UNTYPED = "unknown"
+_MAYBE = 0.6
+_PLACE_OF_PEOPLE = 0.8
+_ANY_NAME = 0.5
+
+
+def expected_type(focus: Focus) -> AnswerType:
+    """Return what the question word and its noun ask for."""
+    return _chinese_type(focus) if focus.is_chinese else _english_type(focus)
+
+
+def _chinese_type(focus: Focus) -> AnswerType:
+    """Return the type of the last cue; of cues that end together, the one that begins first."""
+    found = [(match.end(), -match.start(), kind) for kind, cue in _CHINESE for match in cue.finditer(focus.text)]
+    return max(found)[2] if found else AnswerType.OTHER
+
+
+def _english_type(focus: Focus) -> AnswerType:
+    word = focus.text[focus.start : focus.end].lower()
+    if word in _QUESTION_WORDS:
+        return _QUESTION_WORDS[word]
+    if word == "how":
+        return AnswerType.NUMBER if _MEASURED.match(focus.text, focus.end) else AnswerType.OTHER
+    for noun in reversed(_asked_noun(focus.text[focus.end :]) if word in {"what", "which", "whose"} else ()):
+        for kind, nouns in _NOUNS:
+            if noun in nouns or noun.removesuffix("s") in nouns:
+                return kind
+    return AnswerType.OTHER
+
+
+def _asked_noun(text: str) -> Sequence[str]:
+    """Return the words that a question asks for, the noun last: of "is the name of the first city in" `city`."""
+    run: list[str] = []
+    for word in map(str.lower, _WORD.findall(text)):
+        if word in _BEFORE_NOUN and not run:
+            continue
+        if word in _AFTER_NOUN or not word[0].isalpha() or len(run) == _LONGEST_RUN:
+            break
+        run.append(word)
+    return run
+
+
+def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan]) -> float:
+    """Return how well a sentence fits, from 0 to 1.
+
+    Args:
+        expected: What is asked for.
+        sentence: The sentence.
+        new_names: Names in it that the question does not say.
+    """
+    types = {name.type for name in new_names}
+    match expected:
+        case AnswerType.DATE:
+            return float(_DATE.search(sentence) is not None)
+        case AnswerType.NUMBER:
+            return float(_NUMBER.search(sentence) is not None)
+        case AnswerType.OTHER:
+            return _ANY_NAME * bool(types)
+        case AnswerType.LOCATION if _PEOPLE.search(sentence):
+            return 1.0 if expected.value in types else _PLACE_OF_PEOPLE
+        case _:
+            return 1.0 if expected.value in types else _MAYBE * (_UNTYPED in types)
+
+
+# Sentences of a context that may be quoted, each with its place in its document.
+#
+# Headings, rules, code, images and marks without a word say nothing when they stand alone, so they are left out; so
+# are the header of a table and what only leads in to a list, whose words count for the rows and items below. A
+# sentence that its chunk cuts off is completed from the document's text.
+
+_FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
+_NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
+_LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_LEADS_IN = (":", "：")
+_LETTER = re.compile(r"\w")
+# How far beyond a chunk the rest of a sentence is looked for.
+_REACH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """One sentence.
+
+    Attributes:
+        item: The chunk that holds it.
+        place: Place of that chunk in the context, from 0.
+        start: First character in the chunk.
+        end: One past the last.
+        shown: The sentence on one line, without its list mark.
+        words: Its terms, and those of what leads in to its list or table.
+        nearby: Terms of the chunk's headings, its first sentence and the sentence before.
+        is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
+    """
+
+    item: RetrievedChunk
+    place: int
+    start: int
+    end: int
+    shown: str
+    words: frozenset[str]
+    nearby: frozenset[str]
+    is_cut: bool
+
+
+def quotable_sentences(chunks: Sequence[RetrievedChunk], in_code: Collection[str] = ()) -> list[Quotable]:
+    """Return the sentences of these chunks in order, each text once.
+
+    Args:
+        chunks: Chunks, best first.
+        in_code: Ids of chunks that begin inside a block of code.
+    """
+    found: dict[str, Quotable] = {}
+    for place, item in enumerate(chunks):
+        for sentence in _of_chunk(item, place, item.chunk.id in in_code):
+            found.setdefault(sentence.shown, sentence)
+    return list(found.values())
+
+
+def has_open_fence(text: str) -> bool:
+    """Return whether a block of code begins or ends in a text, but not both."""
+    return len(_FENCE_LINE.findall(text)) % 2 == 1
+
+
+def begins_in_code(document_text: str, start: int) -> bool:
+    """Return whether a character of a document stands inside a block of code."""
+    return has_open_fence(document_text[:start])
+
+
+def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span of the whole sentence or sentences that a span is part of, within 1,000 characters around it."""
+    first, last = max(0, start - _REACH), min(len(document_text), end + _REACH)
+    spans = [(first + a, first + b) for a, b in sentence_spans(document_text[first:last])]
+    touched = [(a, b) for a, b in spans if a < end and start < b]
+    if not touched:
+        return start, end
+    begin, stop = touched[0][0], touched[-1][1]
+    # What reaches to the edge of what was looked at is cut off there; then the chunk's own edge is as good.
+    begin = start if begin == first > 0 else begin
+    return begin, end if stop == last < len(document_text) else stop
+
+
+def shown_text(text: str) -> str:
+    """Return a sentence on one line, without its list mark."""
+    return _LIST_MARK.sub("", " ".join(text.split()))
+
+
+def _of_chunk(item: RetrievedChunk, place: int, is_code: bool) -> list[Quotable]:
+    text = item.chunk.text
+    found: list[Quotable] = []
+    headings = frozenset(terms(" ".join(item.chunk.headings)))
+    first: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    above: frozenset[str] = frozenset()
+    for start, end in sentence_spans(text):
+        written = text[start:end]
+        if _FENCE_LINE.match(written):
+            is_code = not is_code
+            continue
+        shown = shown_text(written)
+        if found and _is_row(found[-1].shown) and _TABLE_RULE.match(shown):
+            above = found.pop().words
+        if is_code or _NO_STATEMENT.match(shown) or not _LETTER.search(shown):
+            continue
+        words = frozenset(terms(shown))
+        if shown.endswith(_LEADS_IN):
+            first, before, above = first or words, words, words
+            continue
+        if not (_is_row(shown) or _LIST_MARK.match(written.lstrip())):
+            above = frozenset()
+        is_cut = (start == 0 and item.chunk.start > 0) or end == len(text)
+        found.append(Quotable(item, place, start, end, shown, words | above, headings | first | before, is_cut))
+        first, before = first or words, words
+    return found
+
+
+def _is_row(shown: str) -> bool:
+    return shown.startswith("|")
+
 
 _IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ARTICLE = re.compile(r"^(?:the|an?) ")

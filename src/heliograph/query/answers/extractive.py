@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from heliograph.calls.together import run_together
+from heliograph.calls.tasks import run_together
 from heliograph.models import Chunk, Document
-from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
-from heliograph.query.answers.quotable import (
+from heliograph.query.answers.candidates import (
     Quotable,
     begins_in_code,
     completed_span,
@@ -22,10 +21,11 @@ from heliograph.query.answers.quotable import (
     quotable_sentences,
     shown_text,
 )
+from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.sentence_ranking import best_sentences
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
-from heliograph.query.understanding.models import Understanding
+from heliograph.query.understanding import Understanding
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 

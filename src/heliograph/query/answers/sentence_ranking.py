@@ -1,30 +1,244 @@
-"""Which sentences of a context answer a question, and whether any does.
-
-A sentence scores by the share of the question's terms that it holds, weighted by how rare they are in the context; by
-how well its chunk was found; and by whether it holds the kind of thing asked for. The best is taken first. Every next
-one is worth more the more of the question it adds, and if it speaks of what a sentence taken before has named: so the
-sentence that leads to the answer is followed by the one that gives it. What is quoted first is then for `answer_order`
-to say. Docs: `docs/answers.md`.
-"""
+"""Which sentences of a context answer a question, which of them goes first, and whether any does."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, auto
 
-from heliograph.query.answers.answer_order import answer_first
-from heliograph.query.answers.candidates import AskedQuestion, Candidate, plain_name
-from heliograph.query.answers.comparison import compared_sides
-from heliograph.query.answers.expected_answer import expected_type, type_match
-from heliograph.query.answers.question_focus import find_focus, nearness
-from heliograph.query.answers.quotable import Quotable
-from heliograph.query.modes import Channel
-from heliograph.query.understanding.models import Understanding
-from heliograph.query.understanding.rules import LONGEST_READ
+from heliograph.query.answers.candidates import (
+    AskedQuestion,
+    Candidate,
+    Quotable,
+    expected_type,
+    find_focus,
+    nearness,
+    plain_name,
+    says,
+    type_match,
+)
+from heliograph.query.plan import Channel
+from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, terms
 from heliograph.text.language import is_chinese
 from heliograph.text.phrases import read_texts
+
+# Sentences for a question that compares: one for each side, the side that wins first where dates decide it.
+#
+# Which came first, who is older, who died later: the years are read off the sentences about each side, or, where a
+# person behind it is asked about ("which film has the director who was born first"), off those about the persons it
+# names. What no year decides stays in the order in which it was found.
+
+_EARLY = re.compile(
+    r"\b(?:first|earlier|earliest|older|oldest|eldest|before)\b|更早|较早|最早|先|年长|[年岁][纪龄数]更?[大老]"
+)
+_LATE = re.compile(
+    r"\b(?:later|latest|last|younger|youngest|newer|newest|more recent(?:ly)?|most recent(?:ly)?)\b"
+    r"|更晚|较晚|最晚|后|年轻|[年岁][纪龄数]更?小"
+)
+_DEATH = re.compile(r"\b(?:died|die|dies|death)\b|去世|逝世|死")
+_BIRTH = re.compile(
+    r"\b(?:born|birth|birthday|older|oldest|elder|eldest|younger|youngest)\b|出生|生于|年长|年轻|[年岁][纪龄数]"
+)
+# Questions that let choose between their sides or hold them against each other.
+_CHOICE = re.compile(
+    r"\bor\b|^(?:is|are|was|were|do|does|did|has|have)\b|还是|更|比|先|相同|一样|都|同一", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?<!\d)(1\d{3}|20\d\d)(?!\d)")
+_LIFE = re.compile(r"[(（][^()（）]*?(?<!\d)(\d{4})(?!\d)[^()（）–—－-]*[–—－-][^()（）]*?(?<!\d)(\d{4})(?!\d)")
+_BORN = re.compile(
+    r"\bborn\b[^.;()]{0,60}?(?<!\d)(\d{4})(?!\d)|(?<!\d)(\d{4})年[^，。；]{0,12}(?:出生|生)", re.IGNORECASE
+)
+_DIED = re.compile(
+    r"\bdied\b[^.;()]{0,60}?(?<!\d)(\d{4})(?!\d)|(?<!\d)(\d{4})年[^，。；]{0,12}(?:去世|逝世|病逝)", re.IGNORECASE
+)
+
+
+class _Event(Enum):
+    """What the years compared are years of."""
+
+    BIRTH = auto()
+    DEATH = auto()
+    ANY = auto()
+
+
+def compared_sides(question: str, understanding: Understanding | None) -> tuple[str, ...]:
+    """Return what a question holds against each other, as plain names; empty where it compares nothing.
+
+    Args:
+        question: The question.
+        understanding: What it asks for, if it is known; else rules say so.
+    """
+    if not _CHOICE.search(question):
+        return ()
+    written = understanding.sides if understanding is not None else sides_by_rules(question)
+    sides = tuple(filter(None, map(plain_name, written)))
+    return sides if len(sides) > 1 else ()
+
+
+def side_sentences(asked: AskedQuestion, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the best sentence about each side of a comparison; empty unless every side has one of its own.
+
+    Args:
+        asked: The question.
+        ranked: Sentences, best first.
+    """
+    found: dict[str, Candidate] = {}
+    for side in asked.sides:
+        about = [item for item in _about(side, ranked) if item not in found.values()]
+        if not about:
+            return []
+        found[side] = max(about, key=lambda item: says(item.sentence.shown.casefold(), side))
+    winner = _winner(asked, ranked)
+    return sorted(found.values(), key=lambda item: item is not found.get(winner or ""))
+
+
+def _about(side: str, ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the sentences of documents that bear a side's name, then those that say it."""
+    titled = [item for item in ranked if item.title == side]
+    return titled or [item for item in ranked if says(item.sentence.shown.casefold(), side)]
+
+
+def _winner(asked: AskedQuestion, ranked: Sequence[Candidate]) -> str | None:
+    is_early = _EARLY.search(asked.folded) is not None
+    if is_early == (_LATE.search(asked.folded) is not None):
+        return None
+    event = _Event.DEATH if _DEATH.search(asked.folded) else _Event.ANY
+    event = _Event.BIRTH if event is _Event.ANY and _BIRTH.search(asked.folded) else event
+    years = {side: _year_of(side, event, ranked) for side in asked.sides}
+    known = [year for year in years.values() if year is not None]
+    if len(known) < len(years) or len(set(known)) < len(known):
+        return None
+    return min(years, key=lambda side: (years[side] or 0) * (1 if is_early else -1))
+
+
+def _year_of(side: str, event: _Event, ranked: Sequence[Candidate]) -> int | None:
+    """Return the year of a side's event, or of that of the first person named with it whose years are known."""
+    about = _about(side, ranked)
+    year = _first_year(about, event)
+    if year is not None or event is _Event.ANY:
+        return year
+    for name in [name.text for item in about for name in item.new]:
+        year = _first_year([item for item in ranked if item.title == plain_name(name)], event)
+        if year is not None:
+            return year
+    return None
+
+
+def _first_year(sentences: Sequence[Candidate], event: _Event) -> int | None:
+    years = (_year_in(item.sentence.shown, event) for item in sentences)
+    return next((year for year in years if year is not None), None)
+
+
+def _year_in(text: str, event: _Event) -> int | None:
+    match event:
+        case _Event.ANY:
+            found = _YEAR.search(text)
+            return int(found[1]) if found else None
+        case _Event.BIRTH:
+            found, life, place = _BORN.search(text), _LIFE.search(text), 1
+        case _Event.DEATH:
+            found, life, place = _DIED.search(text), _LIFE.search(text), 2
+    if life:
+        return int(life[place])
+    return int(found[1] or found[2]) if found else None
+
+
+# Which of the sentences goes first: the one likeliest to hold the answer.
+#
+# The sentence that shares most with a question of several steps is often the one that leads to the answer: it speaks
+# of what the question names and brings up a new name. So it competes with the sentences that this name leads on to,
+# by what stands near the question word, by how well their chunks were found, and by names of the kind asked for that
+# were not brought up before. The leading sentence stays beside the winner, as second. Each side of a comparison has a
+# sentence.
+
+# Sentences whose names may lead on; shorter names are not looked for within titles.
+_LEADING = 3
+_LEAST_IN_TITLE = 4
+# Of all that stands near the question word worth 1: a chunk's standing, how much of it is owed to a bridge, a fitting
+# name, and being the leading sentence, which in the very document that the question names gives the answer less often.
+_STANDING = 1.25
+_BRIDGE = 0.75
+_TYPE_WEIGHT = 0.6
+_LEADS = 0.2
+_LEADS_FROM_NAMED = -0.7
+# What a sentence must hold of the question, by weight, and of the kind asked for, to answer it alone.
+_WHOLE = 0.999
+_LEAST_TYPE = 0.5
+# From this share on a chunk counts as reached over a bridge.
+_LEAST_BRIDGED = 0.02
+
+
+def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the chosen sentences, the one likeliest to answer first; it may be another of the candidates.
+
+    Args:
+        asked: The question.
+        chosen: Sentences in the order of choice.
+        candidates: All that could be chosen.
+    """
+    if not chosen:
+        return []
+    lead = chosen[0]
+
+    def likelihood(candidate: Candidate) -> float:
+        known = _known_before(candidate, chosen)
+        fresh = [name for name in candidate.new if name.text.casefold() not in known]
+        value = asked.near_share(candidate.own) + _STANDING * candidate.standing + _BRIDGE * candidate.bridged
+        value += _TYPE_WEIGHT * type_match(asked.expected, candidate.sentence.shown, fresh)
+        if candidate is not lead:
+            return value
+        return value + (_LEADS_FROM_NAMED if asked.names(lead.title) else _LEADS)
+
+    first = side_sentences(asked, sorted(candidates, key=_score, reverse=True)) if asked.sides else []
+    rivals = [item for item in candidates if item.document_id != lead.document_id and _follows(item, chosen, asked)]
+    first = first or _alone(asked, lead, candidates) or [max((lead, *rivals), key=likelihood)]
+    return [*first, *(candidate for candidate in chosen if candidate not in first)]
+
+
+def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the sentence that answers alone: of the document that the question names, all of it and of its kind."""
+    if not asked.names(lead.title):
+        return []
+    title = frozenset(terms(lead.title))
+    whole = [
+        item
+        for item in candidates
+        if item.document_id == lead.document_id
+        and asked.share((item.own | title) & asked.weights.keys()) >= _WHOLE
+        and type_match(asked.expected, item.sentence.shown, item.new) >= _LEAST_TYPE
+    ]
+    return [max(whole, key=_score)] if whole else []
+
+
+def _score(candidate: Candidate) -> float:
+    return candidate.score
+
+
+def _before(candidate: Candidate, chosen: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the leading sentences that stand before one."""
+    leading = chosen[:_LEADING]
+    return leading[: leading.index(candidate)] if candidate in leading else leading
+
+
+def _known_before(candidate: Candidate, chosen: Sequence[Candidate]) -> frozenset[str]:
+    return frozenset[str]().union(*(item.new_names for item in _before(candidate, chosen)))
+
+
+def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQuestion) -> bool:
+    """Return whether a sentence speaks of what leading sentences bring up, itself or by the title of its document."""
+    known = _known_before(candidate, chosen)
+    is_bridged = candidate.bridged > _LEAST_BRIDGED and asked.near_share(candidate.own) > 0.0
+    if is_bridged or not known.isdisjoint(candidate.names):
+        return True
+    if not candidate.title or asked.names(candidate.title):
+        return False
+    if any(says(item.sentence.shown.casefold(), candidate.title) for item in _before(candidate, chosen)):
+        return True
+    return any(name in candidate.title and len(name) >= _LEAST_IN_TITLE for name in known)
+
 
 # Sentences whose names are read; the rest score too low to be taken.
 _CANDIDATES = 20

@@ -10,11 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from heliograph.models import Chunk, GraphPath
-from heliograph.query.context.format import ContextFormat, ContextRows
-from heliograph.query.context.ordering import evidence_order
-from heliograph.query.context.references import MAX_SOURCES, first_reference, number_sources, sources_of
-from heliograph.query.context.selection import Selection
-from heliograph.query.linking.paths import path_row
+from heliograph.query.context.format import (
+    MAX_SOURCES,
+    ContextFormat,
+    ContextRows,
+    first_reference,
+    number_sources,
+    sources_of,
+)
+from heliograph.query.context.selection import Selection, evidence_order
+from heliograph.query.linking import path_row
 from heliograph.query.merging import MergedChunks
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation

@@ -1,9 +1,4 @@
-"""How a context is written, and what each row of it costs.
-
-A context is a few sections, each a heading and a fenced block of rows. Retrieved text is data: a fence is longer than
-any run of backticks inside its block, so nothing in a document can end it. `json` writes one JSON object a row, as
-LightRAG 1.5.7 lays it out; `csv` writes the tables of seed 001.
-"""
+"""How a context is written, what each row of it costs, and how the documents that it quotes are numbered."""
 
 from __future__ import annotations
 
@@ -11,6 +6,7 @@ import csv
 import io
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -22,6 +18,48 @@ from heliograph.models import Chunk, Entity, Relation
 from heliograph.query.context.budget import Cost
 from heliograph.query.retrieved import Reference
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
+
+# Numbering the documents that a context quotes.
+#
+# Source: LightRAG. The document with most chunks in the context is reference 1; among equals, the one met first.
+
+MAX_SOURCES = 75
+
+
+def number_sources(
+    sources: Iterable[str], others: Mapping[str, tuple[str, ...]] | None = None
+) -> tuple[Reference, ...]:
+    """Return one reference per source, given the source of every chunk in order; an empty source gets none.
+
+    Args:
+        sources: One per chunk.
+        others: Per source those of documents with the same text.
+    """
+    # A counter keeps first-met order and its `most_common` is stable.
+    counts = Counter(source for source in sources if source).most_common()
+    return tuple(
+        Reference(str(number), source, count, (others or {}).get(source, ()))
+        for number, (source, count) in enumerate(counts, start=1)
+    )
+
+
+def sources_of(chunk_ids: Sequence[str], sources: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sources of an entity's or relation's first 75 chunks, each once, in order."""
+    if len(chunk_ids) == 1:
+        source = sources.get(chunk_ids[0])
+        return (source,) if source else ()
+    found = dict.fromkeys(map(sources.get, chunk_ids[:MAX_SOURCES]))
+    return tuple([source for source in found if source])
+
+
+def first_reference(sources: Sequence[str], numbers: Mapping[str, int]) -> str:
+    """Return the id of the first reference among these sources, or an empty string if none is one."""
+    if len(sources) == 1:
+        number = numbers.get(sources[0])
+        return str(number) if number else ""
+    found = [numbers[source] for source in sources if source in numbers]
+    return str(min(found)) if found else ""
+
 
 _BACKTICKS = re.compile(r"`{3,}")
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")

@@ -1,28 +1,62 @@
-"""Which of the chunks found are kept: reranked if there is a reranker, then cut to number and tokens.
-
-What an answer cannot do without outlives both cuts: the leaders, one for each part or side of a question, and the
-chunks of the best chain, one a hop.
-"""
+"""Which of the chunks found are kept: put into a reranker's order if there is one, then cut to number and tokens."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from heliograph.calls.together import run_together
+from heliograph.calls.tasks import run_together
+from heliograph.errors import ModelError
 from heliograph.models import Chunk
 from heliograph.query.context.assembly import KeptChunks, chunks_to_name
 from heliograph.query.context.budget import fit_rows
 from heliograph.query.context.format import ContextFormat
-from heliograph.query.context.leaders import with_leaders
-from heliograph.query.context.ordering import needed_chunks
-from heliograph.query.context.selection import Selection
+from heliograph.query.context.selection import Selection, needed_chunks, with_leaders
 from heliograph.query.merging import MergedChunks
 from heliograph.query.plan import Plan
-from heliograph.query.reranking import rerank_chunks
-from heliograph.query.timings import Progress, StageClock
+from heliograph.query.timing import Progress, StageClock
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
 from heliograph.stores.base import RecordsStore
+
+# Putting chunks into the order of a reranker, if there is one and it answers.
+#
+# Only chunks are reranked. A reranker that fails does not fail the question: the merged order stands, and a warning
+# says why.
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunks:
+    """Chunks in their new order with the reranker's score, None where it gave none; and why it failed, if it did."""
+
+    chunks: Sequence[tuple[Chunk, float | None]]
+    warning: str = ""
+
+
+async def rerank_chunks(
+    reranker: Reranker, settings: RerankSettings, question: str, chunks: Sequence[Chunk], top_n: int
+) -> RankedChunks:
+    """Return the `top_n` best chunks that score at least `settings.min_score`; a minimum of 0 keeps all."""
+    try:
+        async with asyncio.timeout(settings.timeout_seconds):
+            hits = await reranker.rerank(question, [chunk.text for chunk in chunks], top_n)
+    except (ModelError, TimeoutError) as error:
+        reason = str(error) or f"no reply within {settings.timeout_seconds:g} seconds"
+        warning = f"the reranker {reranker.name!r} failed, so chunks keep the order of the search: {reason}"
+        return RankedChunks([(chunk, None) for chunk in chunks[:top_n]], warning)
+    # Services have been seen to repeat an index, or to name one that was not sent.
+    scores: dict[int, float] = {}
+    for hit in hits:
+        if 0 <= hit.index < len(chunks):
+            scores.setdefault(hit.index, hit.score)
+    if not scores:
+        warning = f"the reranker {reranker.name!r} ranked nothing, so chunks keep the order of the search"
+        return RankedChunks([(chunk, None) for chunk in chunks[:top_n]], warning)
+    least = settings.min_score if settings.min_score > 0 else -math.inf
+    return RankedChunks([(chunks[index], score) for index, score in scores.items() if score >= least][:top_n])
+
 
 _Ranked = Sequence[tuple[Chunk, float | None]]
 

@@ -1,19 +1,18 @@
-"""The system prompt of an answer: the built-in one or the caller's, with context and instructions filled in.
-
-A caller's prompt may mark places like LightRAG does (`{context_data}`, `{response_type}`, `{user_prompt}` and the
-older `{history}`, for `str.format`) or after a `$`. What is filled in is never read as a template again. Braces and
-dollar signs that mark nothing stay as they are.
-"""
+"""The system prompt of an answer, and how the tokens of a question are shared out between it and what is found."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from string import Formatter, Template
 
+from heliograph.models import GraphPath
 from heliograph.prompts import load_prompt
-from heliograph.query.modes import Channel
-from heliograph.query.plan import Plan
+from heliograph.query.context.format import ContextFormat
+from heliograph.query.linking import path_row
+from heliograph.query.plan import Channel, Plan
 from heliograph.text.tokens import count_tokens
 
 _NO_INSTRUCTIONS = "None."
@@ -83,3 +82,45 @@ def _is_format_string(template: str) -> bool:
     except ValueError:
         return False
     return bool(fields) and all(name in _NAMES and not spec and not convert for _, name, spec, convert in fields)
+
+
+# How the tokens of a question are shared out: what is fixed, paths, entities and relations, and chunks.
+#
+# The budgets of entities and relations are what they may take at the most. Where the total is too small for both,
+# they shrink in proportion, so that passages, which are what an answer quotes, keep a share. None counts for more
+# than can be had, so that a very large one leaves the other its part.
+
+# Of what is left for rows the share that entities and relations may take together.
+_GRAPH_SHARE = 0.75
+
+
+def room_for_rows(plan: Plan, form: ContextFormat) -> int:
+    """Return the tokens that prompt, question and buffer leave for rows; below zero where they do not fit."""
+    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + count_tokens(plan.question)
+    return plan.max_total_tokens - plan.buffer_tokens - fixed
+
+
+def fit_paths(
+    form: ContextFormat, paths: tuple[GraphPath, ...] | None, room: int
+) -> tuple[tuple[GraphPath, ...] | None, int]:
+    """Return the first paths that fit, None where none are looked for, and the room that they leave."""
+    while paths and paths_tokens(form, paths) > room:
+        paths = paths[:-1]
+    return paths, room - paths_tokens(form, paths or ())
+
+
+def paths_tokens(form: ContextFormat, paths: Sequence[GraphPath]) -> int:
+    """Return the tokens of paths, their heading included."""
+    return form.paths_tokens([path_row(path) for path in paths])
+
+
+def fit_budgets(plan: Plan, room: int) -> Plan:
+    """Return the plan with budgets of entities and relations that leave chunks a share of the room for rows."""
+    allowed = int(_GRAPH_SHARE * max(0, room))
+    if plan.max_entity_tokens + plan.max_relation_tokens <= allowed:
+        return plan
+    entities, relations = min(plan.max_entity_tokens, allowed), min(plan.max_relation_tokens, allowed)
+    wanted = max(1, entities + relations)
+    return replace(
+        plan, max_entity_tokens=entities * allowed // wanted, max_relation_tokens=relations * allowed // wanted
+    )

@@ -1,21 +1,92 @@
-"""Which of the found entities and relations fit their budgets.
-
-The first ones are kept, whole. Relations are read from the store page by page until the budget is full, since an
-entity may have a hundred thousand of them.
-"""
+"""Which entities and relations fit their budgets, and in which order chunks follow from them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from heliograph.models import Entity, Relation
-from heliograph.query.channels.base import Findings
+from heliograph.models import Chunk, Entity, Relation
+from heliograph.query.channels import Findings
 from heliograph.query.context.budget import Budget
 from heliograph.query.context.format import ContextFormat
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import Plan
 from heliograph.stores.base import GraphStore, IncidentRelation
+
+# The order in which chunks are written into a context, and which of them a budget must spare.
+#
+# Chunks found by fusion come best first; for reading, what belongs together stands together: a chunk that was reached
+# over a bridge behind the chunks that led to it, and chunks of one document in the document's order. The chunks
+# themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
+
+# Hits among which a chain counts as what the question needs.
+_HEAD = 5
+
+
+def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the places of the chunks in the order of reading; every place once.
+
+    Args:
+        chunks: Chunks, best first.
+        chains: Per chunk that was reached over bridges, the chunks passed on the way to it, the first hit first.
+    """
+    places = {chunk.id: place for place, chunk in enumerate(chunks)}
+    of_document: dict[str, list[int]] = {}
+    for place, chunk in enumerate(chunks):
+        of_document.setdefault(chunk.document_id, []).append(place)
+    ends: dict[str, list[str]] = {}
+    for chunk in chunks:
+        for passed in chains.get(chunk.id, ())[:1]:
+            ends.setdefault(passed, []).append(chunk.id)
+    order: dict[int, None] = {}
+    for chunk in chunks:
+        # The chain that leads here, the chunk itself, then the chains that set out from it, the best end first.
+        ways = [(*chains.get(chunk.id, ()), chunk.id), *((*chains[end], end) for end in ends.get(chunk.id, ()))]
+        group = [places[id_] for way in ways for id_ in way if id_ in places and places[id_] not in order]
+        for place in group:
+            order.update(
+                dict.fromkeys(sorted(of_document[chunks[place].document_id], key=lambda other: chunks[other].position))
+            )
+    return [*dict.fromkeys(order)]
+
+
+def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the chunks of every hop of the best chain: the first hit, what was passed, and what was reached.
+
+    Empty if none of the first five was reached over a bridge.
+
+    Args:
+        ranked: Chunk ids, best first.
+        chains: As in `evidence_order`.
+    """
+    reached = next((id_ for id_ in ranked[:_HEAD] if chains.get(id_)), None)
+    return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
+
+
+# Chunks that must outlive a cut: one for each part of a question and each side of a comparison.
+
+
+def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
+    """Return the order with every leader among the first `head` places, and as little else moved as that takes.
+
+    A leader that stands further down takes the last place there that is not a leader's; who stood there follows behind
+    the head. A leader that is missing is added. If there are more leaders than places, the first of them get in.
+
+    Args:
+        order: Chunk ids, best first.
+        leaders: Chunk ids, most important first.
+        head: Places at the front; at least 1.
+    """
+    wanted = list(dict.fromkeys(leaders))[:head]
+    front, rest = list(order[:head]), list(order[head:])
+    late = [leader for leader in wanted if leader not in front]
+    for leader in late:
+        if len(front) >= head:
+            place = next(index for index in reversed(range(len(front))) if front[index] not in wanted)
+            rest.insert(0, front.pop(place))
+        front.append(leader)
+    return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
+
 
 # About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
 # already, as many as it holds of their like and an eighth more.

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.models import EntityMention
-from heliograph.query.fusion.models import Bridge
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.models import Bridge, FusionParameters
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id

@@ -1,12 +1,89 @@
-"""What goes into a fused search and what comes out, frozen."""
+"""What goes into a fused search and what comes out, and the few numbers that steer it, each with its reason."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from heliograph.query.linking.models import LinkedEntity, Respelt
-from heliograph.query.modes import FUSED_CHANNELS, Channel
+from heliograph.query.linking import LinkedEntity, Respelt
+from heliograph.query.plan import FUSED_CHANNELS, Channel
+
+# The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
+#
+# Cosines are in the usual scale (`heliograph.embedding.scale`), so the same numbers serve every model and language.
+# None of them depends on the size of the corpus: an index that grows keeps the scores of what was in it.
+
+
+@dataclass(frozen=True, slots=True)
+class FusionParameters:
+    """Weights and bounds.
+
+    Attributes:
+        vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
+        keyword_limit: Chunks taken from the full-text index, likewise.
+        keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
+            less the vectors tell chunks apart, the more the words decide.
+        most_keyword: The keyword weight at the most.
+        named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
+            of their number), since a name that many chunks are about says little of any.
+        one_word: Of it what a name of one word is worth, which may as well be a common word.
+        similar: Of it what an entity is worth that is only near a question which names none.
+        least_similar: Least cosine of such an entity.
+        similar_limit: Such entities at the most.
+        first_hops: Best chunks whose entities may lead on.
+        bridges: Pairs of a chunk and an entity followed from them; each costs an embedding of a short text.
+        bridge: Weight of what a bridge gains.
+        question: Share of the question's own vector in a bridge's, which keeps it from drifting away.
+        mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
+        least_gain: Of the difference of two cosines what is taken for chance.
+        clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
+            it and say the same of something else, so what it leads to counts more.
+        most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
+        common_mentions: Mentions from which on a name says nothing at all.
+        known: What a bridge over an entity that the question names is worth: it leads back, not on.
+        aside: What a bridge is worth from a paragraph without any word of the question, beside one from that paragraph
+            of the chunk that holds most of them.
+        second_hops: Chunks found over a bridge from which a second one is tried.
+        second_bridges: Pairs followed from these.
+        walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
+        walk_starts: Best chunks from which the walk starts.
+        damping: Probability that the walk goes on and does not start anew.
+    """
+
+    vector_limit: int = 40
+    keyword_limit: int = 100
+    keyword_spread: float = 0.025
+    most_keyword: float = 0.6
+    named: float = 0.2
+    one_word: float = 0.6
+    similar: float = 0.3
+    least_similar: float = 0.5
+    similar_limit: int = 3
+    first_hops: int = 5
+    bridges: int = 16
+    bridge: float = 3.0
+    question: float = 0.3
+    mentioned: float = 0.6
+    least_gain: float = 0.03
+    clear_lead: float = 0.4
+    most_mentions: int = 30
+    common_mentions: int = 1000
+    known: float = 0.5
+    aside: float = 0.25
+    second_hops: int = 5
+    second_bridges: int = 8
+    walk: float = 0.1
+    walk_starts: int = 10
+    damping: float = 0.5
+
+    def where_led(self, lead: float) -> FusionParameters:
+        """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
+        return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
+
+    def rarity(self, mention_count: int) -> float:
+        """Return 1 for an entity mentioned once, 0 for one mentioned by all, and logarithmically in between."""
+        return max(0.0, 1.0 - math.log(max(1, mention_count)) / math.log(self.common_mentions))
 
 
 @dataclass(frozen=True, slots=True)

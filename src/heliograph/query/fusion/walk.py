@@ -1,7 +1,6 @@
-"""The walk over what a search has read: chunks, the entities that they mention, and the chunks that mention those.
+"""The walk over what a search has read: chunks, the entities they mention, and the chunks that mention those.
 
-It starts at the best chunks and at the entities that the question names. Its shares settle what the other channels
-leave open among chunks, and say which entities the found chunks have in common: those are the entities to show.
+The weights come from personalised PageRank on that bounded graph.
 """
 
 from __future__ import annotations
@@ -9,13 +8,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from heliograph.models import EntityMention
-from heliograph.query.fusion.combine import best
-from heliograph.query.fusion.pagerank import personalised_pagerank
-from heliograph.query.fusion.parameters import FusionParameters
-from heliograph.query.linking.models import LinkedEntity
+from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.linking import LinkedEntity
+from heliograph.query.merging import best
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.names import mention_entity_id
+
+# Personalised PageRank on a bounded graph of chunks and the entities that they mention.
+#
+# Source: Page et al. (1999); on passages and entities: HippoRAG (Gutiérrez et al., 2024). The graph holds only what a
+# search has read anyway, some hundreds of nodes, so its cost does not grow with the corpus. Pure.
+
+_ROUNDS = 20
+
+
+def personalised_pagerank(
+    edges: Iterable[tuple[str, str, float]], restart: Mapping[str, float], damping: float
+) -> dict[str, float]:
+    """Return the share of time that a random walk spends at each node; the shares add up to 1.
+
+    Args:
+        edges: Undirected, `(node, node, weight)`; weights above 0.
+        restart: Where the walk starts anew, in proportion; values below or at 0 are ignored. Without any, the result
+            is empty.
+        damping: Probability to go on along an edge, in [0, 1); at a node without edges the walk starts anew.
+    """
+    edges = list(edges)
+    places: dict[str, int] = {}
+    ends = [places.setdefault(node, len(places)) for edge in edges for node in edge[:2]]
+    for node in restart:
+        places.setdefault(node, len(places))
+    start = np.array([max(0.0, restart.get(node, 0.0)) for node in places])
+    if not start.sum() > 0:
+        return {}
+    start /= start.sum()
+    pairs = np.array(ends, np.int64).reshape(-1, 2).T
+    sources, targets = pairs.ravel(), pairs[::-1].ravel()
+    weights = np.tile(np.array([weight for _, _, weight in edges], float), 2)
+    strength = np.bincount(sources, weights, len(places))
+    shares = weights / strength[sources] if len(edges) else weights
+    at = start
+    for _ in range(_ROUNDS):
+        moved = np.bincount(targets, at[sources] * shares, len(places)) if len(edges) else np.zeros(len(places))
+        moved *= damping
+        at = moved + start * (1.0 - moved.sum())
+    return dict(zip(places, at.tolist(), strict=True))
+
 
 # What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
 _LEAST_EDGE = 0.05

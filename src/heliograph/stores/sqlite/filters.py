@@ -1,4 +1,4 @@
-"""A filter as a condition of SQL on the table `document`; the meaning is that of `heliograph.filters.matching`.
+"""A filter as a condition of SQL on the table `document`; the meaning is that of `heliograph.filters.conditions`.
 
 Metadata is read with `json_each` and never with a path of SQLite's own, whose syntax has no place for some keys. Types
 are compared too, since to SQLite `true` is 1. Every condition is 0 or 1 and never NULL, so that NOT can be trusted.

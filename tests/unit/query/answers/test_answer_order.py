@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from heliograph.models import Chunk
-from heliograph.query.answers.quotable import quotable_sentences
+from heliograph.query.answers.candidates import quotable_sentences
 from heliograph.query.answers.sentence_ranking import best_sentences
 from heliograph.query.models import RetrievedChunk
 

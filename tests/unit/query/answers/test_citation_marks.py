@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.answers.citation_marks import CitationFilter, cited_numbers
+from heliograph.query.answers.citations import CitationFilter, cited_numbers
 
 KNOWN = ("1", "2", "3")
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query.answers.expected_answer import AnswerType, expected_type, type_match
-from heliograph.query.answers.question_focus import find_focus
+from heliograph.query.answers.candidates import AnswerType, expected_type, find_focus, type_match
 from heliograph.text.name_spans import NameSpan
 
 

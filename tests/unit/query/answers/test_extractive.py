@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from heliograph.models import Chunk
-from heliograph.query.answers import comparison
+from heliograph.query.answers import sentence_ranking as comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
 from heliograph.query.models import AnswerKind, Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
 from heliograph.testing.memory_store import MemoryStore

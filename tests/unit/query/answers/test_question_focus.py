@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query.answers.question_focus import find_focus, nearness
+from heliograph.query.answers.candidates import find_focus, nearness
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.observing import QuestionReport
-from heliograph.query import asked
+from heliograph.query import timing as asked
 from heliograph.query.models import AnswerKind, QueryParam
 from heliograph.testing.fakes import FakeChatModel
 

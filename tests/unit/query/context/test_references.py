@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from heliograph.query.context.references import first_reference, number_sources, sources_of
+from heliograph.query.context.format import first_reference, number_sources, sources_of
 from heliograph.query.models import Reference
 
 

@@ -21,8 +21,7 @@ from heliograph.query.fusion.bridge import (
     residual_question,
     widen,
 )
-from heliograph.query.fusion.models import Bridge
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.models import Bridge, FusionParameters
 from heliograph.stores.listing import EntityPlaces, places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id

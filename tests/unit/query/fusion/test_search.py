@@ -14,7 +14,7 @@ from heliograph.chat.base import Purpose
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, Embeddings
 from heliograph.embedding.scale import USUAL_SCALE, CosineScale
 from heliograph.extraction.local import LocalExtractor
-from heliograph.query.modes import Channel
+from heliograph.query.plan import Channel
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 DOCUMENTS = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heliograph.models import EntityMention
-from heliograph.query.fusion.parameters import FusionParameters
+from heliograph.query.fusion.models import FusionParameters
 from heliograph.query.fusion.walk import walk
-from heliograph.query.linking.models import LinkedEntity
+from heliograph.query.linking import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 
 PARAMETERS = FusionParameters()

@@ -9,8 +9,7 @@ import pytest
 
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.query.fusion.search import FusedSearch
-from heliograph.query.linking.aliases import alias_spans
-from heliograph.query.linking.names import Named, question_spans
+from heliograph.query.linking import Named, alias_spans, question_spans
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 DOCUMENTS = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
-from heliograph.query.linking.names import (
+from heliograph.query.linking import (
     _SPACE,
     _key,
     is_one_word,

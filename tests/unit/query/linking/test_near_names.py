@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heliograph import AsyncHeliograph
-from heliograph.query.linking.near_names import near_entities
+from heliograph.query.linking import near_entities
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 NAMES = ("ESP32", "ESP32-S3", "ESP8266", "Raspberry Pi 4", "Ann", "Annie", "Kubernetes", "深度学习方法", "K")

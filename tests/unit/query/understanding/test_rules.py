@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.understanding import parts as parts_room
-from heliograph.query.understanding.models import QuestionKind
-from heliograph.query.understanding.rules import understand_by_rules
+from heliograph.query import understanding as parts_room
+from heliograph.query.understanding import QuestionKind, understand_by_rules
 
 ROWS = [tuple(line.split("\t")) for line in Path(__file__).with_name("labelled.tsv").read_text("utf-8").splitlines()]
 

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from heliograph.errors import ModelUnavailable
-from heliograph.query.understanding.models import QuestionKind
-from heliograph.query.understanding.rules import understand_by_rules
-from heliograph.query.understanding.understand import find_understanding
+from heliograph.query.understanding import QuestionKind, find_understanding, understand_by_rules
 from heliograph.testing.fakes import FakeChatModel
 
 QUESTION = "How does the Lantern differ from the Beacon?"

@@ -1,0 +1,443 @@
+"""Wrappers of chat models: a limit on calls at once, retries, a timeout, loops cut short, reasoning left out, costs counted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+from types import MappingProxyType
+
+from heliograph.calls.limit import PriorityLimiter, RetryPolicy, call_with_retry
+from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, estimate_usage
+from heliograph.errors import ModelError, ModelTimeout
+from heliograph.models import Usage
+from heliograph.observing import ModelCalls, tell_model_calls
+
+# What chat-model wrappers share: passing everything through, and streams that are surely closed.
+
+
+class WrapperChatModel(ChatModel):
+    """Passes everything to the model inside; subclasses change what they are about and nothing else.
+
+    Args:
+        inner: The model inside; it is closed with its wrapper.
+    """
+
+    def __init__(self, inner: ChatModel) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        """The inner model's: a wrapper does not change what is said."""
+        return self.inner.name
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the inner model's reply."""
+        return await self.inner.complete(request)
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the inner model's pieces."""
+        return self.inner.stream(request)
+
+    async def recall(self, request: ChatRequest) -> ChatReply | None:
+        """Return what the inner model keeps."""
+        return await self.inner.recall(request)
+
+    async def close(self) -> None:
+        """Close the inner model."""
+        await self.inner.close()
+
+
+@asynccontextmanager
+async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[AsyncIterator[str]]:
+    """Give a stream's pieces, and end the call when the block is left, however that happens.
+
+    Without this a stream that is left early would run on until the garbage collector finds it.
+    """
+    pieces = model.stream(request)
+    try:
+        yield pieces
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
+
+
+# A bound on calls under way, in which queries go before indexing.
+
+_PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
+
+
+class LimitedChatModel(WrapperChatModel):
+    """Lets at most so many calls run at once; a stream counts until it is finished or closed.
+
+    Args:
+        inner: The model to call.
+        max_concurrency: Calls at once; at least 1.
+    """
+
+    def __init__(self, inner: ChatModel, max_concurrency: int) -> None:
+        super().__init__(inner)
+        self._limiter = PriorityLimiter(max_concurrency)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the inner model's reply, after waiting for a slot."""
+        async with self._limiter.slot(_PRIORITIES[request.purpose]):
+            return await self.inner.complete(request)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the inner model's pieces, after waiting for a slot."""
+        async with self._limiter.slot(_PRIORITIES[request.purpose]), open_stream(self.inner, request) as pieces:
+            async for piece in pieces:
+                yield piece
+
+
+# Trying a chat call again after a failure that may pass.
+
+
+class RetryingChatModel(WrapperChatModel):
+    """Tries again by a policy; a stream only until its first piece, since what was shown cannot be taken back.
+
+    Args:
+        inner: The model to call.
+        policy: How often and how long to wait.
+        sleep: Waits that many seconds.
+    """
+
+    def __init__(
+        self, inner: ChatModel, policy: RetryPolicy, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        super().__init__(inner)
+        self._policy = policy
+        self._sleep = sleep
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the inner model's reply to the first call that succeeds."""
+        return await call_with_retry(lambda: self.inner.complete(request), self._policy, sleep=self._sleep)
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the pieces of the first stream that gets as far as its first piece."""
+        async with AsyncExitStack() as stack:
+            first, pieces = await call_with_retry(lambda: self._start(request, stack), self._policy, sleep=self._sleep)
+            if first is None:
+                return
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    async def _start(self, request: ChatRequest, stack: AsyncExitStack) -> tuple[str | None, AsyncIterator[str]]:
+        """Return a new stream's first piece (None if it has none) and the rest; `stack` closes the stream."""
+        async with AsyncExitStack() as attempt:
+            pieces = await attempt.enter_async_context(open_stream(self.inner, request))
+            first = await anext(pieces, None)
+            stack.push_async_exit(attempt.pop_all())
+            return first, pieces
+
+
+# A bound on how long a chat call may take.
+
+
+class TimedChatModel(WrapperChatModel):
+    """Cancels a call that takes too long: a whole reply in all, a stream between two pieces.
+
+    Time that the reader of a stream takes between two pieces does not count.
+
+    Args:
+        inner: The model to call.
+        timeout_seconds: Longest wait.
+    """
+
+    def __init__(self, inner: ChatModel, timeout_seconds: float) -> None:
+        super().__init__(inner)
+        self._timeout_seconds = timeout_seconds
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the inner model's reply.
+
+        Raises:
+            ModelTimeout: It did not come in time.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self.inner.complete(request)
+        except TimeoutError:
+            raise self._error("reply") from None
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the inner model's pieces.
+
+        Raises:
+            ModelTimeout: The next piece did not come in time.
+        """
+        async with open_stream(self.inner, request) as pieces:
+            while (piece := await self._next(pieces)) is not None:
+                yield piece
+
+    async def _next(self, pieces: AsyncIterator[str]) -> str | None:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await anext(pieces, None)
+        except TimeoutError:
+            raise self._error("piece of a streamed reply") from None
+
+    def _error(self, awaited: str) -> ModelTimeout:
+        return ModelTimeout(
+            f"chat model {self.name!r} gave no {awaited} within {self._timeout_seconds:g} seconds; "
+            "try again, or raise `timeout_seconds`"
+        )
+
+
+# Ending replies that go on for no reason: small models fall into loops and write until their window is full.
+#
+# A reply's pieces go in as they come; out comes whether it is to end there, because its end repeats itself or because
+# it is longer than any sound reply to its task. Thoughts are watched for loops as well, but have no bound. Time is
+# linear in the length of the reply.
+
+# Shorter repeats are tables, rules and lists.
+_LEAST_LOOP = 600
+_LEAST_TIMES = 3
+# The longest loop that is seen is a third of this.
+_WINDOW = 12_000
+_STEP = 200
+_PROBE = 80
+_MOST_PROBES = 16
+# Prose of any language has no more bytes a token.
+_BYTES_PER_TOKEN = 4
+
+
+class ReplyBounds:
+    """Watches one reply.
+
+    Args:
+        most_tokens: Of a sound reply, about; None sets no bound.
+    """
+
+    def __init__(self, most_tokens: int | None) -> None:
+        self._bytes_left = None if most_tokens is None else most_tokens * _BYTES_PER_TOKEN
+        self._tail = ""
+        self._unchecked = 0
+
+    def passes(self, written: str, shown: str) -> bool:
+        """Return whether the reply has gone on for too long with this piece.
+
+        Args:
+            written: What the model wrote, thoughts included.
+            shown: What of that is part of the reply.
+        """
+        self._tail += written
+        self._unchecked += len(written)
+        if self._bytes_left is not None:
+            self._bytes_left -= len(shown.encode("utf-8", "replace"))
+            if self._bytes_left < 0:
+                return True
+        if self._unchecked < _STEP:
+            return False
+        self._unchecked = 0
+        self._tail = self._tail[-_WINDOW:]
+        return _period(self._tail) > 0
+
+
+def without_repeats(text: str) -> str:
+    """Return a text whose end repeats itself with that said twice at the most; any other as it is."""
+    period = _period(text[-_WINDOW:])
+    if not period:
+        return text
+    start = len(text) - period - _repeated(text, period)
+    # Where a round begins cannot be told, so only two of them surely hold one that is whole.
+    return text[: start + 2 * period]
+
+
+def _period(text: str) -> int:
+    """Return after how many characters the end of a text repeats itself, three times or more; 0 if it does not."""
+    length, place = _PROBE, len(text) - _PROBE
+    for _ in range(_MOST_PROBES):
+        # The end of the text, as it stands once more before.
+        place = text.rfind(text[-length:], 0, place + length - 1)
+        if place < 0:
+            return 0
+        period = len(text) - length - place
+        repeated = _repeated(text, period)
+        if repeated + period >= max(_LEAST_LOOP, _LEAST_TIMES * period):
+            return period
+        # What repeats over a longer way does not break off where this does.
+        length, place = repeated + 1, len(text) - repeated - 1 - period
+    return 0
+
+
+def _repeated(text: str, period: int) -> int:
+    """Return how many characters at the end of a text are the same as those so far before them."""
+    low, high = 0, len(text) - period
+    while low < high:
+        middle = (low + high + 1) // 2
+        is_same = text[len(text) - middle :] == text[len(text) - middle - period : len(text) - period]
+        low, high = (middle, high) if is_same else (low, middle - 1)
+    return low
+
+
+# Leaving out what a model thought aloud before it replied.
+#
+# Reasoning models put their thoughts between `<think>` and `</think>` at the start of a reply when the service does
+# not separate them. Tags later in a reply are text like any other.
+
+_OPENINGS = {"<think>": "</think>", "<thinking>": "</thinking>"}
+
+
+class ReasoningFilter:
+    """Filters a reply that comes in pieces.
+
+    However a text is cut into pieces, what comes out adds up to the same. Space before the first word is left out too.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._closing = ""
+        self._is_passing = False
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown now that this piece has come; often all of it, sometimes nothing."""
+        if self._is_passing:
+            return piece
+        self._held += piece
+        while self._advance():
+            pass
+        return self._release() if self._is_passing else ""
+
+    def finish(self) -> str:
+        """Return what was held back in case it became a tag; thoughts that never closed are dropped."""
+        return "" if self._closing else self._release()
+
+    def _advance(self) -> bool:
+        """Take one step through the held text; return whether another may follow."""
+        if self._closing:
+            return self._skip_thoughts()
+        self._held = self._held.lstrip()
+        start = self._held[: max(map(len, _OPENINGS))].lower()
+        for opening, closing in _OPENINGS.items():
+            if start.startswith(opening):
+                self._held, self._closing = self._held[len(opening) :], closing
+                return True
+        self._is_passing = not any(opening.startswith(start) for opening in _OPENINGS)
+        return False
+
+    def _skip_thoughts(self) -> bool:
+        found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
+        if found is None:
+            # All but what may be the beginning of the closing tag can go.
+            self._held = self._held[-(len(self._closing) - 1) :]
+            return False
+        self._held, self._closing = self._held[found.end() :], ""
+        return True
+
+    def _release(self) -> str:
+        held, self._held = self._held, ""
+        return held
+
+
+def strip_reasoning(text: str) -> str:
+    """Return a whole reply without the thoughts at its start."""
+    reasoning = ReasoningFilter()
+    return reasoning.feed(text) + reasoning.finish()
+
+
+# Counting what chat calls cost, per purpose.
+#
+# Every call that reaches the model is counted, failed and cancelled ones too; what comes from the cache is not.
+# Tokens are the provider's own count where it tells, else an estimate.
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """Calls of one kind: how many were made, how many of them failed, and the tokens that came back."""
+
+    calls: int = 0
+    failures: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def __add__(self, other: CallCount) -> CallCount:
+        return CallCount(self.calls + other.calls, self.failures + other.failures, self.usage + other.usage)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatUsage:
+    """What was counted up to one moment; every purpose is there."""
+
+    by_purpose: Mapping[Purpose, CallCount]
+
+    @property
+    def total(self) -> CallCount:
+        """The sum over all purposes."""
+        return reduce(add, self.by_purpose.values(), CallCount())
+
+
+class ChatMeter:
+    """Running counts, for one or several models within one event loop."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(Purpose, CallCount())
+
+    def count(self, purpose: Purpose, counted: CallCount) -> None:
+        """Add to the counts of a purpose."""
+        self._counts[purpose] += counted
+        tell_model_calls(ModelCalls("chat", purpose.value, counted.calls, counted.failures, counted.usage))
+
+    def usage(self) -> ChatUsage:
+        """Return the counts so far; later calls do not change it."""
+        return ChatUsage(MappingProxyType(dict(self._counts)))
+
+
+class MeteredChatModel(WrapperChatModel):
+    """Counts the calls to a model.
+
+    Args:
+        inner: The model to call.
+        meter: Where to count; None makes a meter of its own.
+    """
+
+    def __init__(self, inner: ChatModel, meter: ChatMeter | None = None) -> None:
+        super().__init__(inner)
+        self._meter = meter or ChatMeter()
+
+    def usage(self) -> ChatUsage:
+        """Return the counts so far."""
+        return self._meter.usage()
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the inner model's reply."""
+        self._meter.count(request.purpose, CallCount(calls=1))
+        try:
+            reply = await self.inner.complete(request)
+        except ModelError:
+            self._meter.count(request.purpose, CallCount(failures=1))
+            raise
+        self._meter.count(request.purpose, CallCount(usage=reply.usage))
+        return reply
+
+    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
+        """Yield the inner model's pieces; of a stream that breaks off or is left early, tokens are estimated."""
+        self._meter.count(request.purpose, CallCount(calls=1))
+        replies: list[ChatReply] = []
+        seen: list[str] = []
+        try:
+            async with open_stream(self.inner, replace(request, on_finish=_both(replies.append, request))) as pieces:
+                async for piece in pieces:
+                    seen.append(piece)
+                    yield piece
+        except ModelError:
+            self._meter.count(request.purpose, CallCount(failures=1))
+            raise
+        finally:
+            if replies or seen:
+                usage = replies[0].usage if replies else await estimate_usage(request, "".join(seen))
+                self._meter.count(request.purpose, CallCount(usage=usage))
+
+
+def _both(first: Callable[[ChatReply], None], request: ChatRequest) -> Callable[[ChatReply], None]:
+    def call(reply: ChatReply) -> None:
+        first(reply)
+        if request.on_finish is not None:
+            request.on_finish(reply)
+
+    return call

@@ -1,0 +1,295 @@
+"""Wrappers of embedding models: batches, a limit on calls at once, retries, a timeout, a count of costs, kept vectors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.calls.limit import PriorityLimiter, RetryPolicy, call_with_retry
+from heliograph.calls.tasks import run_together
+from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.errors import ModelError, ModelTimeout
+from heliograph.models import Usage
+from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
+
+# What embedding wrappers share: passing everything through.
+
+
+class WrapperEmbeddingModel(EmbeddingModel):
+    """Passes everything to the model inside; subclasses change what they are about and nothing else.
+
+    Args:
+        inner: The model inside; it is closed with its wrapper.
+    """
+
+    def __init__(self, inner: EmbeddingModel) -> None:
+        self.inner = inner
+
+    @property
+    def info(self) -> EmbeddingInfo:
+        """The inner model's: a wrapper does not change vectors."""
+        return self.inner.info
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the inner model's vectors."""
+        return await self.inner.embed(texts, kind)
+
+    async def close(self) -> None:
+        """Close the inner model."""
+        await self.inner.close()
+
+
+# From a caller's many texts to requests of a size that a model likes: each text once, so many at a time.
+
+# English has 4 to 5 bytes of UTF-8 a token, Chinese 3 to 4, so this is seldom too few.
+_BYTES_PER_TOKEN = 3
+
+
+class DeduplicatingEmbeddingModel(WrapperEmbeddingModel):
+    """Embeds equal texts of one call once."""
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return a vector for each text; equal texts get equal vectors."""
+        rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        if len(rows) == len(texts):
+            return await self.inner.embed(texts, kind)
+        embeddings = await self.inner.embed(tuple(rows), kind)
+        return Embeddings(embeddings.vectors[[rows[text] for text in texts]], embeddings.usage)
+
+
+class BatchingEmbeddingModel(WrapperEmbeddingModel):
+    """Splits a call into requests, which run at once as far as a limit inside lets them.
+
+    Args:
+        inner: The model to call.
+        max_batch_tokens: Tokens of one request, by estimate; a longer text goes alone.
+        max_batch_texts: Texts of one request; at least 1.
+    """
+
+    def __init__(self, inner: EmbeddingModel, max_batch_tokens: int, max_batch_texts: int) -> None:
+        super().__init__(inner)
+        self._max_batch_tokens = max_batch_tokens
+        self._max_batch_texts = max_batch_texts
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the vectors of all requests in the order of the texts; the first failure ends all of them."""
+        batches = plan_batches(texts, self._max_batch_tokens, self._max_batch_texts)
+        if len(batches) <= 1:
+            return await self.inner.embed(texts, kind)
+        parts = await run_together(*(self.inner.embed(batch, kind) for batch in batches))
+        return Embeddings(np.concatenate([part.vectors for part in parts]), sum((p.usage for p in parts), Usage()))
+
+
+def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[list[str]]:
+    """Cut a sequence of texts into batches, in order.
+
+    Args:
+        texts: What to share out.
+        max_tokens: Tokens of a batch, estimated by its length in UTF-8; a text with more gets its own batch.
+        max_texts: Texts of a batch.
+    """
+    batches: list[list[str]] = []
+    tokens = 0
+    for text in texts:
+        more = len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN + 1
+        if batches and len(batches[-1]) < max_texts and tokens + more <= max_tokens:
+            batches[-1].append(text)
+            tokens += more
+        else:
+            batches.append([text])
+            tokens = more
+    return batches
+
+
+# A bound on embedding requests under way, in which queries go before indexing.
+
+_PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
+
+
+class LimitedEmbeddingModel(WrapperEmbeddingModel):
+    """Lets at most so many requests run at once.
+
+    Args:
+        inner: The model to call.
+        max_concurrency: Requests at once; at least 1.
+    """
+
+    def __init__(self, inner: EmbeddingModel, max_concurrency: int) -> None:
+        super().__init__(inner)
+        self._limiter = PriorityLimiter(max_concurrency)
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the inner model's vectors, after waiting for a slot."""
+        async with self._limiter.slot(_PRIORITIES[kind]):
+            return await self.inner.embed(texts, kind)
+
+
+# Trying an embedding request again after a failure that may pass.
+
+
+class RetryingEmbeddingModel(WrapperEmbeddingModel):
+    """Tries again by a policy.
+
+    Args:
+        inner: The model to call.
+        policy: How often and how long to wait.
+        sleep: Waits that many seconds.
+    """
+
+    def __init__(
+        self, inner: EmbeddingModel, policy: RetryPolicy, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        super().__init__(inner)
+        self._policy = policy
+        self._sleep = sleep
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the inner model's vectors of the first request that succeeds."""
+        return await call_with_retry(lambda: self.inner.embed(texts, kind), self._policy, sleep=self._sleep)
+
+
+# A bound on how long an embedding request may take.
+
+
+class TimedEmbeddingModel(WrapperEmbeddingModel):
+    """Cancels a request that takes too long.
+
+    Args:
+        inner: The model to call.
+        timeout_seconds: Longest wait.
+    """
+
+    def __init__(self, inner: EmbeddingModel, timeout_seconds: float) -> None:
+        super().__init__(inner)
+        self._timeout_seconds = timeout_seconds
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the inner model's vectors.
+
+        Raises:
+            ModelTimeout: They did not come in time.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await self.inner.embed(texts, kind)
+        except TimeoutError:
+            raise ModelTimeout(
+                f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts within "
+                f"{self._timeout_seconds:g} seconds; try again, or raise `timeout_seconds`"
+            ) from None
+
+
+# Counting what embedding costs, for queries and for documents.
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingCount:
+    """Embedding of one kind so far.
+
+    Attributes:
+        calls: Calls of `embed` that had texts.
+        failures: How many of them failed.
+        texts: Texts of the calls that did not.
+        usage: Tokens that the model read for them; what a cache or another call gave costs none.
+    """
+
+    calls: int = 0
+    failures: int = 0
+    texts: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def __add__(self, other: EmbeddingCount) -> EmbeddingCount:
+        return EmbeddingCount(
+            self.calls + other.calls,
+            self.failures + other.failures,
+            self.texts + other.texts,
+            self.usage + other.usage,
+        )
+
+
+class EmbeddingMeter(WrapperEmbeddingModel):
+    """Counts the calls to a model within one event loop."""
+
+    def __init__(self, inner: EmbeddingModel) -> None:
+        super().__init__(inner)
+        self._counts: dict[EmbeddingKind, EmbeddingCount] = {"query": EmbeddingCount(), "document": EmbeddingCount()}
+
+    @property
+    def usage(self) -> Mapping[EmbeddingKind, EmbeddingCount]:
+        """The counts so far, by kind; later calls do not change it."""
+        return MappingProxyType(dict(self._counts))
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return the inner model's vectors."""
+        if not texts:
+            return await self.inner.embed(texts, kind)
+        self._count(kind, EmbeddingCount(calls=1))
+        try:
+            embeddings = await self.inner.embed(texts, kind)
+        except ModelError:
+            self._count(kind, EmbeddingCount(failures=1))
+            raise
+        self._count(kind, EmbeddingCount(texts=len(texts), usage=embeddings.usage))
+        return embeddings
+
+    def _count(self, kind: EmbeddingKind, counted: EmbeddingCount) -> None:
+        self._counts[kind] += counted
+        tell_model_calls(ModelCalls("embedding", kind, counted.calls, counted.failures, counted.usage))
+
+
+# Keeps the vectors of recent questions and keywords in memory.
+#
+# The same question comes again with another mode, another page or after a follow-up, and several channels embed the
+# same keywords. Documents pass through: they are embedded once and stored.
+
+# Longer texts are no questions that come again, and would hold on to their megabytes.
+_MAX_TEXT_CHARACTERS = 2048
+
+
+class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
+    """Embeds only those query texts that were not seen lately; what is kept costs no tokens.
+
+    Args:
+        inner: The model to call.
+        max_entries: Vectors kept; the one unused for the longest time goes first.
+    """
+
+    def __init__(self, inner: EmbeddingModel, max_entries: int = 512) -> None:
+        super().__init__(inner)
+        self._max_entries = max_entries
+        self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        """Return a vector for each text."""
+        if kind != "query" or not texts:
+            return await self.inner.embed(texts, kind)
+        found = {text: self._vectors[text] for text in texts if text in self._vectors}
+        missing = [text for text in dict.fromkeys(texts) if text not in found]
+        for text in dict.fromkeys(texts):
+            tell_lookup("query_embeddings", is_hit=text in found)
+        usage = Usage()
+        if missing:
+            embeddings = await self.inner.embed(missing, kind)
+            usage = embeddings.usage
+            found.update(zip(missing, embeddings.vectors, strict=True))
+        self._keep(found)
+        return Embeddings(np.stack([found[text] for text in texts]), usage)
+
+    def clear(self) -> None:
+        """Drop all that is kept, so that what comes next is paid for; for measuring."""
+        self._vectors.clear()
+
+    def _keep(self, found: dict[str, NDArray[np.float32]]) -> None:
+        for text, vector in found.items():
+            if len(text) <= _MAX_TEXT_CHARACTERS:
+                # A copy: a row of the reply would keep all its rows in memory.
+                self._vectors.setdefault(text, vector.copy())
+                self._vectors.move_to_end(text)
+        while len(self._vectors) > self._max_entries:
+            self._vectors.popitem(last=False)

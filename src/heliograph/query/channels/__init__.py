@@ -1,1 +1,0 @@
-"""The plain ways of searching, one module each; bridges and the walk over the graph are `heliograph.query.fusion`."""

@@ -1,0 +1,579 @@
+"""From the words of a question to the entities that they name, and the paths between these.
+
+Every run of words that is a name counts; then aliases, misspelt names and names that are nearly right.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, combinations
+from string import ascii_lowercase, ascii_uppercase
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extractOne
+
+from heliograph.calls.tasks import run_together
+from heliograph.embedding.scale import CosineScale
+from heliograph.ids import entity_id
+from heliograph.models import Entity, EntityEvidence, EntityMention, GraphPath
+from heliograph.stores.base import EntityPlaces, GraphStore, Store, StoreView
+from heliograph.stores.changeset import Collection
+from heliograph.stores.listing import places_of
+from heliograph.text.analysis import terms
+from heliograph.text.language import HAN
+from heliograph.text.names import MAX_NAME_LENGTH, entity_key, name_to_entity_id
+
+# What a question names, and how its names were read, frozen.
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedEntity:
+    """An entity that the question names.
+
+    Attributes:
+        id: The entity.
+        name: Its name as the question writes it.
+        start: First character of it in the question.
+        end: One past the last.
+        chunk_ids: Chunks that are about it, in canonical order, at most as many as were read.
+    """
+
+    id: str
+    name: str
+    start: int
+    end: int
+    chunk_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Respelling:
+    """One word as it was written, and as it was read."""
+
+    written: str
+    read: str
+
+
+@dataclass(frozen=True, slots=True)
+class Respelt:
+    """A question as it was read, and the words in which that differs from what was written."""
+
+    question: str
+    changes: tuple[Respelling, ...] = ()
+
+    def read(self, part: str) -> str:
+        """Return a part of the question, or what was made of it, read in the same way."""
+        for change in self.changes:
+            part = re.sub(rf"\b{re.escape(change.written)}\b", lambda _, read=change.read: read, part)
+        return part
+
+
+# Which entities a text names: every run of words in it that is the name of one.
+#
+# Runs are looked up by the id that a name has, so case, width and quotation marks do not matter and nothing is
+# searched. In a question every run of up to twelve words (of Chinese: characters) is tried, one of more than five
+# only if it begins and ends in a capital or a digit, unless the question has none. In a passage only runs within a
+# sentence are tried that begin and end so, and of Chinese those near its start: what an extractor left out of a
+# passage is found again here, if some other passage is about it. Of names inside one another the longest counts.
+
+_UNIT = re.compile(rf"[{HAN}]|[^\W{HAN}]+")
+_HAN = re.compile(rf"[{HAN}]")
+_SPACE = re.compile(r"\s+")
+# Where a sentence may end; at the first two it does where the word before begins with a small letter.
+# A line may end within a name, but a paragraph does not, nor a line before a heading or an item of a list.
+_STOP = re.compile(r"[.;。！？；，、：]|\n(?=[ \t]*\n|[ \t]*(?:[-*+#>|•]|\d{1,3}[.)][ \t]))")
+_UNSURE_STOPS = ".;"
+# A number's last digit and the sign between it and another that belongs to it.
+_NUMBERS_JOINED = re.compile(r"\d[-.:/](?=\d)")
+_ASCII_QUOTES = "\"'`"
+_WITHOUT_QUOTES = str.maketrans("", "", _ASCII_QUOTES)
+# Where a name is more than letters to be lowered: what is not plain ASCII, quotation marks, the first of two spaces.
+_UNEVEN = re.compile(rf"[^ -~]|[{_ASCII_QUOTES}]| (?= )")
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+_LONGEST = 12
+_LONGEST_IN_SMALL_LETTERS = 5
+_LONGEST_IN_PASSAGE = 6
+# A question has some twenty words; what is asked about a pasted text stands at its start or is not short.
+_MOST_UNITS = 96
+# Runs tried in one passage: all of an English one of 300 words, the first 40 characters of a Chinese one.
+_MOST_RUNS = 480
+_AROUND = 100
+_NOT_ABOUT = (1 << 63) - 1
+
+
+class NameSpan(NamedTuple):
+    """A run of words that may be a name: its text, where it stands, and the id of the entity of that name.
+
+    A tuple, since a question makes hundreds of them.
+    """
+
+    text: str
+    start: int
+    end: int
+    entity_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Entities that a question names.
+
+    Attributes:
+        linked: The longest ones, in the order of the question.
+        ids: Ids of all, also of those inside longer names.
+    """
+
+    linked: tuple[LinkedEntity, ...] = ()
+    ids: frozenset[str] = frozenset()
+
+
+def question_spans(question: str) -> list[NameSpan]:
+    """Return every run of words that may be a name, each id once."""
+    units = [match.span() for _, match in zip(range(_MOST_UNITS), _UNIT.finditer(question), strict=False)]
+    # Who writes capitals, other than at the start and in "I", writes them in long names too.
+    has_capitals = any(question[start].isupper() and end - start > 1 for start, end in units[1:])
+    longest = _LONGEST_IN_SMALL_LETTERS if has_capitals else _LONGEST
+    begins = [_begins_name(question[start]) for start, _ in units]
+    runs = [
+        (start, end)
+        for first, (start, _) in enumerate(units)
+        for last, (_, end) in enumerate(units[first : first + _LONGEST], start=first)
+        if last - first < longest or (begins[first] and begins[last])
+    ]
+    return [NameSpan(question[start:end], start, end, id_) for id_, (start, end) in _by_id(question, runs).items()]
+
+
+def passage_runs(text: str, extracted: Iterable[str] = ()) -> dict[str, tuple[int, int]]:
+    """Return where in a passage stands what looks like a name: start and end by the id of the entity of that name.
+
+    Args:
+        text: The passage.
+        extracted: Names that an extractor found in it; runs within them are left out.
+    """
+    return _by_id(text, _name_runs(text, _NamedParts(text, extracted))[:_MOST_RUNS])
+
+
+class _NamedParts:
+    """Where names stand in a text."""
+
+    def __init__(self, text: str, names: Iterable[str]) -> None:
+        ends: dict[int, int] = {}
+        for name in set(names):
+            start = text.find(name) if name else -1
+            while start >= 0:
+                ends[start] = max(ends.get(start, 0), start + len(name))
+                start = text.find(name, start + 1)
+        self._starts = sorted(ends)
+        # What begins earlier may reach further.
+        self._reached = list(accumulate((ends[start] for start in self._starts), max))
+
+    def reach(self, place: int) -> int:
+        """Return the end of the name in which a place lies, 0 if it is in none."""
+        order = bisect_right(self._starts, place)
+        return self._reached[order - 1] if order else 0
+
+
+def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
+    """Return the runs in order; some more than are tried, where a text has so many."""
+    units = [match.span() for match in _UNIT.finditer(text)]
+    inner = _inner_numbers(text)
+    ends = _sentence_ends(text, units)
+    runs: list[tuple[int, int]] = []
+    bounds = [place for place, (start, _) in enumerate(units) if text[start] <= "Z" or _begins_name(text[start])]
+    for order, first in enumerate(bounds):
+        start = units[first][0]
+        if start in inner:
+            continue
+        longest = _LONGEST if text[start] > "~" and _HAN.match(text[start]) else _LONGEST_IN_PASSAGE
+        sentence_end = ends[bisect_left(ends, start)]
+        named_end = extracted.reach(start)
+        for last in bounds[order : order + longest]:
+            end = units[last][1]
+            if last - first >= longest or end > sentence_end:
+                break
+            if end > named_end and end not in inner:
+                runs.append((start, end))
+        if len(runs) >= _MOST_RUNS:
+            break
+    return runs
+
+
+def _sentence_ends(text: str, units: Iterable[tuple[int, int]]) -> list[int]:
+    """Return where sentences surely end, and where the text does; after an initial or "Bros." a name may go on."""
+    begins = {end: start for start, end in units}
+    ends: list[int] = []
+    for match in _STOP.finditer(text):
+        stop = match.start()
+        begin = begins.get(stop)
+        is_small = begin is not None and text[begin].islower() and text[stop + 1 : stop + 2].isspace()
+        if is_small or text[stop] not in _UNSURE_STOPS:
+            ends.append(stop)
+    return [*ends, len(text)]
+
+
+def _begins_name(sign: str) -> bool:
+    return sign.isupper() or sign.isdigit() or (sign > "~" and _HAN.match(sign) is not None)
+
+
+def _inner_numbers(text: str) -> set[int]:
+    """Return where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names."""
+    return {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
+
+
+def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
+    found: dict[str, tuple[int, int]] = {}
+    lowered = text.lower() if text.isascii() else _ascii_lowered(text)
+    uneven = [] if _is_plain(text) else [match.start() for match in _UNEVEN.finditer(text)]
+    for run in runs:
+        start, end = run
+        place = bisect_left(uneven, start)
+        is_even = (place == len(uneven) or uneven[place] >= end) and end - start <= MAX_NAME_LENGTH
+        key = lowered[start:end] if is_even else _key(text[start:end])
+        known = found.setdefault(key, run)
+        if known is not run and known[1] - known[0] < end - start:
+            found[key] = run
+    return {entity_id(key): run for key, run in found.items() if len(key) > 1}
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether nothing in a text is `_UNEVEN`, as is quickly seen of most questions."""
+    return text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
+
+
+def _ascii_lowered(text: str) -> str:
+    """Return a text with its ASCII letters in lower case, every character where it was."""
+    return text.translate(_ASCII_LOWER)
+
+
+def _key(run: str) -> str:
+    """Return the key of a name; of a run of plain ASCII without the full cleaning, which changes nothing else in it."""
+    if run.isascii() and len(run) <= MAX_NAME_LENGTH:
+        text = " ".join(run.split())
+        if text.isprintable():
+            return text.strip(_ASCII_QUOTES + " ").lower().translate(_WITHOUT_QUOTES)
+    return entity_key(_SPACE.sub(" ", unicodedata.normalize("NFKC", run)))
+
+
+def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]) -> Named:
+    """Return the entities among the runs of a question, given where those that exist are mentioned."""
+    known = [span for span in spans if span.entity_id in places]
+    linked = tuple(_linked(span, places[span.entity_id]) for span in sorted(_longest(known), key=_start))
+    return Named(linked, frozenset(span.entity_id for span in known))
+
+
+def named_in_passage(
+    chunk_id: str, text: str, runs: Mapping[str, tuple[int, int]], places: Mapping[str, EntityPlaces]
+) -> list[EntityMention]:
+    """Return mentions of the entities that a passage names and that other passages are about, in order.
+
+    Args:
+        chunk_id: The passage.
+        text: Its text.
+        runs: What `passage_runs` gave for it.
+        places: Where those that exist are mentioned.
+    """
+    known = [
+        NameSpan(text[start:end], start, end, id_)
+        for id_, (start, end) in runs.items()
+        if _is_told_elsewhere(chunk_id, places.get(id_))
+    ]
+    return [
+        EntityMention(chunk_id, span.text, "unknown", _around(text, span), _NOT_ABOUT, span.entity_id)
+        for span in sorted(_longest(known), key=_start)
+    ]
+
+
+def is_name_like(run: str) -> bool:
+    """Return whether a run of words begins and ends in one with a capital or a digit first, or is Chinese."""
+    if "a" <= run[:1] <= "z":
+        return False
+    units: list[str] = _UNIT.findall(run)
+    return bool(units) and _begins_name(units[0][0]) and _begins_name(units[-1][0])
+
+
+def is_one_word(name: str) -> bool:
+    """Return whether a name is a single word, or two Chinese characters at the most."""
+    return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
+
+
+def _start(span: NameSpan) -> int:
+    return span.start
+
+
+def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
+    return [span for span in spans if not any(_is_within(span, other) for other in spans)]
+
+
+def _is_within(span: NameSpan, other: NameSpan) -> bool:
+    return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
+
+
+def _linked(span: NameSpan, places: EntityPlaces) -> LinkedEntity:
+    return LinkedEntity(span.entity_id, span.text, span.start, span.end, places.about)
+
+
+def _is_told_elsewhere(chunk_id: str, places: EntityPlaces | None) -> bool:
+    return places is not None and any(about != chunk_id for about in places.chunk_ids[: places.subjects])
+
+
+def _around(text: str, span: NameSpan) -> str:
+    return text[max(0, span.start - _AROUND) : span.end + _AROUND]
+
+
+# Names in a question that are misspelt: words that stand in no document, read as a near one that does.
+#
+# Only a word that no document holds is doubted, so a name that is there never gives way to another. What may be meant
+# is looked for in the chunks nearest to the question by vector, which a slip of the finger hardly leads astray;
+# nothing else is searched. Writing without letter case, such as Chinese, has no such words.
+
+# Letters of scripts that put spaces between words; Chinese, Thai, Japanese and Korean write on without.
+_LETTER = rf"[^\W\d_{HAN}\u0e00-\u0eff\u1100-\u11ff\u3041-\u30ff\uac00-\ud7af]"
+# Whole words of letters; what has digits or hyphens is an identifier, of which every character counts.
+_WORD = re.compile(rf"(?<![\d_-])(?<!{_LETTER}){_LETTER}{{5,}}(?![\d_-])(?!{_LETTER})")
+# A letter left out, put in, changed or swapped with the next; from two on it may be another name (Australia, Austria).
+_MOST_SLIPS = 1
+_MOST_WORDS = 8
+_CHUNKS_READ = 20
+
+
+async def respell(store: StoreView, question: str, named: Named, near: Sequence[str]) -> Respelt:
+    """Return the question with the misspelt names that could be read.
+
+    Args:
+        store: Asked once for words, and once for chunks where one is in no document.
+        question: The question.
+        named: What it names; nothing of that is doubted.
+        near: Ids of chunks near it by vector, nearest first.
+    """
+    words = _doubtful(question, named)
+    phrases = [terms(word.group()) for word in words]
+    if not near or not any(phrases):
+        return Respelt(question)
+    holders = await store.text.find_phrases(Collection.CHUNKS, phrases, 1)
+    unknown = [word for word, phrase, found in zip(words, phrases, holders, strict=True) if phrase and not found]
+    if not unknown:
+        return Respelt(question)
+    chunks = await store.records.get_chunks(near[:_CHUNKS_READ])
+    return _read(question, unknown, [chunk.text for chunk in chunks])
+
+
+def _doubtful(question: str, named: Named) -> list[re.Match[str]]:
+    """Return the words outside of known names that may be part of one; without any capital, all may be."""
+    has_capitals = any(character.isupper() for character in question[1:])
+    free = (
+        word
+        for word in _WORD.finditer(question)
+        if not any(entity.start < word.end() and word.start() < entity.end for entity in named.linked)
+    )
+    return [word for word in free if _is_cased(word.group(), needs_capital=has_capitals)][:_MOST_WORDS]
+
+
+def _is_cased(word: str, *, needs_capital: bool) -> bool:
+    return word[0].isupper() if needs_capital else word.lower() != word.upper()
+
+
+def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -> Respelt:
+    """Return the question with each of the words read as the nearest one of the texts, if one is near."""
+    spelt: dict[str, str] = {}
+    for text in texts:
+        for found in _WORD.findall(text):
+            spelt.setdefault(found.lower(), found)
+    pieces: list[str] = []
+    changes: list[Respelling] = []
+    end = 0
+    for word in words:
+        written = word.group()
+        # Hardly anybody misses the first letter, and two names that differ in it are two names.
+        same_start = [key for key in spelt if key[0] == written[0].lower()]
+        if near := extractOne(written.lower(), same_start, scorer=OSA.distance, score_cutoff=_MOST_SLIPS):
+            pieces += question[end : word.start()], spelt[near[0]]
+            changes.append(Respelling(written, spelt[near[0]]))
+            end = word.end()
+    return Respelt("".join((*pieces, question[end:])), tuple(changes))
+
+
+# Entities that a question names otherwise than by the name their id stands for, or does not name but resembles.
+#
+# An alias (an acronym, a name before a merge or a rename) has no entity of its own: its mentions count for another.
+# So what may be a name in the question and led to none is looked for as a phrase in the names of entities, and each
+# found is asked for the names that its mentions bear; one of these must be the run of words, in all its letters.
+# Under a filter these are names that matching documents give. Where the question names none, those entities of the
+# chunks found first stand in that are near it by vector.
+
+# Aliases are short: of a question of twenty words these are nearly all runs of capitalised words.
+_LONGEST_ALIAS = 48
+_MOST_PHRASES = 32
+# Entities read per phrase; a word that more names hold seldom is the alias of one.
+_PER_PHRASE = 8
+
+
+def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[NameSpan]:
+    """Return the runs of a question that may be aliases: like a name, short, and not within a name that was found.
+
+    A question without any capital is taken as one whose writer left them out: every run of it may be one.
+    """
+    has_capitals = any(character.isupper() for character in question[1:])
+    free = [
+        span
+        for span in spans
+        if span.end - span.start <= _LONGEST_ALIAS
+        and (not has_capitals or is_name_like(span.text))
+        and span.entity_id not in named.ids
+        and not any(entity.start <= span.start and span.end <= entity.end for entity in named.linked)
+    ]
+    return sorted(free, key=lambda span: (span.end - span.start, span.start))
+
+
+async def find_aliases(
+    store: StoreView, spans: Sequence[NameSpan], mentions: int
+) -> tuple[list[NameSpan], dict[str, EntityPlaces]]:
+    """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
+
+    Args:
+        store: Asked once for phrases, and once for evidence where any was found.
+        spans: What `alias_spans` gave.
+        mentions: Mentions read of each.
+    """
+    phrases: dict[tuple[str, ...], list[NameSpan]] = {}
+    for span in spans:
+        words = tuple(terms(span.text))
+        if words and (words in phrases or len(phrases) < _MOST_PHRASES):
+            phrases.setdefault(words, []).append(span)
+    if not phrases:
+        return [], {}
+    holders = await store.text.find_phrases(Collection.ENTITIES, list(phrases), _PER_PHRASE)
+    wanted = list(dict.fromkeys(id_ for ids in holders for id_ in ids))
+    if not wanted:
+        return [], {}
+    evidence, _ = await store.records.get_evidence(wanted, [], mentions)
+    aliases = _aliases(evidence)
+    tried = [span for group in phrases.values() for span in group]
+    found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
+    return found, {item.id: places_of(item, mentions) for item in aliases.values()}
+
+
+def _aliases(evidence: Sequence[EntityEvidence]) -> dict[str, EntityEvidence]:
+    """Return, per id of a name, the entity that most mentions of this name count for; ties by id."""
+    counted: dict[str, tuple[int, str, EntityEvidence]] = {}
+    for item in evidence:
+        for name, count in item.names.items():
+            id_ = name_to_entity_id(name)
+            if item.leading and (id_ not in counted or (-count, item.id) < counted[id_][:2]):
+                counted[id_] = (-count, item.id, item)
+    return {id_: item for id_, (_, _, item) in counted.items()}
+
+
+async def find_similar(
+    store: StoreView,
+    vector: NDArray[np.float32],
+    entity_ids: Sequence[str],
+    limit: int,
+    least: float,
+    scale: CosineScale,
+) -> list[str]:
+    """Return those of some entities whose vectors are near a question's, the nearest first.
+
+    Args:
+        store: Asked once for vectors.
+        vector: The question's, of length 1.
+        entity_ids: Entities to choose from.
+        limit: Entities at the most.
+        least: The least cosine, in the usual scale.
+        scale: What cosines mean.
+    """
+    vectors = await store.vectors.get_vectors(Collection.ENTITIES, entity_ids) if entity_ids else {}
+    near = {id_: scale.usual(float(stored @ vector)) for id_, stored in vectors.items()}
+    return sorted((id_ for id_, score in near.items() if score >= least), key=lambda id_: (-near[id_], id_))[:limit]
+
+
+# Names of entities that are nearly as somebody wrote them, to be proposed where there is no entity of that name.
+#
+# One slip in four characters, two at the most, leaves a part of the name as it is; entities are looked up by these
+# parts (`NameIndex`), and their names compared. Nothing is read so by itself: identifiers that differ in one digit
+# are two.
+
+_MOST_SLIPS_OF_NAMES = 2
+_CHARACTERS_PER_SLIP = 4
+_CANDIDATES = 200
+# From here on a third of a name is long enough to be looked up.
+_LONG = 12
+
+
+async def near_entities(store: Store, name: str, view: StoreView | None = None) -> list[Entity]:
+    """Return entities with a name or alias that is nearly a name, the nearest first; none for short names.
+
+    Args:
+        store: Where names are looked up.
+        name: As somebody wrote it.
+        view: Which entities there are; None for all.
+    """
+    key = entity_key(name)
+    slips = min(_MOST_SLIPS_OF_NAMES, len(key) // _CHARACTERS_PER_SLIP)
+    if not slips:
+        return []
+    ids: dict[str, None] = {}
+    for part in _parts(key, slips):
+        ids |= dict.fromkeys(await store.names.find_names(part, _CANDIDATES))
+    entities = await (view or store).graph.get_entities(list(ids))
+    ranked = [(_distance(entity, key, slips), entity) for entity in entities]
+    return [entity for distance, entity in sorted(ranked, key=_order) if distance <= slips]
+
+
+def _parts(key: str, slips: int) -> list[str]:
+    """Return parts of a key of which hardly any name that differs by so many slips has none."""
+    if len(key) < _LONG:
+        return [key[:2], *(key[start : start + 3] for start in range(len(key) - 2))]
+    size = -(-len(key) // (slips + 1))
+    return [key[start : start + size] for start in range(0, len(key), size)]
+
+
+def _distance(entity: Entity, key: str, most: int) -> int:
+    """Return letters left out, put in, changed or swapped between a key and the entity's nearest name."""
+    return min(OSA.distance(key, entity_key(name), score_cutoff=most) for name in (entity.name, *entity.aliases))
+
+
+def _order(item: tuple[int, Entity]) -> tuple[int, int, str]:
+    distance, entity = item
+    return distance, -entity.degree, entity.name
+
+
+# Explicit paths between the entities that a question names, as in ESP32 -> MQTT -> WiFi.
+#
+# The first few entities are taken in the order of the question, and each pair of them is asked for its shortest
+# paths.
+
+# A question that asks for a connection names two or three things; more are a list.
+_MOST_ENTITIES = 3
+_MOST_RELATIONS = 3
+_PATHS_PER_PAIR = 2
+# Entities that all is related to tie nothing together, and finding that out must not take long.
+_MOST_VISITED = 4000
+
+
+async def find_paths(graph: GraphStore, entity_ids: Sequence[str]) -> tuple[GraphPath, ...]:
+    """Return the shortest paths between these entities, at most two a pair and three relations long.
+
+    Only the first three entities count; pairs without a path are left out, and of equal paths the first is kept.
+    """
+    pairs = list(combinations(list(dict.fromkeys(entity_ids))[:_MOST_ENTITIES], 2))
+    if not pairs:
+        return ()
+    found = await run_together(
+        *(
+            graph.find_shortest_paths(source, target, _MOST_RELATIONS, _PATHS_PER_PAIR, _MOST_VISITED)
+            for source, target in pairs
+        )
+    )
+    paths = {tuple(entity.id for entity in path.entities): path for paths in found for path in paths}
+    return tuple(paths.values())
+
+
+def path_row(path: GraphPath) -> str:
+    """Return a path on one line: names joined by arrows."""
+    return " -> ".join(entity.name for entity in path.entities)

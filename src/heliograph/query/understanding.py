@@ -1,0 +1,592 @@
+"""What a question asks for: its kind, its entities, its parts and the sides that it compares.
+
+Rules read cue words, names and coordination in English and Chinese; a chat model, where there is one, is asked first,
+and what it leaves out or garbles is filled in from the rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from string import Template
+from typing import Any, cast
+
+from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
+from heliograph.errors import BadModelReply
+from heliograph.models import Usage
+from heliograph.prompts import load_prompt
+from heliograph.query.json_replies import objects_in
+from heliograph.text.language import detect_language, is_chinese
+from heliograph.text.phrases import SentenceReading, read_texts
+
+# What is understood of a question, frozen.
+
+
+class QuestionKind(StrEnum):
+    """What a question asks for; the first four are the seed's, the others ours."""
+
+    FACT = "fact"
+    HOW_TO = "how_to"
+    COMPARE = "compare"
+    REASON = "reason"
+    AGGREGATE = "aggregate"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class Understanding:
+    """What a question asks for.
+
+    Attributes:
+        kind: One particular thing, instructions, a comparison, a cause or a chain of steps, everything of a kind, or
+            the documents as a whole.
+        entities: Names in it, in order, each once.
+        expansions: Further words to search with.
+        language: ISO 639-1 code.
+        parts: The questions that it is made of, each to be read on its own; empty for a single question.
+        sides: What it compares, at least two; empty unless `kind` is `COMPARE` and the sides are named.
+        by_model: Whether a chat model said so; else it was found by rules.
+    """
+
+    kind: QuestionKind = QuestionKind.FACT
+    entities: tuple[str, ...] = ()
+    expansions: tuple[str, ...] = ()
+    language: str = "en"
+    parts: tuple[str, ...] = ()
+    sides: tuple[str, ...] = ()
+    by_model: bool = False
+
+
+# The words by which the kind of a question is known, in English and Chinese.
+#
+# `CUES` is read from the top, and the first cue that is found decides, so the order matters: what is compared may be
+# a cause, but what causes is seldom compared. A cue marked weak counts only in a question that names nothing, since
+# "the main products" are a theme of a collection but a fact about a company. A question without any cue asks for a
+# fact.
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A kind and the pattern that tells it, searched in the question in lower case.
+
+    Attributes:
+        kind: What is asked for.
+        pattern: What tells it.
+        is_weak: Whether it counts only where nothing is named.
+    """
+
+    kind: QuestionKind
+    pattern: re.Pattern[str]
+    is_weak: bool = False
+
+
+def _cue(kind: QuestionKind, *alternatives: str, weak: bool = False) -> Cue:
+    return Cue(kind, re.compile("|".join(alternatives)), weak)
+
+
+_ASKS = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)"
+# Words of degree; "other than" and "rather than" compare nothing.
+_DEGREE = r"(?:(?!other|rather|ever|never|over|under|after)[a-z]+er|more|less|better|worse|more [a-z]+|less [a-z]+)"
+_FIRST = r"(?:first|last|earlier|earliest|later|latest|older|oldest|younger|youngest|longer|bigger|more|most)"
+# Plural nouns that speak of what many texts have in common.
+_SHARED = (
+    r"(?:themes?|topics?|points|ideas|findings|takeaways|insights|messages|lessons|challenges|problems|issues|concerns"
+    r"|questions|trends|patterns|arguments|opinions|views|perspectives|conclusions|subjects)"
+)
+
+# Who speaks in many texts, what they do, and what comes of it.
+_VOICES = (
+    r"(?:guests|speakers|hosts?|leaders|authors|writers|participants|interviewees|respondents|experts|customers|users"
+    r"|employees|engineers|reviewers|people|documents|articles|reports|papers|texts|episodes|interviews|discussions"
+    r"|conversations|stories|podcasts?)"
+)
+_SAYS = (
+    r"(?:sa(?:y|id)|speak|talk(?:ing)?|discuss(?:ed|ing)?|mention(?:ed|ing)?|describ(?:ed?|ing)|cited?|shared?"
+    r"|express(?:ed)?"
+    r"|emphasi[sz]ed?|highlight(?:ed|ing)?|address(?:ed)?|ask|perceived?|proposed?|suggest(?:ed)?|predict(?:ed)?"
+    r"|view|see|feel"
+    r"|think|believe|envision|speculate|approach|typically|generally|commonly|often|frequently)"
+)
+_TALK = r"(?:discussions|conversations|stories|anecdotes|examples|mentions|quotes|patterns|themes|topics|references)"
+
+CUES = (
+    # Why comes before all, whatever it asks it of.
+    _cue(QuestionKind.REASON, r"^(?:and |but |so )?why\b", r"^how come\b", r"\bexplain why\b", r"^为什么|^为何"),
+    _cue(
+        QuestionKind.GLOBAL,
+        r"\bsummar(?:i[sz]e|y|ies)\b|\boverview\b|\bgist\b|\btake-?aways?\b",
+        r"^(?:overall|in general|generally|on the whole)\b",
+        r"\b(?:across|throughout) (?:all |the |these )?(?:whole |entire )?"
+        r"(?:documents?|interviews?|episodes?|texts?|reports?|collection|corpus|discussions?|data ?set)",
+        r"\b(?:these|this|the|all) (?:documents?|collection|corpus|knowledge base|texts?|data ?set) (?:about"
+        r"|cover|contain)",
+        r"\bof (?:these|this|the) (?:documents?|collection|corpus|knowledge base|texts|data ?set)\b",
+        r"^(?:请)?(?:帮我)?(?:总结|概述|概括|归纳|综述)|总体(?:来看|上|而言)|整体(?:来看|上|而言)|综合来看",
+        r"这(?:些|个|份|批)(?:文档|资料|文件|资料库|知识库|文章|语料)(?:的|讲|主要|是|里|中)",
+    ),
+    _cue(
+        QuestionKind.GLOBAL,
+        rf"\b{_VOICES}\b.*\b{_SAYS}\b|\b{_SAYS}\b.*\b(?:by|from|among|of|in) (?:\w+ ){{0,2}}{_VOICES}\b",
+        rf"\baccording to (?:\w+ ){{0,2}}{_VOICES}\b",
+        weak=True,
+    ),
+    _cue(
+        QuestionKind.COMPARE,
+        r"\bvs\b\.?|\bversus\b|\bcompar(?:e|es|ed|ing|ison)\b",
+        r"\bdifferences?\b.*\b(?:between|from)\b|\bdiffer(?:s|ed)?\b|\bdifferent from\b|\bdistinguish(?:es)?\b",
+        r"\bin common\b|\bsimilarit(?:y|ies) (?:between|of)\b|\b(?:dis)?advantages? of\b.*\bover\b",
+        rf"\b{_DEGREE} than (?!\W*\d)",
+        rf"^{_ASKS}\b.*\b(?:both|same|either|share)\b.*\b(?:and|or)\b",
+        rf"^{_ASKS}\b.*\b(?:and|or)\b.*\b(?:both|the same|{_FIRST}|equally|[a-z]{{3,}}ier)\b",
+        r"^(?:which|who|whose|what|between|out of|of)\b.*,\s.*\bor\b",
+        rf"^(?:which|who|whose|what)\b.*\b{_FIRST}\b.*\b(?:or|out of .+ and)\b",
+        r"^(?:both|between)\b.*\band\b|\band\b.*,? (?:are|were) both\b|\bsame [a-z]+ as\b|\brespective(?:ly)?\b",
+        r"区别|差异|差别|异同|相同点|共同点|共同之处|不同之处|不同点|有(?:什么|何|哪些)不同|(?<!能)相比|对比|比较(?:一下)?.*[和与跟同及]",
+        r"(?:相对于|相较于|较之).*(?:优势|优点|劣势|改进|好处)|优劣|孰",
+        r"[和与跟、].+(?:哪(?:个|一个|部|位|家|种|座|条|者)|谁)[^，。？?]{0,6}(?:更|先|比较|最|较)|还是.*(?:更|先|早|晚|好|大)",
+        r"比[^赛例如分重率方作].*(?:更|重|轻|大|小|长|短|高|低|快|慢|早|晚|多|少|好|贵|便宜)[^。]*吗",
+        r"[和与跟、][^？?]+(?:都|同一|相同|一样)",
+    ),
+    _cue(
+        QuestionKind.REASON,
+        r"\bwhat (?:caused|causes|led to|leads to|triggered|explains|makes|made)\b|\bcauses? of\b",
+        r"\breasons?\b(?! to\b)|\bbecause of what\b|\bconsequences?\b|\b(?:impact|effects?|influence) (?:of|on"
+        r"|did|does|do|has|had)\b",
+        r"\bwhat (?:impact|effects?|influence)\b|\bwhat (?:happens|happened|would happen|will happen)\b",
+        r"\bhow (?:did|does|do|has|have|will|would)\b.*\b(?:affect|influence|impact|lead to|contribute|change)\b",
+        r"\b(?:connected|connection|relationship|related|relation)\b.*\b(?:to|with|between)\b",
+        r"为什么(?![？?]?$)|[这那又都竟底]是?为什么|为何(?![？?]?$)|何以|缘故|原因|导致|造成|引起(?!的)|怎么回事|怎么会|后果|会怎(?:么)?样|会发生什么",
+        r"(?:什么|何|哪些|怎样的)影响|如何影响|怎么影响|(?:什么|何|哪种|怎样的)(?:关系|联系)|影响了?什么",
+    ),
+    _cue(
+        QuestionKind.HOW_TO,
+        r"^how (?:can|should|could|must) (?:my|our|an?|the|this)\b",
+        r"\bhow to\b|\bhow does one\b|\bhow (?:can|do|should|could) (?:i|we|you|one)\b",
+        r"\bsteps\b|\bprocedures?\b|\binstructions?\b|\bwalk me through\b|\bguide (?:me|to|for)\b|\btutorial\b",
+        r"\bwhat (?:do|must|should) (?:i|we|you) (?:need to |have to )?do\b|\bprocess (?:for|of|to)\b",
+        r"如何(?!看|评|影响|理解|称|[？?]?$)|怎么(?!样|回事|会|了|看|评|死|称|说|读|拼|写|叫|念)|怎样(?!的|看)|步骤|流程|教我|教程$|操作方法|的方法$|方法是",
+        r"(?:需要|应该|应当|要)(?:做|办)(?:些)?什么",
+    ),
+    _cue(
+        QuestionKind.GLOBAL,
+        rf"\b(?:main|key|central|common|recurring|major|overarching|prevailing|core|dominant|important|biggest"
+        rf"|frequent)\b"
+        rf"(?: \w+){{0,3}} {_SHARED}\b",
+        rf"\b{_SHARED}\b.*\b(?:most (?:often|frequently|commonly)|emerge|recur|recurring|repeatedly|come up|arise)\b",
+        rf"\bwhat {_SHARED} (?:do|does|are|can|have|is)\b|\b(?:recurring|trends?)\b",
+        r"\b(?:most (?:often|frequently|commonly)|how (?:frequently|often)) (?:\w+ ){0,3}(?:discuss|mention|talk"
+        r"|address)",
+        rf"\bare there (?:\w+ ){{0,2}}{_TALK}\b|\bwhat (?:\w+ )?{_TALK} (?:are|do|does|is|have)\b",
+        r"\b(?:attitudes?|perspectives?|opinions?|views?|sentiments?|perceptions?)\b.*\b(?:on|towards?|about|of"
+        r"|regarding)\b",
+        r"\bhow (?:do|does) (?:\w+ ){1,3}(?:feel|think|view|perceive|talk|describe|approach|see)\b",
+        r"主要(?:主题|内容|问题|观点|话题|挑战|趋势|结论|有哪些)|核心(?:观点|主题|内容|思想)|最常(?:出现|提到|见|讨论|被)"
+        r"|趋势|反复(?:出现|提到|反馈|强调)|普遍|主题(?:是|有)|共同(?:主题|话题|问题)|如何看待|怎么看待",
+        weak=True,
+    ),
+    _cue(
+        QuestionKind.AGGREGATE,
+        r"^(?:please )?(?:list|enumerate|count)\b|\b(?:give|show|find) (?:me )?(?:all|every|a list|each)\b"
+        r"|\blist (?:all|of all)\b",
+        r"^name (?:all|every|each|the \w+s\b)|\b(?:what|which) are all\b|\btotal number\b|\bhow many times\b"
+        r"|\bhow often\b",
+        r"列出|列举|罗列|统计|一共|总共|总计|总数|哪几|所有.*(?:哪些|哪几|什么)|(?<![第几])几(?:次|位|个|名|台|家|种|条|本|部|项|人)",
+    ),
+    # Chains: an attribute of something that is itself only described.
+    _cue(
+        QuestionKind.REASON,
+        r"\b(?!name|names|kind|type|title|number|amount|part|one|some|all|each|most|date|year|city|place"
+        r"|sort)[a-z]+ of (?:the |an? |his |her |its )?"
+        r"(?:[\w-]+ ){1,4}(?:of|that|which|who|whom|whose|where) ",
+        r"^(?:when|where|how old|what [a-z]+|which [a-z]+)\b.*\bthe "
+        r"(?!number|center|member|order|error|layer|letter|paper|power|water|other)[a-z]+(?:or|er|ist) of ",
+        r"'s (?:[\w-]+ ){1,3}(?:of|'s)|'s [\w-]+'s\b|\bthe (?:country|state|city|company|person|film|book|band"
+        r"|team|club|league|school|county|author|director|"
+        r"actor|singer|group) (?:where|whose|that|which|in which|who) ",
+        r"的[^的，,。；]{1,12}的[^的，,。；]{1,12}(?:是|叫|为|在|有|属|位|什么|哪|谁|多少|几)",
+    ),
+    _cue(
+        QuestionKind.AGGREGATE,
+        r"\bhow many\b",
+        r"^which (?:\w+ ){0,2}(?!was|is|has|does|bus|status|process|class|address|access|us)[a-z]{3,}s "
+        r"(?!(?:was|is|has|does)\b)[a-z]+",
+        r"^in which (?:\w+ )?(?:countries|cities|years|places|cases)\b",
+        r"哪些|多少(?:个|人|次|名|位|台|家|种|条|本|部|项|座|所|篇)",
+    ),
+)
+
+
+# What a comparison compares.
+#
+# Forms that say it outright come first ("X vs Y", "between X and Y", "X和Y的区别", "..., X or Y?"), since a name may be
+# read in part only; then names joined by "and", "or", a comma or a Chinese conjunction. Sides are given as the
+# question writes them.
+
+_MAX_SIDES = 4
+_LONGEST = 120
+
+# What a side is made of: anything up to a sign that ends it.
+_SIDE = r"[^,;?!]{1,120}?"
+_FORMS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<a>{_SIDE})\s+(?:vs\.?|versus)\s+(?P<b>{_SIDE})(?:[,;?!]|\s+(?:for|in|on|with|when)\s|$)",
+        rf"\b(?:between|compare|comparing|comparison of)\s+(?P<a>{_SIDE})\s+(?:and|with|to|against)\s+"
+        rf"(?P<b>{_SIDE})(?:[,;?!.]|\s+(?:in|for|on|when|regarding|with respect)\s|$)",
+        rf"\badvantages?\s+of\s+(?P<a>{_SIDE})\s+over\s+(?P<b>{_SIDE})[?.!]*$",
+        r",\s*(?P<a>[^?!]{1,120}?)\s+or\s+(?P<b>[^?!]{1,120}?)\s*[?.!]*$",
+        rf"\bboth\s+(?P<a>{_SIDE})\s+and\s+(?P<b>{_SIDE})(?:[?.!]|\s+(?:have|has|are|is|was|were|come|share"
+        rf"|located|born"
+        rf"|directed|(?:from|in|of|on|at) (?:the )?same)\b|$)",
+        rf"\bwhat\s+(?:do|does|did)\s+(?P<a>{_SIDE})\s+and\s+(?P<b>{_SIDE})\s+(?:have|share)\b",
+        rf"^how\s+(?:do|does|did)\s+(?P<a>{_SIDE})\s+and\s+(?P<b>{_SIDE})\s+(?:differ|compare)\b",
+        rf"\bhow\s+(?:do|does|is|are)\s+(?P<a>{_SIDE})\s+(?:differ(?:ent)?|compare[ds]?)\s+(?:from|to|with)\s+"
+        rf"(?P<b>{_SIDE})[?.!]*$",
+        rf"^(?:is|are|was|were|do|does|did|has|have)\s+(?P<a>{_SIDE})\s+(?:and|or)\s+(?P<b>{_SIDE})\s+(?:both\b"
+        rf"|the same\b|"
+        rf"located\b|from\b|in\b|of\b|born\b|have\b|directed\b|share\b|equally\b|either\b|(?:more|less|older"
+        rf"|younger)\b|"
+        rf"[a-z]+ier\b)",
+        rf"^(?:is|are|was|were|does|do|did)\s+(?P<a>{_SIDE})\s+[\w-]+er\s+than\s+(?P<b>{_SIDE})[?.!]*$",
+        r"(?:比较|对比)(?:一下)?(?P<a>[^，。？?]{1,40}?)[和与跟同及、](?P<b>[^，。？?]{1,40}?)(?:的|[，。？?]|$)",
+        r"(?P<a>[^，。？?]{1,40}?)\s*(?:对比|vs\.?|VS)\s*(?P<b>[^，。？?]{1,40}?)(?:的|[，。？?]|$)",
+        r"(?:相比|相比于|相较于|较之|与)?(?P<a>[^，。？?]{1,40}?)相(?:对于|较于|比于)(?P<b>[^，。？?]{1,40}?)(?:的|有|，|[。？?])",
+        r"^(?:与|和)?相比(?:于)?(?P<a>[^，。？?]{1,40}?)，(?P<b>[^，。？?]{1,40}?)(?:的|有|更)",
+        r"(?P<a>[^，。？?]{1,40}?)\s*(?:和|与|跟|同|及|、)\s*(?P<b>[^，。？?]{1,40}?)\s*(?:的|之间|有|哪|谁|都|在|流经|是|属于|相比|来自)",
+        r"(?P<a>[^，。？?]{1,40}?)是?(?:，)?还是(?P<b>[^，。？?]{1,40}?)(?:更|先|早|晚|好|[，。？?]|$)",
+        r"(?P<a>[^，。？?]{1,40}?)比(?P<b>[^，。？?]{1,40}?)(?:更|重|轻|大|小|长|短|高|低|快|慢|早|晚|多|少|好|贵|便宜)",
+    )
+)
+_LEAD = re.compile(
+    r"^(?:the\s+)?(?:differences?|similarit(?:y|ies))\s+(?:between|of)\s+|^(?:both|either|whether)\s+"
+    r"|^the (?:films?|movies?|songs?"
+    r"|bands?|people|directors?)\s+(?=[A-Z\"“])|^(?:请)?(?:比较|对比)(?:一下)?|^请问",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(
+    r"\s*(?:,\s*(?:and|or)\s|,|\band\b|\bor\b|\bvs\.?|\bversus\b|和|与|跟|同|或|、|还是)\s*(?:the\s+|an?\s+)?"
+)
+
+_BEFORE_SIDE = r"(?:\s*(?:,|\band\b|\bor\b|\bvs\b\.?|\bversus\b|和|与|跟|同|、|还是|对比))?\s*"
+_AFTER_SIDE = r"(?:\s*,?\s*\b(?:and|or|vs|versus)\b|\s*(?:和|与|跟|同|、|还是|对比))?"
+
+
+def find_sides(question: str, entities: Sequence[str]) -> tuple[str, ...]:
+    """Return two to four sides, or none where the question does not name them.
+
+    Args:
+        question: A question that compares.
+        entities: The names in it, in order.
+    """
+    text = " ".join(question.split())
+    for form in _FORMS:
+        match = form.search(text)
+        sides = _cleaned([*match["a"].split(", "), match["b"]]) if match else ()
+        if len(sides) >= 2:
+            return sides
+    named = _joined_names(text, entities)
+    if len(named) >= 2:
+        return named
+    return tuple(entities[:_MAX_SIDES]) if 2 <= len(entities) <= _MAX_SIDES else ()
+
+
+def _joined_names(text: str, entities: Sequence[str]) -> tuple[str, ...]:
+    """Return the first run of names with nothing but conjunctions between them."""
+    run: list[str] = []
+    end = -1
+    for name in entities:
+        start = text.find(name, max(end, 0))
+        if start < 0:
+            continue
+        if not run or not _JOINED.fullmatch(text[end:start]):
+            if len(run) >= 2:
+                break
+            run = []
+        run.append(name)
+        end = start + len(name)
+    return _cleaned(run)[:_MAX_SIDES]
+
+
+def _cleaned(sides: Sequence[str]) -> tuple[str, ...]:
+    cut = (_LEAD.sub("", side.strip(" \"'“”‘’")).strip() for side in sides)
+    return tuple(dict.fromkeys(side[:_LONGEST] for side in cut if side))[:_MAX_SIDES]
+
+
+def side_question(question: str, sides: Sequence[str], side: str) -> str:
+    """Return the question with the other sides left out, to be searched with.
+
+    Args:
+        question: The question.
+        sides: All sides; one that a chat model named and the question does not write cannot be left out.
+        side: The one that stays; it is put behind the question if that does not name it.
+    """
+    text = question
+    for other in sides:
+        if other != side and other not in side:
+            text = re.sub(_BEFORE_SIDE + re.escape(other) + _AFTER_SIDE, " ", text, count=1, flags=re.IGNORECASE)
+    text = re.sub(r"\s+(?=[,.?!，。？！])", "", " ".join(text.split()))
+    return text if side.casefold() in text.casefold() else f"{text} {side}"
+
+
+# The questions that one question is made of.
+#
+# Split where one question ends and another begins: after a question mark, and at a conjunction or comma with an
+# interrogative behind it, if there is one before it too. A part that points back ("when did it close?", "他是谁？")
+# gets the names before it put behind it, so that it can be searched on its own. One that says too little for that
+# ("what about the next one?") leaves the question whole.
+
+_MAX_PARTS = 4
+_LEAST_WORDS = 2
+_LEAST_HAN = 3
+
+_ASKING = r"(?:who|whom|whose|what|when|where|why|which|how)"
+_INTERROGATIVE = re.compile(rf"\b{_ASKING}\b", re.IGNORECASE)
+_ASKS_FROM_START = re.compile(r"(?:is|are|was|were|do|does|did|can|could|should|will|has|have)\b", re.IGNORECASE)
+_BREAK = re.compile(
+    r"(?<=[?？])\s*(?=\S)"
+    rf"|\s*[,;]?\s+(?:and|but|or)\s+(?:also\s+|then\s+|if so,?\s+)?(?={_ASKING}\s+(?:is|are|was|were|do|does|did"
+    rf"|can|could|should"
+    r"|will|would|has|have|had|to|many|much|long|often|old|far|[a-z]+ed|[a-z]+s)\b)"
+    rf"|;\s+(?={_ASKING}\b)",
+    re.IGNORECASE,
+)
+_BREAK_ZH = re.compile(
+    r"(?<=[?？])\s*(?=\S)|[，,；;]\s*(?:并且|而且|以及|还有|同时|另外|此外|又|并)?|(?:以及|还有|并且)(?=.*(?:谁|什么|哪|几|多少|如何|怎|何))"
+)
+_ASKING_ZH = r"谁|什么|哪|几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
+_INTERROGATIVE_ZH = re.compile(_ASKING_ZH)
+_POINTS_BACK = re.compile(
+    r"\b(?:it|its|he|him|his|she|her|hers|they|them|their|this|that one|there)\b"
+    r"|[他她它其]|该|这(?:个|家|部|位|种)|那里",
+    re.IGNORECASE,
+)
+# What such a part asks is said by the one before it.
+_ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) (?:about|else)\b|^那?.{0,12}呢[?？]?$", re.IGNORECASE)
+_PART_LEAD = re.compile(r"^(?:and|but|or|also|then)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE)
+
+
+def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
+    """Return two to four questions, or none for a single one.
+
+    Args:
+        question: The question.
+        entities: The names in it, in order.
+    """
+    text = " ".join(question.split())
+    chinese = is_chinese(text)
+    pieces = [_PART_LEAD.sub("", piece.strip(" ,，;；")) for piece in (_BREAK_ZH if chinese else _BREAK).split(text)]
+    merged = _merge([piece for piece in pieces if any(map(str.isalnum, piece))], chinese)
+    if len(merged) < 2 or any(_ELLIPSIS.search(part) for part in merged):
+        return ()
+    asked = merged[:_MAX_PARTS]
+    return tuple(_standing_alone(part, asked[:place], entities) for place, part in enumerate(asked))
+
+
+def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
+    """Return the pieces that ask something, each with what stands before it and asks nothing."""
+    merged: list[str] = []
+    waiting: list[str] = []
+    has_asked, comma = False, "，" if chinese else ", "
+    for piece in pieces:
+        has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
+        waiting.append(piece)
+        # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
+        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese):
+            merged.append(whole)
+            waiting, has_asked = [], False
+    if waiting and merged:
+        merged[-1] = f"{merged[-1]}{'，' if chinese else ' '}{comma.join(waiting)}"
+    return merged
+
+
+def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
+    if chinese:
+        return _INTERROGATIVE_ZH.search(piece) is not None
+    return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
+
+
+def _is_long_enough(whole: str, chinese: bool) -> bool:
+    return len(whole) >= _LEAST_HAN if chinese else len(whole.split()) >= _LEAST_WORDS
+
+
+def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
+    """Return a part that needs nothing before it: one that points back, or names nothing, gets the first name there."""
+    if not before or any(name in part for name in entities):
+        return part
+    named = [name for name in entities if any(name in earlier for earlier in before)]
+    if not named or not (_POINTS_BACK.search(part) or is_chinese(part)):
+        return part
+    return f"{part.rstrip('?？ ')} ({named[0]})?"
+
+
+# Understanding a question without a model: cue words, names, coordination.
+#
+# The same question gives the same understanding. Nothing is added that the question does not say: `entities` are its
+# names and `expansions` its other content words.
+
+_MAX_WORDS = 64
+# What comes later in a question of pages is material, not the question.
+LONGEST_READ = 4_000
+
+
+def understand_by_rules(question: str) -> Understanding:
+    """Return what rules find in a question; takes about a millisecond, so it belongs into a thread."""
+    text = question[:LONGEST_READ]
+    (sentences,) = read_texts([text])
+    entities = _names(sentences)
+    phrases = _unique(phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
+    kind = classify(text, entities)
+    sides = find_sides(text, entities) if kind is QuestionKind.COMPARE else ()
+    # A comparison is retrieved by its sides, so its question stays whole.
+    parts = () if sides else find_parts(text, entities)
+    return Understanding(kind, entities, phrases, detect_language(text), parts, sides)
+
+
+def sides_by_rules(question: str) -> tuple[str, ...]:
+    """Return what a question compares, as `understand_by_rules` does; takes about as long."""
+    text = question[:LONGEST_READ]
+    (sentences,) = read_texts([text])
+    entities = _names(sentences)
+    return find_sides(text, entities) if classify(text, entities) is QuestionKind.COMPARE else ()
+
+
+def classify(question: str, entities: Sequence[str]) -> QuestionKind:
+    """Return the kind of a question.
+
+    Args:
+        question: The question.
+        entities: The names in it; weak cues count only where there are none.
+    """
+    text = " ".join(question.casefold().split())
+    for cue in CUES:
+        if cue.pattern.search(text) and not (cue.is_weak and entities):
+            return cue.kind
+    return QuestionKind.FACT
+
+
+def _names(sentences: Iterable[SentenceReading]) -> tuple[str, ...]:
+    return _unique(name.text for sentence in sentences for name in sentence.names)
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for word in words if word.strip()))[:_MAX_WORDS]
+
+
+# Reading what a chat model says about a question; what it leaves out or garbles is filled in from the rules.
+
+_KINDS = (
+    (QuestionKind.COMPARE, re.compile(r"compar|contrast|比较|对比")),
+    (QuestionKind.HOW_TO, re.compile(r"how|instruct|procedure|操作|步骤|方法")),
+    (QuestionKind.REASON, re.compile(r"reason|caus|why|multi-?hop|推理|原因")),
+    (QuestionKind.AGGREGATE, re.compile(r"aggreg|list|count|汇总|统计|列举")),
+    (QuestionKind.GLOBAL, re.compile(r"global|summar|theme|overview|全局|概括|总结")),
+    (QuestionKind.FACT, re.compile(r"fact|simple|single|事实")),
+)
+_MAX_REPLY_WORDS = 32
+_MAX_EXPANSIONS = 8
+_LONGEST_REPLY = 512
+_SEPARATORS = re.compile(r"[,;，；、\n]")
+
+
+def read_understanding(reply: str, question: str, by_rules: Understanding) -> Understanding:
+    """Return a model's understanding, completed from the rules'.
+
+    Args:
+        reply: What the model wrote, however it is dressed.
+        question: The question.
+        by_rules: What rules found; its language is kept, and whatever the reply does not say.
+
+    Raises:
+        BadModelReply: The reply names no kind of question.
+    """
+    objects = list(objects_in(reply))
+    kind = _kind(_first(objects, ("type", "kind", "intent", "question_type", "类型")))
+    if kind is None:
+        raise BadModelReply(f"the reply names no kind of question: {reply!r:.200}; try a more capable chat model")
+    entities = _words(_first(objects, ("entities", "entity", "实体")), _MAX_REPLY_WORDS) or by_rules.entities
+    parts = _words(_first(objects, ("parts", "sub_questions", "subquestions")), _MAX_PARTS, split=False)
+    sides = _words(_first(objects, ("sides", "compared")), _MAX_PARTS)
+    if kind is not QuestionKind.COMPARE:
+        sides = ()
+    elif len(sides) < 2:
+        sides = by_rules.sides or find_sides(question, entities)
+    return replace(
+        by_rules,
+        kind=kind,
+        entities=entities,
+        expansions=_words(_first(objects, ("expansions", "expansion", "keywords", "扩展词")), _MAX_EXPANSIONS),
+        parts=parts if len(parts) >= 2 and not sides else (),
+        sides=sides,
+        by_model=True,
+    )
+
+
+def _kind(value: object) -> QuestionKind | None:
+    text = str(value).casefold().replace("-", "_") if isinstance(value, str) else ""
+    return next((kind for kind, pattern in _KINDS if pattern.search(text)), None)
+
+
+def _first(objects: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Any:
+    for found in objects:
+        known = {str(name).casefold().replace(" ", "_"): value for name, value in found.items()}
+        for name in names:
+            if known.get(name) is not None:
+                return known[name]
+    return None
+
+
+def _words(value: Any, most: int, *, split: bool = True) -> tuple[str, ...]:
+    """Return strings of a list, or of one string, each once; those that are no text are left out."""
+    if isinstance(value, str):
+        value = _SEPARATORS.split(value) if split else [value]
+    items: Iterable[object] = cast("list[object]", value) if isinstance(value, list) else ()
+    words = (item.strip()[:_LONGEST_REPLY] for item in items if isinstance(item, str))
+    return tuple(dict.fromkeys(word for word in words if word))[:most]
+
+
+# What a question asks for, by a chat model where there is one and by rules where there is none.
+#
+# The model's wrapper keeps its reply among those for keywords. An unusable reply is a warning and the rules decide; a
+# model that is out of reach is an error, never a reason to guess.
+
+# Of the reply: a small object with names, parts and words.
+_NEEDED_TOKENS = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUnderstanding:
+    """What is understood, warnings, and what a chat model spent."""
+
+    understanding: Understanding
+    warnings: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+async def find_understanding(question: str, chat: ChatModel | None, language: str = "") -> FoundUnderstanding:
+    """Return what a question asks for.
+
+    Args:
+        question: The question, stripped.
+        chat: Says so; None leaves it to rules.
+        language: Language of expansions; empty for the question's.
+
+    Raises:
+        ModelError: The chat model failed; an unusable reply is not a failure but a warning.
+    """
+    by_rules = await asyncio.to_thread(understand_by_rules, question)
+    if chat is None:
+        return FoundUnderstanding(by_rules)
+    prompt = Template(load_prompt("understanding")).substitute(language=language or "the language of the question")
+    messages = (ChatMessage("system", prompt), ChatMessage("user", f"Question: {question}"))
+    usage = Usage()
+    try:
+        request = ChatRequest(messages, Purpose.KEYWORDS, json_mode=True, needed_tokens=_NEEDED_TOKENS)
+        reply = await chat.complete(request)
+        usage = Usage() if reply.from_cache else reply.usage
+        return FoundUnderstanding(read_understanding(reply.text, question, by_rules), usage=usage)
+    except BadModelReply as error:
+        warning = f"the chat model gave no usable understanding of the question ({error}); rules found it"
+        return FoundUnderstanding(by_rules, (warning,), usage)
