@@ -1,4 +1,4 @@
-"""The connection to an OpenAI-compatible service, and what its SDK raises in our words; shared by chat and embedding."""
+"""The connection to an OpenAI-compatible service, and what its SDK raises in our words; for chat and embedding."""
 
 from __future__ import annotations
 

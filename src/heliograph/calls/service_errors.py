@@ -1,4 +1,4 @@
-"""How model services fail, in our words: addresses checked before anything is sent, and what status, body and transport say."""
+"""How model services fail, in our words: by status, body and transport; addresses are checked before anything is sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrappers of chat models: a limit on calls at once, retries, a timeout, loops cut short, reasoning left out, costs counted."""
+"""Wrappers of chat models: a limit on calls, retries, a timeout, loops cut short, reasoning left out, costs counted."""
 
 from __future__ import annotations
 

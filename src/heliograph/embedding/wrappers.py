@@ -1,4 +1,4 @@
-"""Wrappers of embedding models: batches, a limit on calls at once, retries, a timeout, a count of costs, kept vectors."""
+"""Wrappers of embedding models: batches, a limit on calls, retries, a timeout, a count of costs, kept vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a question and its `QueryParam` to a `Plan`: checked, complete, nothing left to default; and the table of modes."""
+"""From a question and its `QueryParam` to a `Plan`: checked, complete, nothing left to default; the table of modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Citations: which characters of which document a sentence of an answer rests on, and the marks that say so in a text."""
+"""Citations: which characters of which document a sentence of an answer rests on, and the marks of it in a text."""
 
 from __future__ import annotations
 

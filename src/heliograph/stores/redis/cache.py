@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heliograph.stores.base import CachedReply
+from heliograph.stores.replies import CachedReply
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import CacheProjection, ProjectionChange
 from heliograph.stores.redis.connection import RedisConnection

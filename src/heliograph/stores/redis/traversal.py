@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import collections.abc
+from collections.abc import Sequence
 from typing import Any
 
 from heliograph.ids import relation_id
@@ -101,7 +102,7 @@ class RedisGraphStore(SteppingGraphStore):
         ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
         return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
 
-    async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
+    async def find_steps(self, entity_ids: collections.abc.Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
         ordered = sorted(entity_ids)
         rows = await ask_packed(self._graph, _STEPS, ordered, "")
         steps = [
@@ -111,7 +112,7 @@ class RedisGraphStore(SteppingGraphStore):
         ]
         return steps[:limit]
 
-    async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
+    async def order_entities(self, entity_ids: collections.abc.Collection[str], limit: int) -> list[str]:
         ids = list(entity_ids)
         rows = await read_hashes(self._graph, "entity", ids, ["name"])
         found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)

@@ -20,7 +20,7 @@ import apsw
 from heliograph.ids import SUBJECT_RANKS
 from heliograph.models import EntityEvidence, EntityMention, RelationEvidence, RelationMention
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.listing import EntityPlaces
+from heliograph.stores.base import EntityPlaces
 from heliograph.stores.sqlite.identity import find_ids
 from heliograph.stores.sqlite.known_ids import KnownIds
 from heliograph.stores.sqlite.sql import Row, array, fetch

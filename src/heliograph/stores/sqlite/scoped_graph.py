@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import collections.abc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 import apsw
@@ -174,7 +175,7 @@ def _find_paths(
     return search.paths(lambda found: find_ids(connection, found))
 
 
-def _steps(scope: Scope, frontier: Collection[int]) -> Iterator[tuple[int, int, float]]:
+def _steps(scope: Scope, frontier: collections.abc.Collection[int]) -> Iterator[tuple[int, int, float]]:
     """Yield the relations that touch these: the key of one of them, of the other end, weight."""
     wanted = set(frontier)
     touching = scope.touching(scope.entities.places(np.array(list(frontier), np.int64)))
