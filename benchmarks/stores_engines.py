@@ -25,7 +25,7 @@ from tests.servers.redis import running_redis
 
 from heliograph import AsyncHeliograph
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.postgres.projection import PostgresProjection
+from heliograph.stores.postgres.projections import PostgresProjection
 from heliograph.stores.postgres.store import PostgresStore
 
 __all__ = ["ENGINES", "Engine", "RoundTrips", "counted_trips"]

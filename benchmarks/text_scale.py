@@ -28,10 +28,10 @@ from benchmarks.measure import Stopwatch, peak_memory_mib, pin
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
+from heliograph.stores.sqlite.accelerator import TextAccelerator
+from heliograph.stores.sqlite.database import fetch, fetch_value
 from heliograph.stores.sqlite.schema import migrate
-from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import write_texts
-from heliograph.stores.sqlite.text_accelerator import TextAccelerator
 
 __all__ = ["TITLE", "run"]
 

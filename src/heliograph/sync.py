@@ -99,18 +99,6 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
-def _blocking(
-    method: Callable[Concatenate[AsyncHeliograph, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Heliograph, P], T]:
-    """Return a method that waits for one of the engine, with its signature and documentation."""
-
-    @wraps(method)
-    def call(self: Heliograph, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(getattr(self._engine, method.__name__)(*args, **kwargs))
-
-    return call
-
-
 class Heliograph:
     """One workspace: documents in, answers out.
 
@@ -229,6 +217,18 @@ class Heliograph:
             raise InvalidRequestError(
                 "called from the engine's own thread (a progress callback); do it after the call returns"
             )
+
+    @staticmethod
+    def _blocking(
+        method: Callable[Concatenate[AsyncHeliograph, P], Coroutine[Any, Any, T]],
+    ) -> Callable[Concatenate[Heliograph, P], T]:
+        """Return a method that waits for one of the engine, with its signature and documentation."""
+
+        @wraps(method)
+        def call(self: Heliograph, *args: P.args, **kwargs: P.kwargs) -> T:
+            return self._run(getattr(self._engine, method.__name__)(*args, **kwargs))
+
+        return call
 
     insert = _blocking(AsyncHeliograph.insert)
     enqueue = _blocking(AsyncHeliograph.enqueue)

@@ -15,7 +15,7 @@ from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.cypher.database import Statement
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.postgres.session import Statement as SqlStatement
+from heliograph.stores.postgres.database import Statement as SqlStatement
 from heliograph.stores.registry import open_store
 
 from .congruence import DIMENSION, World, answer, make_operations, make_questions
@@ -172,7 +172,7 @@ def _qdrant(change: Callable[[Any, str, Any], Awaitable[object]], kind: OutboxKi
     """Do something to the first point of a kind."""
 
     async def damage(projection: Any, workspace: str) -> object:
-        from heliograph.stores.qdrant.points import KINDS, point_id
+        from heliograph.stores.qdrant import KINDS, point_id
 
         (id_,) = await projection.scan(kind, "", 1)
         name = projection._collection(KINDS[kind])

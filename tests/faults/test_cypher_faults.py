@@ -15,10 +15,9 @@ pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
 
 from heliograph.errors import StoreUnavailable
 from heliograph.settings import StoreSettings
+from heliograph.stores import falkordb, neo4j
 from heliograph.stores.base import Store
 from heliograph.stores.composed import projector
-from heliograph.stores.falkordb import database as falkordb
-from heliograph.stores.neo4j import database as neo4j
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.projection_contract import example_change
 

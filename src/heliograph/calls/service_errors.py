@@ -1,4 +1,4 @@
-"""How model services fail, in our words: by status, body and transport; addresses are checked before anything is sent."""
+"""How model services fail, in our words: by status, body and transport; addresses are checked before they are used."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from heliograph.ingest.summary import join_fragments
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
+from heliograph.stores.bm25 import entity_terms
 from heliograph.stores.changeset import TextEntry
-from heliograph.stores.full_text import entity_terms
 from heliograph.text.names import end_ids, entity_key, name_to_entity_id
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 

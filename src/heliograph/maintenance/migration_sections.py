@@ -30,8 +30,8 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.stores.base import CachedReply, CurationQuery, Store
+from heliograph.stores.bm25 import entity_terms
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.full_text import entity_terms
 from heliograph.stores.inspection import ScanKind
 from heliograph.text.analysis import chunk_index_text, terms
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -104,7 +103,7 @@ def pick_by_vector(
 
 
 def pick_by_shared_relations(
-    owned: OwnedChunks, neighbours: Sequence[Sequence[AbstractSet[str]]], limit: int
+    owned: OwnedChunks, neighbours: Sequence[Sequence[Iterable[str]]], limit: int
 ) -> list[str]:
     """Pick in the order of the items, within one item by how many of its neighbours list the chunk too.
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
 from heliograph.calls.tasks import plan_runs
 from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError

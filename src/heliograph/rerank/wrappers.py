@@ -11,107 +11,6 @@ from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import token_ends
 
-# Wrappers that make texts fit a reranker: long ones in pieces, many in batches.
-#
-# A document counts as much as the best of its pieces (MaxP: Dai and Callan, "Deeper Text Understanding for IR with
-# Contextual Neural Language Modeling", SIGIR 2019). Cross-encoders score each text on its own, so the scores of
-# different batches compare.
-
-# Neighbouring pieces share this part of a piece, so that a sentence cut by one border is whole in the other piece.
-_OVERLAP = 8
-# The longest text that surely fits: a token has at least one byte, and a character at most four of them.
-_MOST_BYTES_PER_CHARACTER = 4
-
-
-class SplittingReranker(WrapperReranker):
-    """Lets long documents be scored piece by piece; the best piece's score is the document's.
-
-    Args:
-        inner: The reranker to call.
-        max_tokens: Tokens (o200k_base) of a piece; at least 8.
-    """
-
-    def __init__(self, inner: Reranker, max_tokens: int) -> None:
-        super().__init__(inner)
-        self._max_tokens = max_tokens
-
-    @property
-    def name(self) -> str:
-        """The inner reranker's with the length of pieces, which changes scores."""
-        return f"{self.inner.name}/{self._max_tokens}"
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of the documents' best pieces; of equals the one that was given first comes first."""
-        if not documents or top_n < 1:
-            return []
-        pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)
-        if len(pieces) == len(documents):
-            return await self.inner.rerank(query, documents, top_n)
-        best: dict[int, float] = {}
-        for hit in await self.inner.rerank(query, pieces, len(pieces)):
-            owner = owners[hit.index]
-            best[owner] = max(hit.score, best.get(owner, hit.score))
-        return _ordered(best)[:top_n]
-
-
-class BatchingReranker(WrapperReranker):
-    """Splits a call into several, all under way at once (a limit inside sees to how many).
-
-    Args:
-        inner: The reranker to call.
-        max_documents: Documents of one call; at least 1.
-    """
-
-    def __init__(self, inner: Reranker, max_documents: int) -> None:
-        super().__init__(inner)
-        self._max_documents = max_documents
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of all batches; one that fails ends the others, and its error is raised."""
-        size = self._max_documents
-        if len(documents) <= size:
-            return await self.inner.rerank(query, documents, top_n)
-        starts = range(0, len(documents), size)
-        batches = [documents[start : start + size] for start in starts]
-        found = await run_together(*(self.inner.rerank(query, batch, len(batch)) for batch in batches))
-        scores = {start + hit.index: hit.score for start, hits in zip(starts, found, strict=True) for hit in hits}
-        return _ordered(scores)[: max(top_n, 0)]
-
-
-def split_text(text: str, max_tokens: int) -> list[str]:
-    """Return a text in overlapping pieces of at most `max_tokens` tokens; a text that fits stays as it is.
-
-    Neighbours share about an eighth of a piece; together the pieces cover the text.
-    """
-    if len(text) * _MOST_BYTES_PER_CHARACTER <= max_tokens:
-        return [text]
-    ends = token_ends(text)
-    if len(ends) <= max_tokens:
-        return [text]
-    step = max_tokens - max_tokens // _OVERLAP
-    starts = range(0, len(ends) - max_tokens // _OVERLAP, step)
-    borders = [
-        (int(ends[start - 1]) if start else 0, int(ends[min(start + max_tokens, len(ends)) - 1])) for start in starts
-    ]
-    return [text[begin:end] for begin, end in borders]
-
-
-def _all_pieces(documents: Sequence[str], max_tokens: int) -> tuple[list[str], list[int]]:
-    """Return the pieces of all documents, and for each piece the index of its document."""
-    pieces: list[str] = []
-    owners: list[int] = []
-    for index, document in enumerate(documents):
-        parts = split_text(document, max_tokens)
-        pieces += parts
-        owners += [index] * len(parts)
-    return pieces, owners
-
-
-def _ordered(scores: dict[int, float]) -> list[RerankHit]:
-    hits = (RerankHit(index, score) for index, score in scores.items())
-    return sorted(hits, key=lambda hit: (-hit.score, hit.index))
-
-
 # Only queries rerank, so all calls are equal and wait in order of arrival.
 _PRIORITY = 0
 
@@ -228,3 +127,104 @@ def wrap_reranker(model: Reranker, timeout_seconds: float, max_concurrency: int,
         policy: How often to try again.
     """
     return RetryingReranker(LimitedReranker(TimedReranker(model, timeout_seconds), max_concurrency), policy)
+
+
+# Wrappers that make texts fit a reranker: long ones in pieces, many in batches.
+#
+# A document counts as much as the best of its pieces (MaxP: Dai and Callan, "Deeper Text Understanding for IR with
+# Contextual Neural Language Modeling", SIGIR 2019). Cross-encoders score each text on its own, so the scores of
+# different batches compare.
+
+# Neighbouring pieces share this part of a piece, so that a sentence cut by one border is whole in the other piece.
+_OVERLAP = 8
+# The longest text that surely fits: a token has at least one byte, and a character at most four of them.
+_MOST_BYTES_PER_CHARACTER = 4
+
+
+class SplittingReranker(WrapperReranker):
+    """Lets long documents be scored piece by piece; the best piece's score is the document's.
+
+    Args:
+        inner: The reranker to call.
+        max_tokens: Tokens (o200k_base) of a piece; at least 8.
+    """
+
+    def __init__(self, inner: Reranker, max_tokens: int) -> None:
+        super().__init__(inner)
+        self._max_tokens = max_tokens
+
+    @property
+    def name(self) -> str:
+        """The inner reranker's with the length of pieces, which changes scores."""
+        return f"{self.inner.name}/{self._max_tokens}"
+
+    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
+        """Return the hits of the documents' best pieces; of equals the one that was given first comes first."""
+        if not documents or top_n < 1:
+            return []
+        pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)
+        if len(pieces) == len(documents):
+            return await self.inner.rerank(query, documents, top_n)
+        best: dict[int, float] = {}
+        for hit in await self.inner.rerank(query, pieces, len(pieces)):
+            owner = owners[hit.index]
+            best[owner] = max(hit.score, best.get(owner, hit.score))
+        return _ordered(best)[:top_n]
+
+
+class BatchingReranker(WrapperReranker):
+    """Splits a call into several, all under way at once (a limit inside sees to how many).
+
+    Args:
+        inner: The reranker to call.
+        max_documents: Documents of one call; at least 1.
+    """
+
+    def __init__(self, inner: Reranker, max_documents: int) -> None:
+        super().__init__(inner)
+        self._max_documents = max_documents
+
+    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
+        """Return the hits of all batches; one that fails ends the others, and its error is raised."""
+        size = self._max_documents
+        if len(documents) <= size:
+            return await self.inner.rerank(query, documents, top_n)
+        starts = range(0, len(documents), size)
+        batches = [documents[start : start + size] for start in starts]
+        found = await run_together(*(self.inner.rerank(query, batch, len(batch)) for batch in batches))
+        scores = {start + hit.index: hit.score for start, hits in zip(starts, found, strict=True) for hit in hits}
+        return _ordered(scores)[: max(top_n, 0)]
+
+
+def split_text(text: str, max_tokens: int) -> list[str]:
+    """Return a text in overlapping pieces of at most `max_tokens` tokens; a text that fits stays as it is.
+
+    Neighbours share about an eighth of a piece; together the pieces cover the text.
+    """
+    if len(text) * _MOST_BYTES_PER_CHARACTER <= max_tokens:
+        return [text]
+    ends = token_ends(text)
+    if len(ends) <= max_tokens:
+        return [text]
+    step = max_tokens - max_tokens // _OVERLAP
+    starts = range(0, len(ends) - max_tokens // _OVERLAP, step)
+    borders = [
+        (int(ends[start - 1]) if start else 0, int(ends[min(start + max_tokens, len(ends)) - 1])) for start in starts
+    ]
+    return [text[begin:end] for begin, end in borders]
+
+
+def _all_pieces(documents: Sequence[str], max_tokens: int) -> tuple[list[str], list[int]]:
+    """Return the pieces of all documents, and for each piece the index of its document."""
+    pieces: list[str] = []
+    owners: list[int] = []
+    for index, document in enumerate(documents):
+        parts = split_text(document, max_tokens)
+        pieces += parts
+        owners += [index] * len(parts)
+    return pieces, owners
+
+
+def _ordered(scores: dict[int, float]) -> list[RerankHit]:
+    hits = (RerankHit(index, score) for index, score in scores.items())
+    return sorted(hits, key=lambda hit: (-hit.score, hit.index))

@@ -58,7 +58,7 @@ class TextEntry:
 
     Attributes:
         id: Of a chunk or an entity.
-        terms: Those that `heliograph.stores.full_text` makes of it; without spaces.
+        terms: Those that `heliograph.stores.bm25` makes of it; without spaces.
     """
 
     id: str

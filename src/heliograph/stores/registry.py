@@ -1,10 +1,4 @@
-"""Back ends by URL scheme, imported only when used.
-
-Packages outside Heliograph register theirs as an entry point of the group `heliograph.stores`: its name is the
-scheme, its value a coroutine function `(StoreSettings, EmbeddingInfo | None) -> Store`. What stands beside such a store
-is registered in `heliograph.stores.graph`, `.vectors`, `.text` or `.cache`:
-`(StoreSettings, url, EmbeddingInfo) -> Projection`.
-"""
+"""Back ends by URL scheme, imported only when used, and which roles the settings have served beside the home store."""
 
 from __future__ import annotations
 
@@ -24,7 +18,6 @@ from heliograph.stores.base import Store
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.inspection import Damage
 from heliograph.stores.projection import Projection
-from heliograph.stores.roles import projection_urls
 
 __all__ = [
     "drop_workspace",
@@ -37,6 +30,21 @@ __all__ = [
     "workspace_identity",
 ]
 
+
+# Which roles of a workspace the settings have served beside the store with the truth, and where.
+
+
+def projection_urls(settings: StoreSettings) -> dict[str, str]:
+    """Return where the roles are served that the store with the truth does not serve itself."""
+    urls = {
+        "graph": settings.graph_url,
+        "vectors": settings.vectors_url,
+        "text": settings.text_url,
+        "cache": settings.cache_url,
+    }
+    return {role: url for role, url in urls.items() if url}
+
+
 _BUILT_IN = {
     "sqlite": ("heliograph.stores.sqlite.store", "SqliteStore"),
     "postgresql": ("heliograph.stores.postgres.store", "PostgresStore"),
@@ -45,9 +53,9 @@ _BUILT_IN = {
 _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
 _SALVAGES = {"sqlite": ("heliograph.stores.sqlite.salvage", "salvage_workspace")}
 _WORKSPACES = {
-    "sqlite": "heliograph.stores.sqlite.workspaces",
-    "postgresql": "heliograph.stores.postgres.workspaces",
-    "postgres": "heliograph.stores.postgres.workspaces",
+    "sqlite": "heliograph.stores.sqlite.upkeep",
+    "postgresql": "heliograph.stores.postgres.upkeep",
+    "postgres": "heliograph.stores.postgres.upkeep",
 }
 _GROUP = "heliograph.stores"
 
@@ -56,14 +64,14 @@ _POSTGRES = ("postgresql", "postgres")
 _NEO4J = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 # What may stand beside the store with the truth: role, schemes, module, class.
 _ENGINES = (
-    ("cache", _REDIS, "heliograph.stores.redis.cache", "RedisCacheProjection"),
+    ("cache", _REDIS, "heliograph.stores.redis.replies", "RedisCacheProjection"),
     ("graph", _REDIS, "heliograph.stores.redis.graph", "RedisGraphProjection"),
-    ("graph", _POSTGRES, "heliograph.stores.postgres.graph_projection", "PostgresGraphProjection"),
-    ("vectors", _POSTGRES, "heliograph.stores.postgres.vector_projection", "PostgresVectorProjection"),
-    ("text", _POSTGRES, "heliograph.stores.postgres.text_projection", "PostgresTextProjection"),
-    ("graph", _NEO4J, "heliograph.stores.neo4j.graph", "Neo4jGraphProjection"),
-    ("graph", ("falkordb", "falkordbs"), "heliograph.stores.falkordb.graph", "FalkorGraphProjection"),
-    ("vectors", ("qdrant", "qdrants"), "heliograph.stores.qdrant.vectors", "QdrantVectorProjection"),
+    ("graph", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresGraphProjection"),
+    ("vectors", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresVectorProjection"),
+    ("text", _POSTGRES, "heliograph.stores.postgres.projections", "PostgresTextProjection"),
+    ("graph", _NEO4J, "heliograph.stores.neo4j", "Neo4jGraphProjection"),
+    ("graph", ("falkordb", "falkordbs"), "heliograph.stores.falkordb", "FalkorGraphProjection"),
+    ("vectors", ("qdrant", "qdrants"), "heliograph.stores.qdrant", "QdrantVectorProjection"),
 )
 _PROJECTIONS: Mapping[tuple[str, str], tuple[str, str]] = {
     (role, scheme): (module, name) for role, schemes, module, name in _ENGINES for scheme in schemes

@@ -21,8 +21,8 @@ from heliograph.models import (
     RelationEvidence,
     RelationMention,
 )
+from heliograph.stores.bm25 import chunk_terms, entity_terms
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.full_text import chunk_terms, entity_terms
 from heliograph.text.names import entity_key, name_to_entity_id, names_to_relation_id
 
 __all__ = ["DIMENSION", "equal_things", "example_changeset", "unit_vector"]

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.stores import posting_ranking, posting_segments
+from heliograph.stores import postings as posting_ranking
+from heliograph.stores import postings as posting_segments
 from heliograph.stores.bm25 import K1, B, inverse_frequency
 from heliograph.stores.key_sets import KeySet
-from heliograph.stores.posting_segments import hash_term
-from heliograph.stores.postings import PostingIndex
+from heliograph.stores.postings import PostingIndex, hash_term
 
 Rows = Mapping[int, Sequence[str]]
 
@@ -219,7 +219,7 @@ def test_searches_run_beside_changes() -> None:
 
 
 def test_terms_are_known_by_the_same_number_in_every_process() -> None:
-    code = "from heliograph.stores.posting_segments import hash_term; print(hash_term('straße'))"
+    code = "from heliograph.stores.postings import hash_term; print(hash_term('straße'))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(told) == hash_term("straße")
 

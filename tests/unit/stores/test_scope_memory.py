@@ -7,7 +7,7 @@ import pytest
 from heliograph.errors import StoreUnavailable
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
-from heliograph.stores.scoped.scope import Scope, ScopeMemory
+from heliograph.stores.scoped import Scope, ScopeMemory
 
 
 class Asked:

@@ -9,7 +9,7 @@ import pytest
 from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
-from heliograph.stores.stepping import SteppingGraphStore
+from heliograph.stores.paths import SteppingGraphStore
 from heliograph.text.names import name_to_entity_id
 
 NAMES = {name_to_entity_id(name): name for name in "ABCD"}

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
-from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
 from heliograph.embedding.base import EmbeddingKind
 from heliograph.embedding.e5.graph_names import (

@@ -1,17 +1,13 @@
-"""Several engines as one store: the truth and what nobody else serves at home, the other roles where they are served.
-
-Every commit goes to the home store first; the projections follow at once. One that is out of reach falls behind, up to
-a bound, and is brought up to date as soon as it is back; that holds from the very opening on. Under a filter everything
-is read at home, which has it all; so do those who compute changes (`truth`), since what they compute must not depend on
-how far behind anything is.
-"""
+"""Several engines as one store: the truth and what nobody else serves at home, other roles where they are served."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
+from itertools import islice
 from pathlib import Path
 
 from heliograph.errors import SettingsError, StoreUnavailable
@@ -22,8 +18,53 @@ from heliograph.stores.changeset import Changeset
 from heliograph.stores.composed.following import Following
 from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedTextStore, GatedVectorStore
 from heliograph.stores.composed.projector import Projector
-from heliograph.stores.composed.replies import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection, VectorProjection
+from heliograph.stores.replies import CachedReply, ReplyCache
+
+# Replies of models in another engine, and at home while that is out of reach: no reply that was paid for is lost.
+#
+# What is not found in the other engine is looked for at home, where there may also be replies from before it was set
+# up.
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class TwofoldReplyCache(ReplyCache):
+    """A cache beside the store with the truth, and that store's own.
+
+    Args:
+        cache: Where replies are kept.
+        home: Where they are kept while it is out of reach.
+    """
+
+    def __init__(self, cache: ReplyCache, home: ReplyCache) -> None:
+        self._cache = cache
+        self._home = home
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        try:
+            found = await self._cache.get_reply(key)
+        except StoreUnavailable as error:
+            _LOGGER.debug("a reply is looked for at home: %s", error)
+            found = None
+        return found or await self._home.get_reply(key)
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        try:
+            await self._cache.put_reply(reply)
+        except StoreUnavailable as error:
+            _LOGGER.debug("a reply is kept at home: %s", error)
+            await self._home.put_reply(reply)
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        """See `ReplyCache`; fails where the other engine is out of reach, since its replies would come back."""
+        return await self._cache.delete_replies(cache_type) + await self._home.delete_replies(cache_type)
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        found = {item.key: item for item in await self._home.list_replies(after, limit)}
+        found |= {item.key: item for item in await self._cache.list_replies(after, limit)}
+        return [found[key] for key in islice(sorted(found), limit)]
+
 
 # How long opening waits for engines that have much to take in, and a commit for those that are slow.
 _OPEN_SECONDS = 30.0

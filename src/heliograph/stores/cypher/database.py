@@ -32,7 +32,7 @@ class Statement:
 
 
 def quote(name: str) -> str:
-    """Return a name, made by `heliograph.stores.cypher.names`, as it stands in a statement."""
+    """Return a name, made by `heliograph.stores.cypher.graph`, as it stands in a statement."""
     return f"`{name}`"
 
 

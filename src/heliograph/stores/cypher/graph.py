@@ -1,41 +1,268 @@
-"""The graph of one workspace in a database that speaks Cypher.
-
-Entities are nodes labelled `Entity`, by their workspace and by their type; relations are relationships whose type is
-their first keyword. Degrees are stored with each change, so that a hub is ranked without reading what touches it.
-"""
+"""The graph of one workspace in a database that speaks Cypher: labels, properties, changes, and reads."""
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from heliograph.errors import StoreUnavailable
-from heliograph.models import Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Entity, Relation
 from heliograph.stores.base import IncidentRelation
-from heliograph.stores.cypher.change import (
-    ENDS,
-    LABELS,
-    StoredEnds,
-    change_statements,
-    named_entities,
-    named_relations,
-)
-from heliograph.stores.cypher.database import CypherDatabase, Statement
-from heliograph.stores.cypher.mapping import (
-    ENTITY,
-    RELATION,
-    entity_row,
-    first_keyword,
-    relation_row,
-    to_entity,
-    to_relation,
-)
-from heliograph.stores.cypher.names import RELATED, TypeNames, label_name, workspace_label
+from heliograph.stores.cypher.database import CypherDatabase, Dialect, Statement, quote
 from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.paths import SteppingGraphStore
 from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
-from heliograph.stores.stepping import SteppingGraphStore
+
+# Names of labels and relationship types, made of what sources call things.
+#
+# A name holds letters, digits and underscores only, so that it can stand between backticks in a statement. Databases
+# never forget a relationship type, and slow down or refuse when there are too many; past a bound, new ones are
+# `RELATED`.
+
+RELATED = "RELATED"
+_UNKNOWN = "UNKNOWN"
+_OTHER = re.compile(r"\W+")
+_MAX_LENGTH = 64
+
+
+def label_name(entity_type: str) -> str:
+    """Return the label of an entity type, such as `PERSON`; `UNKNOWN` where nothing of it can be in a name."""
+    return _plain(entity_type) or _UNKNOWN
+
+
+def workspace_label(workspace: str) -> str:
+    """Return the label of all that is in a workspace; no entity type has such a one, as those are in capitals."""
+    return f"Workspace_{_OTHER.sub('_', workspace)}"
+
+
+class TypeNames:
+    """Names of relationship types, not more than a database bears.
+
+    Args:
+        known: Types that the database has.
+        most: Types at the most, over all workspaces in it.
+    """
+
+    def __init__(self, known: Iterable[str], most: int) -> None:
+        self._known = set(known)
+        self._most = most
+
+    def name(self, keyword: str) -> str:
+        """Return the type of relations whose first keyword this is."""
+        name = _plain(keyword) or RELATED
+        if name not in self._known:
+            if len(self._known) >= self._most:
+                return RELATED
+            self._known.add(name)
+        return name
+
+
+def _plain(text: str) -> str:
+    return _OTHER.sub("_", text).strip("_").upper()[:_MAX_LENGTH]
+
+
+# Entities and relations as properties, and back.
+#
+# `displayName`, `description`, `entity_type`, `source_id`, `keywords` and `weight` are what programs that know
+# LightRAG's graphs read: chunk ids joined by `<SEP>`, keywords by commas, an entity's type as its label has it. The
+# others hold what these cannot give back exactly.
+
+# What `to_entity` and `to_relation` take, of the node `e` and the relationship `r`.
+ENTITY = """e.id, e.displayName, e.type, e.description, e.aliases, e.source_id, e.token_count, e.degree,
+ e.created_at"""
+RELATION = """r.id, r.source_name, r.target_name, r.source_entity, r.target_entity, r.keyword_list, r.description,
+ r.weight, r.source_id, r.token_count, r.created_at"""
+
+
+def first_keyword(relation: Relation) -> str:
+    """Return what a relation is called where it has one name."""
+    return relation.keywords[0] if relation.keywords else RELATED.lower()
+
+
+def entity_row(entity: Entity) -> dict[str, Any]:
+    """Return an entity as a row of parameters: `id`, `label`, `properties`."""
+    properties = {
+        "displayName": entity.name,
+        "entity_type": label_name(entity.type),
+        "type": entity.type,
+        "description": entity.description,
+        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
+        "aliases": list(entity.aliases),
+        "token_count": entity.token_count,
+        "created_at": entity.created_at,
+    }
+    return {"id": entity.id, "label": properties["entity_type"], "properties": properties}
+
+
+def relation_row(relation: Relation, type_: str) -> dict[str, Any]:
+    """Return a relation as a row of parameters: `id`, `source_id`, `target_id`, `type`, `properties`."""
+    properties = {
+        "keywords": ",".join(relation.keywords),
+        "description": relation.description,
+        "weight": relation.weight,
+        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
+        "relation_type": first_keyword(relation),
+        "keyword_list": list(relation.keywords),
+        "source_name": relation.source,
+        "target_name": relation.target,
+        "source_entity": relation.source_id,
+        "target_entity": relation.target_id,
+        "token_count": relation.token_count,
+        "created_at": relation.created_at,
+    }
+    ends = {"source_id": relation.source_id, "target_id": relation.target_id}
+    return {"id": relation.id, **ends, "type": type_, "properties": properties}
+
+
+def to_entity(values: Sequence[Any]) -> Entity:
+    """Return the entity of the values of `ENTITY`."""
+    id_, name, type_, description, aliases, source_id, token_count, degree, created_at = values
+    return Entity(
+        *(id_, name, type_, description, tuple(aliases), _split(source_id), token_count, degree, created_at),
+    )
+
+
+def to_relation(values: Sequence[Any]) -> Relation:
+    """Return the relation of the values of `RELATION`."""
+    id_, source, target, source_id, target_id, keywords, description, weight, chunks, token_count, created_at = values
+    return Relation(
+        *(id_, source, target, source_id, target_id, tuple(keywords), description, float(weight)),
+        *(_split(chunks), token_count, created_at),
+    )
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split(FIELD_SEPARATOR)) if text else ()
+
+
+# Changes as statements of one transaction.
+#
+# A relation whose end is not there yet, or not any more, hangs on a node that has an id only; nobody sees such a
+# node, and it goes with its last relation. No index covers relationships of all types, so a node `RelationEnds`
+# stands for each relation and says where it is.
+
+# Both are asked with `ids`, and tell what is stored now.
+LABELS = """
+UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id}) WHERE e.entity_type IS NOT NULL
+RETURN e.id, e.entity_type
+"""
+ENDS = """
+UNWIND $ids AS id MATCH (k:RelationEnds {workspace: $workspace, id: id}) RETURN k.id, k.source_id, k.target_id, k.type
+"""
+_UNLABEL = "UNWIND $ids AS id MATCH (e:Entity {{workspace: $workspace, id: id}}) REMOVE e:{label}"
+_UNRELATE = """
+UNWIND $rows AS row
+MATCH (k:RelationEnds {workspace: $workspace, id: row.id})
+WITH k, row MATCH (a:Entity {workspace: $workspace, id: row.source_id})
+WITH k, row, a MATCH (b:Entity {workspace: $workspace, id: row.target_id})
+WITH k, row, a, b MATCH (a)-[r]->(b) WHERE r.id = row.id
+DELETE r, k
+"""
+_CHANGE = """
+UNWIND $rows AS row
+MATCH (a:Entity {workspace: $workspace, id: row.source_id})
+WITH row, a MATCH (b:Entity {workspace: $workspace, id: row.target_id})
+WITH row, a, b MATCH (a)-[r]->(b) WHERE r.id = row.id
+SET r += row.properties
+"""
+_PUT = """
+UNWIND $rows AS row
+MERGE (e:Entity {{workspace: $workspace, id: row.id}})
+SET e += row.properties SET e:{workspace_label} SET e.degree = coalesce(e.degree, 0)
+"""
+_EMPTY = """
+UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})
+SET e = {workspace: $workspace, id: id, degree: e.degree}
+"""
+_COUNT = "UNWIND $ids AS id MATCH (e:Entity {{workspace: $workspace, id: id}}) SET e.degree = {degree}"
+_PRUNE = """
+UNWIND $ids AS id MATCH (e:Entity {workspace: $workspace, id: id})
+WHERE e.displayName IS NULL AND e.degree = 0 DELETE e
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEnds:
+    """A relation as it is stored: where, and by which type."""
+
+    source_id: str
+    target_id: str
+    type: str
+
+
+def named_entities(change: ProjectionChange) -> list[str]:
+    """Return the ids of all entities that a change puts or removes."""
+    return [*change.removed.get(OutboxKind.ENTITIES, ()), *(item.id for item in change.entities)]
+
+
+def named_relations(change: ProjectionChange) -> list[str]:
+    """Return the ids of all relations that a change puts or removes."""
+    return [*change.removed.get(OutboxKind.RELATIONS, ()), *(item.id for item in change.relations)]
+
+
+def change_statements(
+    change: ProjectionChange,
+    dialect: Dialect,
+    types: TypeNames,
+    labels: Mapping[str, str],
+    ends: Mapping[str, StoredEnds],
+    workspace_label: str,
+) -> list[Statement]:
+    """Return what takes a change in.
+
+    Args:
+        change: What to take in.
+        dialect: Of the database.
+        types: Names of relationship types.
+        labels: Label per id, of the entities that it names and that are stored.
+        ends: Likewise of the relations.
+        workspace_label: What all entities are labelled.
+    """
+    entities = [entity_row(item) for item in change.entities]
+    relations = [relation_row(item, types.name(first_keyword(item))) for item in change.relations]
+    wanted = {row["id"]: StoredEnds(row["source_id"], row["target_id"], row["type"]) for row in relations}
+    stale = {id_: stored for id_, stored in ends.items() if wanted.get(id_) != stored}
+    gone = list(change.removed.get(OutboxKind.ENTITIES, ()))
+    loose = {*gone, *_ends_of(stale)}
+    touched = loose | set(_ends_of(wanted))
+    put = _PUT.format(workspace_label=quote(workspace_label))
+    return [
+        *_unlabel(entities, labels),
+        *_over("rows", [_stale_row(id_, stored) for id_, stored in stale.items()], _UNRELATE),
+        *_over("rows", entities, put),
+        *dialect.label_entities(entities),
+        *dialect.relate([row for row in relations if ends.get(row["id"]) != wanted[row["id"]]]),
+        *_over("rows", [row for row in relations if ends.get(row["id"]) == wanted[row["id"]]], _CHANGE),
+        *_over("ids", gone, _EMPTY),
+        *_over("ids", sorted(touched), _COUNT.format(degree=dialect.degree)),
+        *_over("ids", sorted(loose), _PRUNE),
+    ]
+
+
+def _unlabel(entities: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> list[Statement]:
+    wanted = {row["id"]: row["label"] for row in entities}
+    groups: dict[str, list[str]] = defaultdict(list)
+    for id_, label in labels.items():
+        if wanted.get(id_) != label:
+            groups[label].append(id_)
+    return [Statement(_UNLABEL.format(label=quote(label)), {"ids": ids}) for label, ids in sorted(groups.items())]
+
+
+def _stale_row(id_: str, stored: StoredEnds) -> dict[str, str]:
+    return {"id": id_, "source_id": stored.source_id, "target_id": stored.target_id}
+
+
+def _over(name: str, values: Sequence[Any], text: str) -> list[Statement]:
+    return [Statement(text, {name: values})] if values else []
+
+
+def _ends_of(relations: Mapping[str, StoredEnds]) -> Iterator[str]:
+    return (end for one in relations.values() for end in (one.source_id, one.target_id))
+
 
 _CLEAR_BATCH = 2000
 _TYPES = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"

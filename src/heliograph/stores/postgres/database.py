@@ -1,28 +1,294 @@
-"""The connections to one database: who gets one, what happens when it breaks, and how transactions run.
-
-Connections come from a pool. One that broke while idle (a restart of the server, say) is noticed when it is used: the
-pool then throws away all such, and the call is made again, unless it had sent something to be committed.
-
-The pool does not tell a server that is gone from one that is slow to be reached: whoever waits for a connection looks
-for himself (`_probe`). While the server is known to be gone every call looks first, and fails with what was found.
-"""
+"""The connections to a PostgreSQL database: addresses, errors, statements, transactions, and the lock of an ingest."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
+import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, TypeVar
 
-from heliograph.errors import StoreUnavailable
-from heliograph.stores.postgres.address import Address
-from heliograph.stores.postgres.codec import adapters
-from heliograph.stores.postgres.driver import AsyncConnection, AsyncConnectionPool, PoolTimeout, psycopg
-from heliograph.stores.postgres.errors import is_lost_connection, translate_errors
-from heliograph.stores.postgres.session import Connection, Row, Session, Statement
+from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.stores.postgres.driver import (
+    AsyncConnection,
+    AsyncConnectionPool,
+    PoolClosed,
+    PoolTimeout,
+    TransactionStatus,
+    conninfo_to_dict,
+    make_conninfo,
+    psycopg,
+)
+from heliograph.stores.postgres.rows import adapters
+
+# Where a store is: the address of its server as the driver takes it, and as people may read it.
+
+# A machine or a network that is gone is noticed within half a minute, not after the system's quarter of an hour.
+_KEEPALIVES = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An address.
+
+    Attributes:
+        conninfo: For the driver; may hold a password and is in no repr.
+        label: `postgresql://user@host:port/database`, for messages.
+    """
+
+    conninfo: str = field(repr=False)
+    label: str
+
+
+def parse_address(url: str, setting: str = "store.url") -> Address:
+    """Read the address of a server.
+
+    Args:
+        url: `postgresql://user:password@host:port/database?option=value`; `postgres://` means the same. What it leaves
+            out comes from libpq's own environment variables and files.
+        setting: Which setting it is, for errors.
+
+    Raises:
+        SettingsError: It is none. What is wrong is not quoted, since a password may stand in it.
+    """
+    try:
+        parts = conninfo_to_dict(url)
+        conninfo = make_conninfo("", **(_KEEPALIVES | parts))
+    except psycopg.Error:
+        raise SettingsError(
+            f"{setting} is no address of PostgreSQL; write postgresql://user:password@host:port/database, with "
+            "characters such as @ / : # % in the password as %40 %2F %3A %23 %25"
+        ) from None
+    user = f"{parts['user']}@" if parts.get("user") else ""
+    port = f":{parts['port']}" if parts.get("port") else ""
+    host = str(parts.get("host") or "")
+    return Address(conninfo, f"postgresql://{user}{host}{port}/{parts.get('dbname') or ''}")
+
+
+# What psycopg's exceptions mean, translated here and nowhere else.
+#
+# A message names the server by its label, which holds no password. Text of the server is added; text about the
+# address itself is not, since it may quote the address.
+
+_ERRORS = psycopg.errors
+
+# The first that fits counts, so the special stand before the general.
+_UNAVAILABLE: tuple[tuple[type[Exception], str], ...] = (
+    (PoolClosed, "it is closed; open it again"),
+    (PoolTimeout, "no connection was to be had in time; check that the server runs and takes more connections"),
+    (_ERRORS.InvalidCatalogName, "there is no such database; make it (createdb), or check the URL in the settings"),
+    (_ERRORS.LockNotAvailable, "another process has been writing for too long; raise store.write_timeout_seconds"),
+    (_ERRORS.DeadlockDetected, "two processes waited for each other; try again, nothing was changed"),
+    (_ERRORS.SerializationFailure, "other processes changed the same rows; try again, nothing was changed"),
+    (_ERRORS.QueryCanceled, "the server ended the statement; try again, or raise its statement_timeout"),
+    (_ERRORS.DiskFull, "the server's disk is full; free some space and try again, nothing was changed"),
+    (_ERRORS.InsufficientResources, "the server lacks memory, disk or connections; see its log"),
+    (_ERRORS.ReadOnlySqlTransaction, "the server takes no writes; connect to the primary"),
+    (_ERRORS.InsufficientPrivilege, "the user lacks a right; grant it (docs/stores.md says which)"),
+    (_ERRORS.DataCorrupted, "its files are damaged; restore them from a backup"),
+    (_ERRORS.IndexCorrupted, "an index is damaged; run 'heliograph check --repair', or REINDEX"),
+    (_ERRORS.OperatorIntervention, "the server is shutting down or starting up; try again"),
+    (psycopg.OperationalError, "it is out of reach; check that the server runs and that the URL leads to it"),
+    (psycopg.InterfaceError, "the connection is closed; open the store again"),
+)
+_DENIED = (_ERRORS.InvalidPassword, _ERRORS.InvalidAuthorizationSpecification)
+# While a connection is made the driver knows no codes of errors, only what the server says, if it says it in English.
+_REFUSALS = re.compile(r'authentication failed|role ".*" does not exist|no pg_hba\.conf entry|no password supplied')
+_MISMATCH: tuple[tuple[type[Exception], str], ...] = (
+    (_ERRORS.UndefinedTable, "a table is missing; it belongs to another program, or was changed by hand"),
+    (_ERRORS.UndefinedColumn, "a column is missing; it belongs to another program, or was changed by hand"),
+    (_ERRORS.UndefinedObject, "the extension 'vector' (pgvector) is missing; install it and CREATE EXTENSION vector"),
+    (_ERRORS.UndefinedFile, "the extension 'vector' (pgvector) is not installed on the server; install it"),
+)
+
+
+@contextmanager
+def translate_errors(label: str) -> Generator[None]:
+    """Turn what psycopg raises about the server called `label` into `StoreError`s."""
+    try:
+        yield
+    except (psycopg.Error, PoolClosed, PoolTimeout) as error:
+        said = " ".join(str(error).split())
+        if _is_refused(error):
+            raise StoreAccessDenied(
+                f"the store {label!r} refuses the user or the password; check the URL in the settings ({said:.500})"
+            ) from error
+        for kind, meaning in _UNAVAILABLE:
+            if isinstance(error, kind):
+                raise StoreUnavailable(f"the store {label!r} failed: {meaning} ({said:.500})") from error
+        for kind, meaning in _MISMATCH:
+            if isinstance(error, kind):
+                raise SchemaMismatch(f"the store {label!r} cannot be used: {meaning} ({said:.500})") from error
+        raise StoreError(f"the store {label!r} failed unexpectedly, please report this: {said:.500}") from error
+
+
+def _is_refused(error: Exception) -> bool:
+    if isinstance(error, _DENIED):
+        return True
+    is_coded = isinstance(error, psycopg.Error) and error.sqlstate is not None
+    return isinstance(error, psycopg.OperationalError) and not is_coded and bool(_REFUSALS.search(str(error)))
+
+
+def is_lost_connection(error: Exception) -> bool:
+    """Whether the connection itself is gone, as after a restart of the server; the same call may succeed on another."""
+    if isinstance(error, PoolTimeout | _ERRORS.QueryCanceled | _ERRORS.InsufficientResources):
+        return False
+    return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+# Statements on one connection: rows as tuples, several statements in one round trip.
+
+Row = tuple[Any, ...]
+Connection = AsyncConnection[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement and its parameters.
+
+    Attributes:
+        query: SQL with `%s` per parameter; `%` itself is doubled.
+        values: The parameters.
+        is_planned_anew: Whether the best plan depends on the parameters, so that none may be kept.
+    """
+
+    query: str
+    values: Sequence[Any] = ()
+    is_planned_anew: bool = False
+
+
+class Session:
+    """One connection, for as long as a call has it.
+
+    Attributes:
+        workspace: The workspace that statements are about.
+        round_trips: How often an answer of the server was waited for.
+        has_written: Whether statements were sent that may have been committed.
+    """
+
+    def __init__(self, connection: Connection, workspace: str) -> None:
+        self._connection = connection
+        self.workspace = workspace
+        self.round_trips = 0
+        self.has_written = False
+
+    async def fetch(self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False) -> list[Row]:
+        """Run one statement that gives rows."""
+        self.round_trips += 1
+        cursor = self._connection.cursor(binary=True)
+        await cursor.execute(query.encode(), values, prepare=False if is_planned_anew else None)
+        return await cursor.fetchall()
+
+    async def fetch_value(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """Return the first column of the first row, or None."""
+        rows = await self.fetch(query, values)
+        return rows[0][0] if rows else None
+
+    async def execute_script(self, script: str) -> None:
+        """Run any number of statements without parameters."""
+        self.round_trips += 1
+        await self._connection.execute(script.encode())
+
+    async def run(self, *statements: Statement) -> list[list[Row]]:
+        """Run statements in one round trip; return the rows of each, none of those that give none."""
+        self.round_trips += 1
+        async with self._connection.pipeline():
+            cursors = [self._connection.cursor(binary=True) for _ in statements]
+            for cursor, statement in zip(cursors, statements, strict=True):
+                prepare = False if statement.is_planned_anew else None
+                await cursor.execute(statement.query.encode(), statement.values, prepare=prepare)
+        return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+    async def begin_snapshot(self, *statements: Statement) -> list[list[Row]]:
+        """Begin to read as of one moment; return the rows of the first statements."""
+        return (await self.run(Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), *statements))[1:]
+
+    async def commit(self, *statements: Statement) -> None:
+        """Run the last statements of a transaction and make it durable, in one round trip."""
+        self.has_written = True
+        await self.run(*statements, Statement("COMMIT"))
+
+    async def leave_transaction(self) -> None:
+        """Roll back what is open, if anything; a broken connection is left to the pool, and hides no other error."""
+        if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+            with suppress(psycopg.OperationalError, psycopg.InterfaceError):
+                await self._connection.rollback()
+
+
+# The lock that one ingest at a time holds on a workspace: an advisory lock of a connection of its own.
+#
+# The server drops it when the connection ends, be it that its holder closes it, dies, or is out of reach for a
+# minute. A connection of the pool would not do: it may be handed on, or closed for being idle, while the lock is
+# held.
+
+_POLL_SECONDS = 0.05
+_KEEPALIVE = """SELECT set_config('tcp_keepalives_idle', '20', false),
+  set_config('tcp_keepalives_interval', '10', false), set_config('tcp_keepalives_count', '4', false)"""
+_HOLDER = """SELECT coalesce(nullif(activity.application_name, ''), 'a client')
+    || coalesce(' on ' || host(activity.client_addr), '')
+  FROM pg_locks JOIN pg_stat_activity AS activity USING (pid)
+  WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND classid::bigint = (%s::bigint >> 32) & 4294967295
+    AND objid::bigint = %s::bigint & 4294967295
+    AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+@asynccontextmanager
+async def advisory_lock(database: Database, purpose: str, timeout_seconds: float) -> AsyncGenerator[None]:
+    """Hold the lock of this purpose on the workspace, waiting for it.
+
+    Raises:
+        StoreUnavailable: Somebody else still holds it after `timeout_seconds`, or the server is out of reach.
+    """
+    key = _key(database.workspace, purpose)
+    async with database.own_connection() as connection:
+        deadline = time.monotonic() + timeout_seconds
+        with translate_errors(database.address.label):
+            await connection.execute(_KEEPALIVE)
+            while not await _try_lock(connection, key):
+                if time.monotonic() >= deadline:
+                    holder = await _holder(connection, key)
+                    raise StoreUnavailable(
+                        f"{holder} has been writing to the workspace {database.workspace!r} in "
+                        f"{database.address.label!r} for more than {timeout_seconds:g} s; wait for it to finish, or "
+                        "raise store.write_timeout_seconds"
+                    )
+                await asyncio.sleep(_POLL_SECONDS)
+        yield
+
+
+@asynccontextmanager
+async def try_advisory_lock(database: Database, purpose: str) -> AsyncGenerator[bool]:
+    """Hold the lock if it is free now; yields whether it is held.
+
+    The lock belongs to a transaction of one of the pool's connections, with which it ends in any case.
+    """
+    async with database.held_session() as session:
+        _, ((is_held,),) = await session.run(
+            Statement("BEGIN"),
+            Statement("SELECT pg_try_advisory_xact_lock(%s::bigint)", (_key(database.workspace, purpose),)),
+        )
+        yield bool(is_held)
+
+
+def _key(workspace: str, purpose: str) -> int:
+    hashed = blake2b(f"heliograph {purpose} {workspace}".encode(), digest_size=8).digest()
+    return int.from_bytes(hashed, "big", signed=True)
+
+
+async def _try_lock(connection: Connection, key: int) -> bool:
+    rows = await (await connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (key,))).fetchall()
+    return bool(rows[0][0])
+
+
+async def _holder(connection: Connection, key: int) -> str:
+    rows = await (await connection.execute(_HOLDER, (key, key))).fetchall()
+    return str(rows[0][0]) if rows else "another process"
+
 
 T = TypeVar("T")
 

@@ -1,17 +1,321 @@
-"""Entities and relations on PostgreSQL: two wide tables, a narrow one of degrees, indexes by either end."""
+"""The graph on PostgreSQL: two wide tables, a narrow one of degrees, names, neighbourhoods and paths."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
-from heliograph.stores.postgres.codec import to_json
-from heliograph.stores.postgres.database import Database
-from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_entity, to_relation
-from heliograph.stores.postgres.session import Session, Statement
-from heliograph.stores.postgres.traversal import find_paths, walk
-from heliograph.stores.stepping import join_paths
+from heliograph.stores.changeset import Changeset
+from heliograph.stores.names import NameIndex, keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.paths import PathSearch, join_paths
+from heliograph.stores.postgres.database import Database, Session, Statement
+from heliograph.stores.postgres.rows import (
+    ENTITY,
+    RELATION,
+    WANTED,
+    join_lines,
+    split_lines,
+    to_entity,
+    to_json,
+    to_relation,
+)
+from heliograph.text.names import entity_key
+
+# Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
+
+# `degree` grows by what each end gains or loses; an entity that has no row has no degree.
+_CHANGE = """changed AS (
+  SELECT end_id, count(*) AS relations FROM (
+    SELECT source_id AS end_id FROM {rows} UNION ALL SELECT target_id FROM {rows}) AS ends GROUP BY end_id
+)
+UPDATE heliograph_degree AS degree SET degree = degree.degree {sign} changed.relations::integer FROM changed
+WHERE degree.workspace = %s AND degree.id = changed.end_id"""
+_REMOVE_RELATIONS = f"""
+WITH gone AS (
+  DELETE FROM heliograph_relation WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
+  RETURNING source_id, target_id
+), {_CHANGE.format(rows="gone", sign="-")}"""
+_REMOVE_ENTITIES = """
+WITH gone AS (
+  DELETE FROM heliograph_entity WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
+)
+DELETE FROM heliograph_degree WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
+_NEW_RELATIONS = """json_to_recordset(%s) AS new (created_at bigint, id text, source_id text, target_id text,
+    source text, target text, keywords text, description text, weight double precision, chunk_ids text,
+    token_count integer)"""
+_PUT_ENTITIES = """
+WITH new AS (
+  SELECT * FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
+    aliases text, chunk_ids text, token_count integer)
+), degrees AS (
+  INSERT INTO heliograph_degree (workspace, id, degree) SELECT %s, id, 0 FROM new ON CONFLICT DO NOTHING
+)
+INSERT INTO heliograph_entity (workspace, created_at, id, name, type, description, aliases, chunk_ids, token_count)
+SELECT %s, * FROM new
+ON CONFLICT (workspace, id) DO UPDATE SET name = excluded.name, type = excluded.type,
+  description = excluded.description, aliases = excluded.aliases, chunk_ids = excluded.chunk_ids,
+  token_count = excluded.token_count{dated}"""
+# A row that no transaction has locked or replaced is new.
+_PUT_RELATIONS = f"""
+WITH put AS (
+  INSERT INTO heliograph_relation (workspace, created_at, id, source_id, target_id, source, target, keywords,
+    description, weight, chunk_ids, token_count)
+  SELECT %s, * FROM {_NEW_RELATIONS}
+  ON CONFLICT (workspace, id) DO UPDATE SET source_id = excluded.source_id, target_id = excluded.target_id,
+    source = excluded.source, target = excluded.target, keywords = excluded.keywords,
+    description = excluded.description, weight = excluded.weight, chunk_ids = excluded.chunk_ids,
+    token_count = excluded.token_count{{dated}}
+  RETURNING source_id, target_id, xmax = 0 AS is_new
+), added AS (SELECT source_id, target_id FROM put WHERE is_new), {_CHANGE.format(rows="added", sign="+")}"""
+
+
+# What something beside the store with the truth says of when things first appeared is what that store says.
+_DATED = ", created_at = excluded.created_at"
+# There, relations may come before their ends, and go after them: a degree stands as long as either does.
+_ENDS = """
+INSERT INTO heliograph_degree (workspace, id, degree)
+SELECT DISTINCT %s, id, 0 FROM json_array_elements_text(%s) AS ends (id) ON CONFLICT DO NOTHING"""
+_REMOVE_FOLLOWED_ENTITIES = """
+WITH gone AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
+bare AS (
+  DELETE FROM heliograph_degree AS degree WHERE workspace = %s AND id IN (SELECT id FROM gone) AND degree = 0
+)
+DELETE FROM heliograph_entity WHERE workspace = %s AND id IN (SELECT id FROM gone)"""
+
+# What is not as a change would leave it; degrees stand in a row of their own.
+_OTHER_ENTITIES = """
+SELECT new.id FROM json_to_recordset(%s) AS new (created_at bigint, id text, name text, type text, description text,
+    aliases text, chunk_ids text, token_count integer, degree integer)
+LEFT JOIN heliograph_entity AS kept ON kept.workspace = %s AND kept.id = new.id
+LEFT JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = new.id
+WHERE (kept.created_at, kept.name, kept.type, kept.description, kept.aliases, kept.chunk_ids, kept.token_count,
+    degree.degree) IS DISTINCT FROM (new.created_at, new.name, new.type, new.description, new.aliases, new.chunk_ids,
+    new.token_count, new.degree)"""
+_OTHER_RELATIONS = f"""
+SELECT new.id FROM {_NEW_RELATIONS}
+LEFT JOIN heliograph_relation AS kept ON kept.workspace = %s AND kept.id = new.id
+WHERE (kept.created_at, kept.source_id, kept.target_id, kept.source, kept.target, kept.keywords, kept.description,
+    kept.weight, kept.chunk_ids, kept.token_count) IS DISTINCT FROM (new.created_at, new.source_id, new.target_id,
+    new.source, new.target, new.keywords, new.description, new.weight, new.chunk_ids, new.token_count)"""
+
+
+def graph_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
+    """Yield what applies the graph part of a changeset, removals first."""
+    now = int(time.time())
+    if changeset.removed_relations:
+        ids = to_json(changeset.removed_relations)
+        yield Statement(_REMOVE_RELATIONS, (workspace, ids, workspace))
+    if changeset.removed_entities:
+        ids = to_json(changeset.removed_entities)
+        yield Statement(_REMOVE_ENTITIES, (workspace, ids, workspace, ids))
+    if changeset.entities:
+        rows = to_json(_entity(item, changeset.moments.get(item.id, now)) for item in changeset.entities)
+        yield Statement(_PUT_ENTITIES.format(dated=""), (rows, workspace, workspace))
+    if changeset.relations:
+        rows = to_json(_relation(item, changeset.moments.get(item.id, now)) for item in changeset.relations)
+        yield Statement(_PUT_RELATIONS.format(dated=""), (workspace, rows, workspace))
+
+
+def followed_graph_statements(
+    workspace: str,
+    removed: tuple[Sequence[str], Sequence[str]],
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+) -> Iterator[Statement]:
+    """Yield what a graph beside the store with the truth takes in.
+
+    Args:
+        workspace: Whose graph.
+        removed: Ids of entities and of relations that are gone.
+        entities: Those that are there now.
+        relations: Likewise.
+    """
+    gone_entities, gone_relations = removed
+    if gone_relations:
+        yield Statement(_REMOVE_RELATIONS, (workspace, to_json(gone_relations), workspace))
+    if gone_entities:
+        yield Statement(_REMOVE_FOLLOWED_ENTITIES, (to_json(gone_entities), workspace, workspace))
+    if entities:
+        rows = to_json(_entity(item, item.created_at) for item in entities)
+        yield Statement(_PUT_ENTITIES.format(dated=_DATED), (rows, workspace, workspace))
+    if relations:
+        yield Statement(
+            _ENDS, (workspace, to_json(id_ for item in relations for id_ in (item.source_id, item.target_id)))
+        )
+        rows = to_json(_relation(item, item.created_at) for item in relations)
+        yield Statement(_PUT_RELATIONS.format(dated=_DATED), (workspace, rows, workspace))
+
+
+def graph_comparisons(workspace: str, entities: Sequence[Entity], relations: Sequence[Relation]) -> Iterator[Statement]:
+    """Yield what finds the ids of entities and relations that are not kept as these are."""
+    if entities:
+        rows = to_json({**_entity(item, item.created_at), "degree": item.degree} for item in entities)
+        yield Statement(_OTHER_ENTITIES, (rows, workspace, workspace))
+    if relations:
+        yield Statement(_OTHER_RELATIONS, (to_json(_relation(item, item.created_at) for item in relations), workspace))
+
+
+def _entity(item: Entity, created_at: int) -> dict[str, Any]:
+    return {
+        "created_at": created_at,
+        "id": item.id,
+        "name": item.name,
+        "type": item.type,
+        "description": item.description,
+        "aliases": join_lines(item.aliases),
+        "chunk_ids": join_lines(item.chunk_ids),
+        "token_count": item.token_count,
+    }
+
+
+def _relation(item: Relation, created_at: int) -> dict[str, Any]:
+    return {
+        "created_at": created_at,
+        "id": item.id,
+        "source_id": item.source_id,
+        "target_id": item.target_id,
+        "source": item.source,
+        "target": item.target,
+        "keywords": join_lines(item.keywords),
+        "description": item.description,
+        "weight": item.weight,
+        "chunk_ids": join_lines(item.chunk_ids),
+        "token_count": item.token_count,
+    }
+
+
+# Names of entities on PostgreSQL: a B-tree of their keys for beginnings, a `tsvector` of pieces for the rest.
+#
+# Candidates are found by these, and their names looked at, so that order and distance of the pieces need not be kept.
+
+_MOST_READ = 2_000
+_LAST = "\U0010ffff"
+_FIND = f"""
+WITH begins AS (
+  SELECT id FROM heliograph_entity_name WHERE workspace = %s AND name >= %s AND name < %s
+  ORDER BY name LIMIT {_MOST_READ}
+), contains AS (
+  SELECT id FROM heliograph_entity_name WHERE workspace = %s AND pieces @@ %s::tsquery LIMIT {_MOST_READ}
+)
+SELECT entity.id, entity.name, entity.aliases, degree.degree
+FROM (SELECT id FROM begins UNION SELECT id FROM contains) AS found
+JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = found.id
+JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = found.id"""
+_REMOVE = (
+    "DELETE FROM heliograph_entity_name WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
+)
+# Most entities keep their names, whatever else is said of them.
+_PUT = """
+WITH new AS MATERIALIZED (SELECT * FROM json_to_recordset(%s) AS new (id text, name text, pieces text)), gone AS (
+  DELETE FROM heliograph_entity_name AS known USING (SELECT DISTINCT id FROM new) AS changed
+  WHERE known.workspace = %s AND known.id = changed.id
+    AND NOT EXISTS (SELECT 1 FROM new WHERE new.id = known.id AND new.name = known.name)
+)
+INSERT INTO heliograph_entity_name (workspace, id, name, pieces)
+SELECT %s, id, name, array_to_tsvector(string_to_array(pieces, ' ')) FROM new WHERE name <> ''
+ON CONFLICT DO NOTHING"""
+
+
+class PostgresNameIndex(NameIndex):
+    """One table of names."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """See `NameIndex`; 2,000 names that begin with the text are ranked, and as many that contain it."""
+        key = entity_key(text)
+        if not key or limit < 1:
+            return []
+        pieces = " & ".join(f"'{piece}'" for piece in pieces_within(key)) or None
+        workspace = self._database.workspace
+        values = workspace, key, key + _LAST, workspace, pieces, workspace, workspace
+        rows = await self._database.fetch(_FIND, values, is_planned_anew=True)
+        found = ((id_, name, split_lines(aliases), degree) for id_, name, aliases, degree in rows)
+        return rank_names(found, text, limit)
+
+
+def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
+    """Yield what applies to names what a changeset does to entities."""
+    if changeset.removed_entities:
+        yield Statement(_REMOVE, (workspace, to_json(changeset.removed_entities)))
+    if changeset.entities:
+        named = ((item.id, keys_of((item.name, *item.aliases)) or {""}) for item in changeset.entities)
+        rows = [{"id": id_, "name": key, "pieces": terms_of([key])} for id_, keys in named for key in keys]
+        yield Statement(_PUT, (to_json(rows), workspace, workspace))
+
+
+# Walking the graph on PostgreSQL, a level a round trip: neighbourhoods and shortest paths, within limits.
+
+_NEIGHBOURS = """
+SELECT source_id, target_id, weight FROM json_array_elements_text(%s) AS wanted (id)
+JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.source_id = wanted.id
+UNION ALL
+SELECT target_id, source_id, weight FROM json_array_elements_text(%s) AS wanted (id)
+JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.target_id = wanted.id
+LIMIT %s"""
+# One more than there is room for shows that some were left out.
+_NEXT_LEVEL = """
+WITH known AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
+frontier AS MATERIALIZED (SELECT id FROM json_array_elements_text(%s) AS given (id)),
+level AS (
+  SELECT target_id AS id FROM frontier
+  JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.source_id = frontier.id
+  UNION
+  SELECT source_id FROM frontier
+  JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.target_id = frontier.id
+)
+SELECT level.id FROM level
+JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = level.id
+JOIN heliograph_degree AS degree ON degree.workspace = %s AND degree.id = level.id
+WHERE level.id NOT IN (SELECT id FROM known)
+ORDER BY degree.degree DESC, entity.name, entity.id LIMIT %s"""
+_EXISTING = """SELECT id FROM heliograph_entity
+  WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
+
+
+async def walk(session: Session, entity_id: str, depth: int, max_entities: int) -> tuple[list[str], bool]:
+    """Return the ids within `depth` relations of an entity, and whether some were left out.
+
+    The order is that of `Subgraph`: each level is taken by degree (descending), then name.
+    """
+    if max_entities < 1 or not await _exist(session, entity_id):
+        return [], False
+    found = [entity_id]
+    frontier = [entity_id]
+    for _ in range(depth):
+        room = max_entities - len(found)
+        values = (to_json(found), to_json(frontier), *[session.workspace] * 4, room + 1)
+        frontier = [id_ for (id_,) in await session.fetch(_NEXT_LEVEL, values)]
+        found += frontier[:room]
+        if len(frontier) > room:
+            return found, True
+        if not frontier:
+            break
+    return found, False
+
+
+async def find_paths(
+    session: Session, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
+) -> list[list[str]]:
+    """Return the ids along up to `limit` shortest paths, in the order of `GraphStore.find_shortest_paths`."""
+    if not await _exist(session, source_id, target_id):
+        return []
+    search = PathSearch(source_id, target_id, max_length, limit, most_visited)
+    while frontier := search.frontier:
+        wanted, workspace = to_json(frontier), session.workspace
+        values = (wanted, workspace, wanted, workspace, most_visited + 1)
+        search.expand([(near, far, weight) for near, far, weight in await session.fetch(_NEIGHBOURS, values)])
+    return search.paths()
+
+
+async def _exist(session: Session, *ids: str) -> bool:
+    rows = await session.fetch(_EXISTING, (session.workspace, to_json(ids)))
+    return {id_ for (id_,) in rows} == set(ids)
+
 
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
 _ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}

@@ -7,10 +7,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind, changed_ids
-from heliograph.stores.postgres.codec import to_json
-from heliograph.stores.postgres.database import Database
-from heliograph.stores.postgres.lock import try_advisory_lock
-from heliograph.stores.postgres.session import Statement
+from heliograph.stores.postgres.database import Database, Statement, try_advisory_lock
+from heliograph.stores.postgres.rows import to_json
 
 _READERS = "SELECT name, version FROM heliograph_outbox_reader WHERE workspace = %s ORDER BY name"
 _REGISTER = "INSERT INTO heliograph_outbox_reader (workspace, name, version) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"

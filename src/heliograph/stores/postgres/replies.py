@@ -8,10 +8,8 @@ from typing import Any
 from heliograph.models import Usage
 from heliograph.stores.base import CachedReply, ReplyCache
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.postgres.codec import to_json
-from heliograph.stores.postgres.database import Database
-from heliograph.stores.postgres.rows import in_utc
-from heliograph.stores.postgres.session import Statement
+from heliograph.stores.postgres.database import Database, Statement
+from heliograph.stores.postgres.rows import in_utc, to_json
 
 _ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"

@@ -9,7 +9,7 @@ or indexed by vector: a changed row is a new row to PostgreSQL, in every index.
 from __future__ import annotations
 
 from heliograph.errors import SchemaMismatch
-from heliograph.stores.postgres.session import Session, Statement
+from heliograph.stores.postgres.database import Session, Statement
 
 _LOCK_KEY = 0x48454C494F475250  # "HELIOGRP"
 _OLDEST_PGVECTOR = (0, 8)

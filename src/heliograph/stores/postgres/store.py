@@ -14,29 +14,29 @@ from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.postgres.address import Address, parse_address
 from heliograph.stores.postgres.commit import commit
-from heliograph.stores.postgres.curations import PostgresCurationStore
-from heliograph.stores.postgres.database import Database, connect
-from heliograph.stores.postgres.errors import translate_errors
-from heliograph.stores.postgres.graph import PostgresGraphStore
+from heliograph.stores.postgres.database import (
+    Address,
+    Database,
+    Session,
+    Statement,
+    advisory_lock,
+    connect,
+    parse_address,
+    translate_errors,
+)
+from heliograph.stores.postgres.graph import PostgresGraphStore, PostgresNameIndex
 from heliograph.stores.postgres.inspection import PostgresInspection
-from heliograph.stores.postgres.lock import advisory_lock
-from heliograph.stores.postgres.names import PostgresNameIndex
 from heliograph.stores.postgres.outbox import PostgresOutbox
-from heliograph.stores.postgres.records import PostgresRecordsStore
-from heliograph.stores.postgres.reembedding import PostgresReembedding
+from heliograph.stores.postgres.records import PostgresCurationStore, PostgresRecordsStore
 from heliograph.stores.postgres.replies import PostgresReplyCache
 from heliograph.stores.postgres.schema import TABLES, migrate
-from heliograph.stores.postgres.scoped import PostgresReader
-from heliograph.stores.postgres.session import Session, Statement
 from heliograph.stores.postgres.text import PostgresTextStore
-from heliograph.stores.postgres.upkeep import clear, vacuum
-from heliograph.stores.postgres.vector_index import VectorIndexer
-from heliograph.stores.postgres.vectors import PostgresVectorStore
-from heliograph.stores.postgres.view import PostgresView
-from heliograph.stores.roles import projection_urls
-from heliograph.stores.scoped.scope import Scope, ScopeMemory
+from heliograph.stores.postgres.upkeep import PostgresReembedding, clear, vacuum
+from heliograph.stores.postgres.vectors import PostgresVectorStore, VectorIndexer
+from heliograph.stores.postgres.view import PostgresReader, PostgresView
+from heliograph.stores.registry import projection_urls
+from heliograph.stores.scoped import Scope, ScopeMemory
 
 _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
   SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))

@@ -1,19 +1,17 @@
-"""One connection pool to Redis, the names of a workspace's keys, and what the driver's exceptions mean.
-
-Keys are `heliograph:{workspace}:...`; the braces are Redis's own, so that in a cluster all keys of a workspace lie
-together and can be changed together.
-"""
+"""One connection pool to Redis, commands in one round trip, the names of a workspace's keys, and what errors mean."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialWithJitterBackoff
+from redis.client import NEVER_DECODE
 from redis.exceptions import (
     AuthenticationError,
     NoPermissionError,
@@ -22,14 +20,124 @@ from redis.exceptions import (
     RedisError,
     ResponseError,
 )
-from redis.exceptions import (
-    ConnectionError as RedisConnectionError,
-)
-from redis.exceptions import (
-    TimeoutError as RedisTimeoutError,
-)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+
+# The names of all keys of a workspace, and what stands under each.
+#
+# They begin with `heliograph:{<workspace>}:`. Where the score is not said, members of sorted sets have score 0, so
+# that they stand in the order of their bytes. `<sort>` is a field by which documents are sorted.
+#
+# Of the graph (`store.graph_url`):
+#     doc:<id>                      hash: the document and the ids of its chunks
+#     documents, relations          sets of the ids there are
+#     entity:<id>, relation:<id>    hashes
+#     neighbors:<entity id>         set of entity ids
+#     entity_neighbors:<entity id>  the same, under the other name that programs know it by
+#     weights:<entity id>           hash: weight of the relation per entity id of the other end
+#     degrees                       hash: relations per entity id
+#     relations:<source id>:<type>  set of target ids; the type is the first keyword
+#     entities                      sorted set "<name>\0<id>", well connected first
+#     touched                       set of entity ids, only within a transaction
+#
+# Of replies of models (`store.cache_url`; the workspace's name then ends in `:cache`):
+#     reply:<key>                   hash
+#     replies                       sorted set of keys
+#     types, type:<type>            sets of types, and of keys of a type
+#     subject:<id>                  set of keys of replies about it
+#
+# Of both:
+#     cursor:2                      data version up to which changes of the home store have been applied
+#     applied                       token of the last change
+
+
+class Keys:
+    """Names of the keys of one workspace.
+
+    Args:
+        prefix: What all of them begin with.
+
+    Attributes:
+        prefix: As given.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.degrees = f"{prefix}degrees"
+        self.entities = f"{prefix}entities"
+        self.touched = f"{prefix}touched"
+
+    def of(self, *parts: str) -> str:
+        """Return the key with these parts, joined by colons."""
+        return self.prefix + ":".join(parts)
+
+    def document(self, id_: str) -> str:
+        """Return where a document stands."""
+        return f"{self.prefix}doc:{id_}"
+
+    def entity(self, id_: str) -> str:
+        """Return where an entity stands."""
+        return f"{self.prefix}entity:{id_}"
+
+    def relation(self, id_: str) -> str:
+        """Return where a relation stands."""
+        return f"{self.prefix}relation:{id_}"
+
+    def weights(self, entity_id: str) -> str:
+        """Return where the weights of an entity's relations stand."""
+        return f"{self.prefix}weights:{entity_id}"
+
+
+# Commands of Redis as plain tuples: many in one round trip, and those of a change in one transaction.
+#
+# Texts come back as `str`, whatever `read_bytes` returns as `bytes`.
+
+Command = tuple[str | bytes | int | float, ...]
+
+
+class Session:
+    """Reads and writes of one workspace.
+
+    Args:
+        connection: Where it is.
+
+    Attributes:
+        keys: Names of the workspace's keys.
+        connection: As given.
+    """
+
+    def __init__(self, connection: RedisConnection) -> None:
+        self.connection = connection
+        self.keys = Keys(connection.prefix)
+
+    async def read(self, commands: Sequence[Command]) -> list[Any]:
+        """Return the answer to each command, all asked in one round trip; none without commands."""
+        return await self._run(commands, {}, is_transaction=False) if commands else []
+
+    async def read_bytes(self, commands: Sequence[Command]) -> list[Any]:
+        """Return what `read` does with bytes in place of texts."""
+        return await self._run(commands, {NEVER_DECODE: True}, is_transaction=False) if commands else []
+
+    async def read_one(self, *command: str | bytes | int | float) -> Any:
+        """Return the answer to one command."""
+        return (await self.read([command]))[0]
+
+    async def write(self, commands: Sequence[Command]) -> list[Any]:
+        """Run all commands in one transaction; return their answers.
+
+        It may be sent again after a connection broke, so commands must be such as can be repeated.
+        """
+        return await self._run(commands, {}, is_transaction=True) if commands else []
+
+    async def _run(self, commands: Sequence[Command], options: dict[str, Any], *, is_transaction: bool) -> list[Any]:
+        pipe = self.connection.client.pipeline(transaction=is_transaction)
+        with self.connection.errors():
+            for command in commands:
+                pipe.execute_command(*command, **options)
+            return await pipe.execute()
+
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 10.0

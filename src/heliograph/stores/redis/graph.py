@@ -1,21 +1,414 @@
-"""The graph of one workspace in Redis beside the store that holds the truth; `keys` says what stands where.
-
-A change is one transaction; what depends on values stored before is a script within it.
-"""
+"""The graph of one workspace in Redis beside the store with the truth: hashes, sets, and ways between entities."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import collections.abc
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.ids import relation_id
+from heliograph.models import Document, Entity, Relation
+from heliograph.stores.base import IncidentRelation
 from heliograph.stores.changeset import Collection
 from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.paths import SteppingGraphStore
 from heliograph.stores.projection import GraphProjection, ProjectionChange
-from heliograph.stores.redis.connection import RedisConnection
-from heliograph.stores.redis.graph_write import entity_commands, hash_command, rank_command, relation_commands
-from heliograph.stores.redis.hashes import document_hash, entity_hash, relation_hash
+from heliograph.stores.redis.connection import Command, Keys, RedisConnection, Session
 from heliograph.stores.redis.projection import RedisProjection
-from heliograph.stores.redis.session import Command, Session
-from heliograph.stores.redis.traversal import RedisGraphStore, member_id
+
+# Entities, relations and documents as hashes of Redis: their fields, and back.
+#
+# The first fields are those that other programs read; lists are JSON.
+
+# A cosine of two such vectors is off by less than a millionth; more would only take room.
+_DECIMALS = 6
+ENTITY_FIELDS = ("name", "type", "description", "aliases", "chunk_ids", "token_count", "created_at")
+RELATION_FIELDS = (
+    *("source", "target", "source_name", "target_name", "keywords"),
+    *("description", "weight", "chunk_ids", "token_count", "created_at"),
+)
+
+
+def relation_type(relation: Relation) -> str:
+    """Return what a relation is called where it has one name: its first keyword."""
+    return relation.keywords[0] if relation.keywords else "related"
+
+
+def entity_hash(
+    entity: Entity, owner_ids: Mapping[str, str], vector: NDArray[np.float32] | None = None
+) -> dict[str, str]:
+    """Return the fields of an entity.
+
+    Args:
+        entity: The entity.
+        owner_ids: Id of its document per chunk id.
+        vector: `(dimension,)` float32; None leaves out the field.
+    """
+    owners = filter(None, (owner_ids.get(id_) for id_ in entity.chunk_ids))
+    return {
+        "name": entity.name,
+        "type": entity.type,
+        "description": entity.description,
+        "doc_ids": _dump(dict.fromkeys(owners)),
+        "aliases": _dump(entity.aliases),
+        "chunk_ids": _dump(entity.chunk_ids),
+        "token_count": str(entity.token_count),
+        "created_at": str(entity.created_at),
+        **({} if vector is None else {"embedding": json.dumps(vector.astype(float).round(_DECIMALS).tolist())}),
+    }
+
+
+def relation_hash(relation: Relation) -> dict[str, str]:
+    """Return the fields of a relation; `source` and `target` are ids of entities."""
+    return {
+        "source": relation.source_id,
+        "relation": relation_type(relation),
+        "target": relation.target_id,
+        "weight": repr(relation.weight),
+        "source_name": relation.source,
+        "target_name": relation.target,
+        "keywords": _dump(relation.keywords),
+        "description": relation.description,
+        "chunk_ids": _dump(relation.chunk_ids),
+        "token_count": str(relation.token_count),
+        "created_at": str(relation.created_at),
+    }
+
+
+def document_hash(document: Document, chunk_ids: Sequence[str]) -> dict[str, str]:
+    """Return the fields of a document.
+
+    Args:
+        document: The document.
+        chunk_ids: Ids of its chunks by position.
+    """
+    return {
+        "title": document.title,
+        "source": document.source,
+        "content_hash": document.content_hash,
+        "chunk_ids": _dump(chunk_ids),
+        "status": document.status.value,
+        "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
+        "created_at": document.created_at.isoformat(),
+        "updated_at": document.updated_at.isoformat(),
+        "error": document.error,
+        "length": str(document.length),
+        "chunk_count": str(document.chunk_count),
+        "track_id": document.track_id,
+        "input_tokens": str(document.usage.input_tokens),
+        "output_tokens": str(document.usage.output_tokens),
+        "page_starts": json.dumps(document.page_starts),
+        "twin_of": document.twin_of,
+    }
+
+
+def to_entity(id_: str, fields: Sequence[str], degree: int) -> Entity:
+    """Return the entity of the values of `ENTITY_FIELDS`."""
+    name, type_, description, aliases, chunk_ids, token_count, created_at = fields
+    return Entity(
+        *(id_, name, type_, description, _load(aliases), _load(chunk_ids), int(token_count), degree, int(created_at))
+    )
+
+
+def to_relation(id_: str, fields: Sequence[str]) -> Relation:
+    """Return the relation of the values of `RELATION_FIELDS`."""
+    source, target, source_name, target_name, keywords, description, weight, chunk_ids, tokens, created_at = fields
+    return Relation(
+        *(id_, source_name, target_name, source, target, _load(keywords), description, float(weight)),
+        *(_load(chunk_ids), int(tokens), int(created_at)),
+    )
+
+
+def _dump(values: Iterable[str]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def _load(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+# Many small values in one answer: scripts that make one JSON text of what hashes and sets hold.
+#
+# The driver takes as long over every part of an answer as Redis takes over all of it, so one text is read much
+# faster.
+
+# Ids in one command, so that none keeps Redis busy for long.
+_MOST_IDS = 500
+# ARGV: prefix, what keys of hashes begin with after it, how many fields, these, ids. The fields of each hash, false
+# where there is none.
+_HASHES = """
+local p, kind, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local fields, rows = {}, {}
+for i = 4, 3 + count do fields[#fields + 1] = ARGV[i] end
+for i = 4 + count, #ARGV do
+  local row = redis.call('HMGET', p .. kind .. ARGV[i], unpack(fields))
+  if kind == 'entity:' then row[#row + 1] = redis.call('HGET', p .. 'degrees', ARGV[i]) or '0' end
+  rows[#rows + 1] = row[1] and row
+end
+return cjson.encode(rows)
+"""
+
+
+async def read_hashes(session: Session, kind: str, ids: Sequence[str], fields: Sequence[str]) -> list[list[str] | None]:
+    """Return the fields of a hash per id, None where there is no first one; of entities the degree comes last.
+
+    Args:
+        session: Reads.
+        kind: `entity` or `relation`.
+        ids: Of hashes.
+        fields: Of each.
+    """
+    rows = await ask_packed(session, _HASHES, ids, f"{kind}:", len(fields), *fields)
+    return [row or None for row in rows]
+
+
+async def ask_packed(session: Session, script: str, ids: Sequence[str], *arguments: str | int) -> list[Any]:
+    """Return what a script answers in JSON texts, one after the other, some ids at a time in one round trip.
+
+    Args:
+        session: Reads.
+        script: Takes the prefix, the arguments, then ids, and answers a list that is not empty.
+        ids: At the end of the arguments; without any nothing is asked.
+        arguments: Further ones.
+    """
+    windows = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)]
+    prefix = session.keys.prefix
+    texts = await session.read([("EVAL", script, 0, prefix, *arguments, *window) for window in windows])
+    return [row for text in texts for row in json.loads(text)]
+
+
+# Writing the graph: what a change does to entities, relations, neighbours and degrees, as commands.
+#
+# What depends on values stored before is a script within the transaction, so nothing has to be read first.
+
+# ARGV: prefix, relation ids. What their last versions said of neighbours and types is taken back.
+_UNLINK = """
+local p = ARGV[1]
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local old = redis.call('HMGET', p .. 'relation:' .. id, 'source', 'target', 'relation')
+  if old[1] then
+    redis.call('SREM', p .. 'relations:' .. old[1] .. ':' .. old[3], old[2])
+    for _, name in ipairs({'neighbors:', 'entity_neighbors:'}) do
+      redis.call('SREM', p .. name .. old[1], old[2])
+      redis.call('SREM', p .. name .. old[2], old[1])
+    end
+    redis.call('HDEL', p .. 'weights:' .. old[1], old[2])
+    redis.call('HDEL', p .. 'weights:' .. old[2], old[1])
+    redis.call('SADD', p .. 'touched', old[1], old[2])
+    redis.call('DEL', p .. 'relation:' .. id)
+  end
+end
+"""
+# ARGV: prefix, then source, target, weight and type of each relation, whose ends become neighbours.
+_LINK = """
+local p = ARGV[1]
+for i = 2, #ARGV, 4 do
+  local source, target, weight = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  for _, name in ipairs({'neighbors:', 'entity_neighbors:'}) do
+    redis.call('SADD', p .. name .. source, target)
+    redis.call('SADD', p .. name .. target, source)
+  end
+  redis.call('HSET', p .. 'weights:' .. source, target, weight)
+  redis.call('HSET', p .. 'weights:' .. target, source, weight)
+  redis.call('SADD', p .. 'relations:' .. source .. ':' .. ARGV[i + 3], target)
+  redis.call('SADD', p .. 'touched', source, target)
+end
+"""
+# ARGV: prefix, entity ids. Takes entities out of the order by degree, where they stand under their old names.
+_UNRANK = """
+local p = ARGV[1]
+for i = 2, #ARGV do
+  local id = ARGV[i]
+  local name = redis.call('HGET', p .. 'entity:' .. id, 'name')
+  if name then redis.call('ZREM', p .. 'entities', name .. '\\0' .. id) end
+  redis.call('DEL', p .. 'entity:' .. id)
+end
+"""
+# ARGV: prefix. Every entity that was touched takes its place by degree.
+_RANK = """
+local p = ARGV[1]
+for _, id in ipairs(redis.call('SMEMBERS', p .. 'touched')) do
+  local degree = redis.call('SCARD', p .. 'neighbors:' .. id)
+  if degree > 0 then redis.call('HSET', p .. 'degrees', id, degree) else redis.call('HDEL', p .. 'degrees', id) end
+  local name = redis.call('HGET', p .. 'entity:' .. id, 'name')
+  if name then redis.call('ZADD', p .. 'entities', -degree, name .. '\\0' .. id) end
+end
+redis.call('DEL', p .. 'touched')
+"""
+
+
+def relation_commands(keys: Keys, removed: Sequence[str], relations: Sequence[Relation]) -> Iterator[Command]:
+    """Yield what takes relations away and puts others; `rank_command` has to follow."""
+    yield from _script(_UNLINK, keys, removed, (item.id for item in relations))
+    for relation in relations:
+        yield hash_command(keys.relation(relation.id), relation_hash(relation))
+    yield from link_commands(keys, relations)
+
+
+def link_commands(keys: Keys, relations: Iterable[Relation]) -> Iterator[Command]:
+    """Yield what makes the ends of relations neighbours; `rank_command` has to follow."""
+    links = ((item.source_id, item.target_id, repr(item.weight), relation_type(item)) for item in relations)
+    if values := list(chain.from_iterable(links)):
+        yield "EVAL", _LINK, 0, keys.prefix, *values
+
+
+def entity_commands(
+    keys: Keys,
+    removed: Sequence[str],
+    entities: Sequence[Entity],
+    owner_ids: Mapping[str, str],
+    vectors: Mapping[str, NDArray[np.float32]],
+) -> Iterator[Command]:
+    """Yield what takes entities away and puts others; `rank_command` has to follow.
+
+    Args:
+        keys: Names of keys.
+        removed: Ids.
+        entities: Those to put.
+        owner_ids: Id of its document per chunk id that they name.
+        vectors: `(dimension,)` float32 per id, of those that are to show theirs.
+    """
+    yield from _script(_UNRANK, keys, removed, (item.id for item in entities))
+    for entity in entities:
+        yield hash_command(keys.entity(entity.id), entity_hash(entity, owner_ids, vectors.get(entity.id)))
+    if entities:
+        yield "SADD", keys.touched, *(item.id for item in entities)
+
+
+def rank_command(keys: Keys) -> Command:
+    """Return what puts in order all that the commands before have touched."""
+    return "EVAL", _RANK, 0, keys.prefix
+
+
+def hash_command(key: str, fields: Mapping[str, str]) -> Command:
+    """Return what sets fields of a hash."""
+    return "HSET", key, *chain.from_iterable(fields.items())
+
+
+def _script(script: str, keys: Keys, *ids: Iterable[str]) -> Iterator[Command]:
+    if wanted := list(chain(*ids)):
+        yield "EVAL", script, 0, keys.prefix, *wanted
+
+
+# Reading the graph of one workspace: entities, relations, and the ways between them.
+
+# ARGV: prefix, entity ids. Pairs of those that are neighbours, each once; hubs are asked for the others,
+# not they for theirs.
+_AMONG = """
+local p, wanted, found = ARGV[1], {}, {}
+for i = 2, #ARGV do wanted[ARGV[i]] = true end
+for i = 2, #ARGV do
+  local near = ARGV[i]
+  local key = p .. 'neighbors:' .. near
+  if redis.call('SCARD', key) > 4 * #ARGV then
+    for far in pairs(wanted) do
+      if near < far and redis.call('SISMEMBER', key, far) == 1 then
+        found[#found + 1] = near
+        found[#found + 1] = far
+      end
+    end
+  else
+    for _, far in ipairs(redis.call('SMEMBERS', key)) do
+      if near < far and wanted[far] then
+        found[#found + 1] = near
+        found[#found + 1] = far
+      end
+    end
+  end
+end
+return found
+"""
+# ARGV: prefix, what is wanted, entity ids. Of each its degree, then per neighbour id and weight, and if they are wanted
+# the neighbour's degree.
+_STEPS = """
+local p, found = ARGV[1], {}
+local function degree(id) return redis.call('HGET', p .. 'degrees', id) or '0' end
+for i = 3, #ARGV do
+  local row, weights = {degree(ARGV[i])}, redis.call('HGETALL', p .. 'weights:' .. ARGV[i])
+  for at = 1, #weights, 2 do
+    row[#row + 1] = weights[at]
+    row[#row + 1] = weights[at + 1]
+    if ARGV[2] == 'degrees' then row[#row + 1] = degree(weights[at]) end
+  end
+  found[#found + 1] = row
+end
+return cjson.encode(found)
+"""
+_WITH_DEGREES = "degrees"
+
+
+class RedisGraphStore(SteppingGraphStore):
+    """The graph as keys that other programs can read.
+
+    Args:
+        session: Reads the keys.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._graph = session
+
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        rows = await read_hashes(self._graph, "entity", ids, ENTITY_FIELDS)
+        return [to_entity(id_, row[:-1], int(row[-1])) for id_, row in zip(ids, rows, strict=True) if row]
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        rows = await read_hashes(self._graph, "relation", ids, RELATION_FIELDS)
+        return [to_relation(id_, row) for id_, row in zip(ids, rows, strict=True) if row]
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        ids = list(dict.fromkeys(entity_ids))
+        rows = await ask_packed(self._graph, _STEPS, ids, _WITH_DEGREES)
+        steps = {
+            (min(near, far), max(near, far)): (int(degree) + int(far_degree), float(weight))
+            for near, (degree, *row) in zip(ids, rows, strict=True)
+            for far, weight, far_degree in zip(row[::3], row[1::3], row[2::3], strict=True)
+        }
+        ranked = [IncidentRelation(relation_id(*ends), *step) for ends, step in steps.items()]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        if limit < 1:
+            return []
+        members = await self._graph.read_one("ZRANGE", self._graph.keys.entities, offset, offset + limit - 1)
+        return await self.get_entities([member_id(member) for member in members])
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        wanted = list(dict.fromkeys(entity_ids))
+        if not wanted:
+            return []
+        ends: list[str] = await self._graph.read_one("EVAL", _AMONG, 0, self._graph.keys.prefix, *wanted)
+        ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
+        return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
+
+    async def find_steps(
+        self, entity_ids: collections.abc.Collection[str], limit: int | None
+    ) -> list[tuple[str, str, float]]:
+        ordered = sorted(entity_ids)
+        rows = await ask_packed(self._graph, _STEPS, ordered, "")
+        steps = [
+            (near, far, float(weight))
+            for near, (_, *row) in zip(ordered, rows, strict=True)
+            for far, weight in sorted(zip(row[::2], row[1::2], strict=True))
+        ]
+        return steps[:limit]
+
+    async def order_entities(self, entity_ids: collections.abc.Collection[str], limit: int) -> list[str]:
+        ids = list(entity_ids)
+        rows = await read_hashes(self._graph, "entity", ids, ["name"])
+        found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
+        return [id_ for *_, id_ in found[:limit]]
+
+
+def member_id(member: Any) -> str:
+    """Return the id at the end of a member of a sorted set."""
+    return str(member).rpartition("\0")[2]
+
 
 # ARGV: prefix, keys. How many of them belong to nothing that is there, or name targets that are no neighbours.
 _STRAYS = """

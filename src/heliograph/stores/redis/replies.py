@@ -1,7 +1,4 @@
-"""Replies of models in Redis: one hash a reply, and sets by which they are dropped together; `keys` says which.
-
-A reply is put and dropped with all that lists it by one script.
-"""
+"""Replies of models in Redis: one hash a reply, and sets by which they are dropped together."""
 
 from __future__ import annotations
 
@@ -9,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from heliograph.models import Usage
-from heliograph.stores.redis.keys import Keys
-from heliograph.stores.redis.session import Command, Session
+from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.projection import CacheProjection, ProjectionChange
+from heliograph.stores.redis.connection import Command, Keys, RedisConnection, Session
+from heliograph.stores.redis.projection import RedisProjection
 from heliograph.stores.replies import CachedReply, ReplyCache
 
 _ANSWERS = "query"
@@ -132,3 +131,43 @@ def _reply(key: str, row: Sequence[bytes]) -> CachedReply:
 
 def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
+
+
+# Replies of models in Redis beside the store that holds the truth, under a prefix of their own ending in `cache:`.
+
+
+class RedisCacheProjection(RedisProjection, CacheProjection):
+    """Replies of one workspace."""
+
+    role = "cache"
+    suffix = ":cache"
+
+    def __init__(self, connection: RedisConnection) -> None:
+        super().__init__(connection)
+        self._session = Session(connection)
+        self._replies = RedisReplyCache(self._session)
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        return await self._replies.get_reply(key)
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        await self._replies.put_reply(reply)
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        return await self._replies.delete_replies(cache_type)
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        return await self._replies.list_replies(after, limit)
+
+    async def apply(self, change: ProjectionChange) -> None:
+        if subjects := change.removed.get(OutboxKind.SUBJECTS, ()):
+            dropped = drop_about(self._session.keys, subjects, tuple(change.kept_replies))
+            await self._session.write([dropped, self.mark_change()])
+
+    async def set_cursor(self, version: int) -> None:
+        await self._session.write([drop_answers(self._session.keys)])
+        await super().set_cursor(version)
+
+    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:  # noqa: ARG002 (it keeps replies only)
+        """See `Projection`; keys of replies have no place among the ids of other things."""
+        return []

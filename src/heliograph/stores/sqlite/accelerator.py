@@ -1,10 +1,6 @@
 """What makes searching one collection fast: an index made from rows of the database, that may be deleted any time.
 
-It catches up with the database before every search by replaying the changes logged since the data version it stands
-at. One file per index saves the next process the work; the `accelerator` table says at which version the file stands,
-which process wrote it and what its checksum is, and only a process whose own index is that file's continuation may
-append to it. A missing, damaged or foreign file is made again from the database. Kinds of indexes are subclasses; the
-log and the table name each index (`name`).
+A 4-bit index over vectors, and posting lists of the full text.
 """
 
 from __future__ import annotations
@@ -12,7 +8,9 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Collection as Container
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -20,9 +18,16 @@ from typing import Generic, NamedTuple, TypeVar
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
-from heliograph.stores.key_sets import Keys
-from heliograph.stores.sqlite.sql import Row, array, fetch, fetch_one, fetch_value
+from heliograph.errors import StoreDamaged
+from heliograph.stores.candidates import CandidateIndex, Candidates
+from heliograph.stores.changeset import Collection
+from heliograph.stores.key_sets import Keys, KeySet
+from heliograph.stores.postings import PostingIndex
+from heliograph.stores.sqlite.database import Row, array, fetch, fetch_one, fetch_value
+from heliograph.stores.sqlite.identity import KnownIds, find_known_ids
+from heliograph.stores.sqlite.reembedding import check_embedding
 
 IndexT = TypeVar("IndexT")
 
@@ -295,3 +300,161 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
 
 def _data_version(connection: apsw.Connection) -> int:
     return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+
+
+# The 4-bit index over the vectors of one collection, to find candidates.
+
+# Vectors that the file may lack before a process that never searched brings it up to date.
+_DUE = 2048
+_BLOCK_BYTES = 1 << 20
+
+
+class VectorAccelerator(Accelerator[CandidateIndex]):
+    """Candidates for a collection's nearest vectors."""
+
+    def __init__(self, folder: Path, collection: Collection, embedding: tuple[str, int]) -> None:
+        name = collection.value
+        super().__init__(folder / f"{name}.turbovec", name, f"{name}_vector", "vector")
+        self._embedding = embedding
+        self._dimension = embedding[1]
+
+    def search(
+        self, connection: apsw.Connection, vector: NDArray[np.float32], limit: int, allowed: KeySet | None = None
+    ) -> Candidates:
+        """Return up to `limit` keys whose vectors are probably nearest.
+
+        Args:
+            connection: Reads what the index lacks.
+            vector: `(dimension,)` float32 of length 1.
+            limit: Keys at the most.
+            allowed: Keys to choose from; None means all. Some of them may have no vector.
+        """
+        return self._catch_up(connection).search(vector, limit, allowed)
+
+    def check_embedding(self, connection: apsw.Connection) -> None:
+        """Raise `SchemaMismatch` if another process has embedded the store anew since it was opened."""
+        check_embedding(connection, self._embedding)
+
+    def _check(self, connection: apsw.Connection) -> None:
+        self.check_embedding(connection)
+
+    def _make(self) -> CandidateIndex:
+        return CandidateIndex(self._dimension)
+
+    def _checksum(self) -> str:
+        check = 0
+        with self._path.open("rb") as file:
+            while block := file.read(_BLOCK_BYTES):
+                check = zlib.crc32(block, check)
+        return f"{check:08x}"
+
+    def _read(self, writers: Sequence[str]) -> CandidateIndex | None:  # noqa: ARG002
+        return CandidateIndex.load(self._path, self._dimension)
+
+    def _write(self, index: CandidateIndex, writer: str, *, continues: bool) -> None:  # noqa: ARG002
+        if not continues:
+            self._path.unlink(missing_ok=True)
+        index.sync(self._path)
+
+    def _fork(self, index: CandidateIndex) -> CandidateIndex:
+        return index
+
+    def _remove(self, index: CandidateIndex, keys: Keys) -> None:
+        index.remove(keys)
+
+    def _add(self, index: CandidateIndex, rows: Sequence[Row]) -> None:
+        keys = np.fromiter((key for key, _ in rows), np.uint64, len(rows))
+        vectors = np.frombuffer(b"".join(vector for _, vector in rows), np.float32).reshape(len(rows), -1)
+        index.add(keys, vectors)
+
+    def _count(self, index: CandidateIndex, keys: Keys) -> tuple[int, int]:
+        return sum(key in index for key in keys.tolist()), len(index)
+
+    def _is_far(self, connection: apsw.Connection, behind: int, index: CandidateIndex | None) -> bool:  # noqa: ARG002
+        # What is in memory is only appended to the file.
+        return behind >= _DUE or index is not None
+
+
+# The full-text index of one collection: posting lists, made from what `*_words` holds.
+
+# The file is written as a whole. What it lacks takes a hundred times as long to read again as to write, row for row:
+# by this many changes a process that has the index in memory saves it, and one that would have to read it first.
+_DUE_SHARE = 1 / 128
+_DUE_SHARE_UNREAD = 1 / 32
+_LEAST_DUE_UNREAD = 2048
+
+
+class TextAccelerator(Accelerator[PostingIndex]):
+    """What holds some terms, by BM25."""
+
+    def __init__(self, folder: Path, collection: Collection) -> None:
+        name = f"{collection.value}_terms"
+        super().__init__(folder / f"{collection.value}.postings", name, f"{collection.value}_words", "terms")
+
+    def search(
+        self, connection: apsw.Connection, terms: Sequence[str], limit: int, allowed: KeySet | None = None
+    ) -> list[tuple[int, float]]:
+        """Return keys and scores of the best rows, best first, ties by key.
+
+        Args:
+            connection: In a transaction; reads what the index lacks.
+            terms: Each counts once.
+            limit: Rows wanted; more are returned only if they score as much as the last of these.
+            allowed: Keys to choose from; None means all.
+        """
+        try:
+            keys, scores = self._catch_up(connection).search(terms, limit, allowed)
+        except IndexError:
+            # What the header of the file says was right, but a posting names a row that is not there.
+            self._refuse()
+            keys, scores = self._catch_up(connection).search(terms, limit, allowed)
+        return list(zip(keys.tolist(), scores.tolist(), strict=True))
+
+    def find_ids(self, connection: apsw.Connection, known: KnownIds, keys: Container[int]) -> dict[int, str]:
+        """Return the ids of keys that were found, but of those that are stored only later than the connection reads.
+
+        Raises:
+            StoreDamaged: Another one has none: the table of ids is damaged.
+        """
+        try:
+            return known.find_ids(connection, keys)
+        except StoreDamaged:
+            if not self._is_ahead(connection):
+                raise
+            return find_known_ids(connection, keys)
+
+    def _make(self) -> PostingIndex:
+        return PostingIndex()
+
+    def _checksum(self) -> str:
+        return ""
+
+    def _read(self, writers: Sequence[str]) -> PostingIndex:
+        return PostingIndex.load(self._path, writers)
+
+    def _read_whole(self, writers: Sequence[str]) -> None:
+        self._read(writers).read_whole()
+
+    def _write(self, index: PostingIndex, writer: str, *, continues: bool) -> None:  # noqa: ARG002
+        index.save(self._path, writer)
+
+    def _fork(self, index: PostingIndex) -> PostingIndex:
+        return index.fork()
+
+    def _remove(self, index: PostingIndex, keys: Keys) -> None:
+        index.remove(keys)
+
+    def _add(self, index: PostingIndex, rows: Sequence[Row]) -> None:
+        index.add((key, terms.split(" ") if terms else ()) for key, terms in rows)
+
+    def _count(self, index: PostingIndex, keys: Keys) -> tuple[int, int]:
+        return index.count(keys), len(index)
+
+    def _is_far(self, connection: apsw.Connection, behind: int, index: PostingIndex | None) -> bool:
+        if index is not None:
+            return behind >= _DUE_SHARE * len(index)
+        if behind < _LEAST_DUE_UNREAD:
+            return False
+        # The same rows in a narrow table.
+        rows = fetch_value(connection, f"SELECT count(*) FROM {self._name}_docsize")
+        return behind >= _DUE_SHARE_UNREAD * rows

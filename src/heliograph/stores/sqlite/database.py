@@ -1,38 +1,129 @@
-"""One SQLite file: who may touch it, from which thread, and what its errors mean.
-
-Reads run in a small pool of threads, each with its own connection; writes run one at a time in one thread, each in an
-immediate transaction. WAL mode lets readers of any process go on while one process writes; a second writer waits for
-`write_timeout_seconds`. A file that cannot be written, or lies in a folder that cannot, is opened for reading only.
-Every apsw exception is translated here and nowhere else.
-
-Damage is an error and no answer: pages have checksums (`page_checks`), and `heliograph.mark` beside the file says which
-data version was committed last, so that a file or a log that was removed or put back is noticed.
-"""
+"""One SQLite file: who may touch it, from which thread, how statements run, and what its errors mean."""
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import fcntl
 import json
 import logging
 import os
 import re
 import threading
+import time
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.errors import HeliographError, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
 from heliograph.stores.sqlite.schema import check_schema, migrate
-from heliograph.stores.sqlite.sql import Row, fetch, fetch_value
 from heliograph.stores.wal import transaction, use_wal
+
+# Advisory file locks between processes; the operating system drops them when their holder dies.
+
+_POLL_SECONDS = 0.05
+_HOLDER_LENGTH = 40
+
+
+@contextmanager
+def try_file_lock(path: Path) -> Generator[bool]:
+    """Hold the lock if it is free now; yields whether it is held."""
+    descriptor = _open(path)
+    try:
+        yield _try_lock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def file_lock(path: Path, timeout_seconds: float, purpose: str) -> AsyncGenerator[None]:
+    """Hold the lock, waiting for it without blocking the event loop.
+
+    Raises:
+        StoreUnavailable: Somebody else still holds it after `timeout_seconds`; names the holder.
+    """
+    descriptor = _open(path)
+    try:
+        deadline = time.monotonic() + timeout_seconds
+        while not _try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                holder = os.pread(descriptor, _HOLDER_LENGTH, 0).decode("utf-8", "replace").strip() or "another process"
+                raise StoreUnavailable(
+                    f"{holder} has been {purpose} {str(path.parent)!r} for more than {timeout_seconds:g} s; "
+                    "wait for it to finish, or raise store.write_timeout_seconds"
+                )
+            await asyncio.sleep(_POLL_SECONDS)
+        # Padded, so that no longer text of an earlier holder shows behind it: truncating costs more than all the rest.
+        os.pwrite(descriptor, f"process {os.getpid()}".ljust(_HOLDER_LENGTH).encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the lock file {str(path)!r} cannot be opened ({error.strerror}); check that the folder may be written"
+        ) from error
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return False
+        raise StoreUnavailable(f"the file system refuses locks ({error.strerror}); use a local disk") from error
+    return True
+
+
+# Running statements: rows as typed tuples, many ids or keys as one argument.
+
+Row = tuple[Any, ...]
+
+
+def array(values: Collection[int] | Collection[str] | NDArray[np.int64]) -> Any:
+    """Return values as one SQL argument, to be read by `carray(?)`; there must be at least one."""
+    if isinstance(values, np.ndarray):
+        return apsw.carray(values)
+    if isinstance(next(iter(values)), str):
+        # A string of C ends at NUL, which no stored text holds.
+        return apsw.carray(tuple(str(value).replace("\0", "\ufffd") for value in values))
+    return apsw.carray(np.fromiter(map(int, values), np.int64, len(values)))
+
+
+def fetch(connection: apsw.Connection, query: str, values: Any = ()) -> list[Row]:
+    """Return all rows."""
+    return connection.execute(query, values).fetchall()
+
+
+def fetch_one(connection: apsw.Connection, query: str, values: Any = ()) -> Row | None:
+    """Return the first row, or None."""
+    return connection.execute(query, values).fetchone()
+
+
+def fetch_value(connection: apsw.Connection, query: str, values: Any = ()) -> Any:
+    """Return the first column of the first row, or None."""
+    row = fetch_one(connection, query, values)
+    return row[0] if row else None
+
+
+def singles(values: Iterable[int]) -> Iterable[tuple[int]]:
+    """Return each value as the one argument of a statement."""
+    return ((value,) for value in values)
+
 
 T = TypeVar("T")
 

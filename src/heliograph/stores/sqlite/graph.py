@@ -1,10 +1,10 @@
-"""Entities and relations in the embedded store: two wide tables, a narrow one of degrees, and covering indexes."""
+"""The graph in the embedded store: entities, relations, names, neighbourhoods and paths."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +13,144 @@ import apsw
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
-from heliograph.stores.sqlite.sql import Row, array, fetch
-from heliograph.stores.sqlite.traversal import find_paths, walk
+from heliograph.stores.names import NameIndex, keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.paths import PathSearch
+from heliograph.stores.sqlite.database import Database, Row, array, fetch, fetch_one
+from heliograph.stores.sqlite.identity import IdMemory, KnownIds, find_ids, find_keys
+from heliograph.text.names import entity_key
+
+# Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
+#
+# `entity_name` holds the key of every name and alias, `names_terms` the `name_pieces` per entity. Candidates are
+# found by these, and their names looked at, so that order and distance of the pieces need not be kept.
+
+_MOST_READ = 2_000
+_LAST = "\U0010ffff"
+_PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"
+_PUT_TERMS = "INSERT INTO names_terms (rowid, terms) VALUES (?, ?)"
+
+
+class SqliteNameIndex(NameIndex):
+    """One B-tree and one FTS5 table."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """See `NameIndex`; 2,000 names that begin with the text are ranked, and as many that contain it."""
+        key = entity_key(text)
+        if not key or limit < 1:
+            return []
+        rows = await self._database.read(lambda connection: _candidates(connection, key, limit))
+        found = ((id_, name, aliases.split("\n"), degree) for id_, name, aliases, degree in rows)
+        return rank_names(found, text, limit)
+
+
+def _candidates(connection: apsw.Connection, key: str, limit: int) -> list[tuple[str, str, str, int]]:
+    query = "SELECT DISTINCT key FROM entity_name WHERE name = ?1 OR (name > ?1 AND name < ?2) ORDER BY name LIMIT ?3"
+    keys = {found for (found,) in fetch(connection, query, (key, key + _LAST, _MOST_READ))}
+    if len(keys) < limit and (pieces := pieces_within(key)):
+        match = " ".join(f'"{piece}"' for piece in pieces)
+        query = "SELECT rowid FROM names_terms WHERE names_terms MATCH ? ORDER BY rowid LIMIT ?"
+        keys.update(found for (found,) in fetch(connection, query, (match, _MOST_READ)))
+    if not keys:
+        return []
+    query = """SELECT identity.id, name, aliases, degree FROM carray(?) AS wanted
+               CROSS JOIN entity ON entity.key = wanted.value
+               CROSS JOIN entity_degree USING (key) CROSS JOIN identity USING (key)"""
+    return fetch(connection, query, (array(sorted(keys)),))
+
+
+def write_names(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    """Apply what a changeset does to names, before entities are written: the old names are read from them."""
+    new = {keys[item.id]: keys_of((item.name, *item.aliases)) for item in changeset.entities}
+    gone = {keys[id_]: set[str]() for id_ in changeset.removed_entities if id_ in keys}
+    wanted = gone | new
+    if not wanted:
+        return
+    query = "SELECT key, name, aliases FROM carray(?) AS wanted CROSS JOIN entity ON entity.key = wanted.value"
+    rows = fetch(connection, query, (array(wanted),))
+    known = {key: keys_of((name, *aliases.split("\n"))) for key, name, aliases in rows}
+    changed = [key for key, names in wanted.items() if names != known.get(key, set())]
+    lost = ((name, key) for key in changed for name in known.get(key, set()) - wanted[key])
+    connection.executemany("DELETE FROM entity_name WHERE name = ? AND key = ?", lost)
+    connection.executemany("DELETE FROM names_terms WHERE rowid = ?", ((key,) for key in changed if key in known))
+    gained = ((name, key) for key in changed for name in wanted[key] - known.get(key, set()))
+    connection.executemany(_PUT_NAME, gained)
+    terms = ((key, terms_of(wanted[key])) for key in changed if wanted[key])
+    connection.executemany(_PUT_TERMS, terms)
+
+
+def rebuild_names(connection: apsw.Connection) -> None:
+    """Write all names anew from the entities."""
+    connection.execute("DELETE FROM entity_name")
+    connection.execute("INSERT INTO names_terms (names_terms) VALUES ('delete-all')")
+    after = -1
+    query = "SELECT key, name, aliases FROM entity WHERE key > ? ORDER BY key LIMIT ?"
+    while rows := fetch(connection, query, (after, _MOST_READ)):
+        names = {key: keys_of((name, *aliases.split("\n"))) for key, name, aliases in rows}
+        connection.executemany(_PUT_NAME, ((name, key) for key, found in names.items() for name in found))
+        connection.executemany(_PUT_TERMS, ((key, terms_of(found)) for key, found in names.items()))
+        after = rows[-1][0]
+
+
+# Walking the embedded graph by integer keys: neighbourhoods and shortest paths, level by level, within limits.
+
+_NEIGHBOURS = """
+SELECT wanted.value, target_key, weight FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
+UNION ALL
+SELECT wanted.value, source_key, weight FROM carray(?1) AS wanted CROSS JOIN relation ON target_key = wanted.value
+LIMIT ?2
+"""
+_ALL = -1
+
+
+def walk(connection: apsw.Connection, entity_id: str, depth: int, max_entities: int) -> tuple[list[int], bool]:
+    """Return the keys within `depth` relations of an entity, and whether some were left out.
+
+    The order is that of `Subgraph`: each level is taken by degree (descending), then name.
+    """
+    start = find_keys(connection, (entity_id,)).get(entity_id)
+    if start is None or max_entities < 1 or not _exist(connection, start):
+        return [], False
+    found = {start: None}
+    frontier = [start]
+    for _ in range(depth):
+        level = {key for _, key, _ in fetch(connection, _NEIGHBOURS, (array(frontier), _ALL))} - found.keys()
+        if not level:
+            break
+        room = max_entities - len(found)
+        frontier = _most_connected(connection, level, room)
+        found.update(dict.fromkeys(frontier))
+        if len(level) > room:
+            return list(found), True
+    return list(found), False
+
+
+def _exist(connection: apsw.Connection, key: int) -> bool:
+    return fetch_one(connection, "SELECT 1 FROM entity WHERE key = ?", (key,)) is not None
+
+
+def _most_connected(connection: apsw.Connection, keys: Collection[int], limit: int) -> list[int]:
+    query = """SELECT entity_degree.key FROM carray(?) AS wanted
+               CROSS JOIN entity_degree ON entity_degree.key = wanted.value CROSS JOIN entity USING (key)
+               ORDER BY degree DESC, name, entity_degree.key LIMIT ?"""
+    return [key for (key,) in fetch(connection, query, (array(keys), limit))]
+
+
+def find_paths(
+    connection: apsw.Connection, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
+) -> list[list[int]]:
+    """Return the keys along up to `limit` shortest paths, in the order of `GraphStore.find_shortest_paths`."""
+    keys = find_keys(connection, (source_id, target_id))
+    if len(keys) < len({source_id, target_id}) or not all(_exist(connection, key) for key in keys.values()):
+        return []
+    search = PathSearch(keys[source_id], keys[target_id], max_length, limit, most_visited)
+    while frontier := search.frontier:
+        # One more than may be met shows that there are too many.
+        search.expand(fetch(connection, _NEIGHBOURS, (array(frontier), most_visited + 1)))
+    return search.paths(lambda found: find_ids(connection, found))
+
 
 _ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
 _ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted

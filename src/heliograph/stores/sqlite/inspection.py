@@ -14,19 +14,15 @@ from heliograph.errors import StoreDamaged
 from heliograph.models import Batch, EntityMention, RelationMention
 from heliograph.stores.changeset import Collection
 from heliograph.stores.inspection import Damage, Inspection, ScanKind, digest_terms
-from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.batches import list_batches
-from heliograph.stores.sqlite.database import LOST_COMMITS, Database
-from heliograph.stores.sqlite.evidence import read_relation_mention
+from heliograph.stores.sqlite.accelerator import TextAccelerator, VectorAccelerator, log_changes
+from heliograph.stores.sqlite.database import LOST_COMMITS, Database, fetch, fetch_value
+from heliograph.stores.sqlite.graph import rebuild_names
 from heliograph.stores.sqlite.identity import find_keys, find_known_ids
-from heliograph.stores.sqlite.names import rebuild_names
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
+from heliograph.stores.sqlite.records import list_batches, read_relation_mention
 from heliograph.stores.sqlite.salvage import salvage
 from heliograph.stores.sqlite.schema import FILL_WORDS
-from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SEARCHED
-from heliograph.stores.sqlite.text_accelerator import TextAccelerator
-from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 
 _TABLES: Mapping[ScanKind, str] = {
     ScanKind.DOCUMENTS: "document",

@@ -11,9 +11,7 @@ import apsw
 
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind, changed_ids
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.lock import try_file_lock
-from heliograph.stores.sqlite.sql import fetch, fetch_value
+from heliograph.stores.sqlite.database import Database, fetch, fetch_value, try_file_lock
 
 
 class SqliteOutbox(Outbox):

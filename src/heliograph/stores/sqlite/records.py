@@ -1,33 +1,447 @@
-"""Reading truth from the embedded store; evidence is read in `evidence`, all of it written in `records_write`."""
+"""Reading truth from the embedded store: documents, batches, chunks, evidence, rules of names, the log of curations."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from itertools import chain, starmap
+from typing import Any, TypeVar
 
 import apsw
 
+from heliograph.errors import StaleChangesetError
 from heliograph.filters import And
+from heliograph.ids import SUBJECT_RANKS
 from heliograph.models import (
     AliasMention,
+    Batch,
     Chunk,
+    Curation,
     Document,
     DocumentStatus,
     EntityEvidence,
     EntityMention,
     Extraction,
+    NameRules,
     RelationEvidence,
+    RelationMention,
     Usage,
 )
-from heliograph.stores.base import DocumentPage, DocumentQuery, EntityPlaces, RecordsStore
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.evidence import EvidenceMemory, read_mention_places, read_relation_mention
-from heliograph.stores.sqlite.filters import compile_filter
-from heliograph.stores.sqlite.identity import find_keys
-from heliograph.stores.sqlite.known_ids import IdMemory
-from heliograph.stores.sqlite.sql import array, fetch, fetch_one, fetch_value
+from heliograph.stores.base import (
+    CurationPage,
+    CurationQuery,
+    CurationStore,
+    DocumentPage,
+    DocumentQuery,
+    EntityPlaces,
+    RecordsStore,
+)
+from heliograph.stores.changeset import Changeset
+from heliograph.stores.curation_content import curation_content, curation_from_content
+from heliograph.stores.inspection import SHOWN_ERRORS
+from heliograph.stores.sqlite.database import Database, Row, array, fetch, fetch_one, fetch_value
+from heliograph.stores.sqlite.identity import IdMemory, KnownIds, find_ids, find_keys
+from heliograph.stores.sqlite.scope import compile_filter
+from heliograph.text.names import name_to_entity_id
+
+# Reading evidence from the embedded store, and remembering what was read or written last.
+#
+# A hub is touched by every other document, and its first few hundred mentions are most of what such a document would
+# have to read. They are remembered together with the version of the evidence, and every use compares that version
+# with the one stored, so what another process writes is seen at once.
+
+E = TypeVar("E", EntityEvidence, RelationEvidence)
+
+_MENTION = "identity.id, name, type, description, rank"
+_LEADING_MENTIONS = f"""SELECT {_MENTION}, iif(name_hash IS NULL, '', ?)
+                        FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+                        WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+_PLACE = "entity_key, chunk_key, rank"
+# Nothing of a mention is read but the start of its row; rows come in the order of the table, the canonical one.
+_ALL_PLACES = f"""SELECT {_PLACE} FROM carray(?) AS wanted
+                  CROSS JOIN entity_mention ON entity_key = wanted.value"""
+_SUBJECT_PLACES = f"""SELECT {_PLACE} FROM entity_mention
+                      WHERE entity_key = ? AND rank < ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+# What has fewer mentions is read about as fast as it is remembered.
+_LEAST_MENTIONS = 4
+# Of all remembered evidence together; some 10 MB.
+_MOST_MENTIONS = 32_768
+
+
+class EvidenceMemory:
+    """Evidence by id, the least recently used forgotten first; may be used from any thread."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, EntityEvidence | RelationEvidence] = OrderedDict()
+        self._mentions = 0
+        self._lock = threading.Lock()
+
+    def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
+        """Return what is stored for these entities, with the first `leading` mentions."""
+        stored = _entity_counts(connection, ids)
+        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
+        read = _read_entities(connection, [row for row in stored if row[0] not in known], leading)
+        for evidence in read.values():
+            self._remember(evidence)
+        known |= read
+        return [_shortened(known[row[0]], leading) for row in stored]
+
+    def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
+        """Return what is stored for these relations, with the first `leading` mentions."""
+        found: list[RelationEvidence] = []
+        for id_, key, version in _relation_versions(connection, ids):
+            evidence = self._recall(id_, version, leading)
+            if not isinstance(evidence, RelationEvidence):
+                evidence = _read_relation(connection, id_, key, leading)
+                self._remember(evidence)
+            found.append(_shortened(evidence, leading))
+        return found
+
+    def note(self, changeset: Changeset, version: int) -> None:
+        """Remember the evidence of a changeset that was committed as `version`."""
+        for evidence in chain(changeset.entity_evidence, changeset.relation_evidence):
+            if len(evidence.leading) >= _LEAST_MENTIONS:
+                self._remember(replace(evidence, version=version))
+
+    def _recall(self, id_: str, version: int, leading: int) -> EntityEvidence | RelationEvidence | None:
+        with self._lock:
+            evidence = self._known.get(id_)
+            if evidence is None or evidence.version != version:
+                return None
+            self._known.move_to_end(id_)
+            return evidence if len(evidence.leading) >= min(leading, evidence.mention_count) else None
+
+    def _remember(self, evidence: EntityEvidence | RelationEvidence) -> None:
+        if len(evidence.leading) < _LEAST_MENTIONS:
+            return
+        with self._lock:
+            before = self._known.pop(evidence.id, None)
+            # A reader may come back with what a writer has replaced meanwhile.
+            kept = before if before is not None and before.version > evidence.version else evidence
+            self._known[evidence.id] = kept
+            self._mentions += len(kept.leading) - (len(before.leading) if before else 0)
+            while self._mentions > _MOST_MENTIONS:
+                _, oldest = self._known.popitem(last=False)
+                self._mentions -= len(oldest.leading)
+
+
+def read_mention_places(
+    connection: apsw.Connection, known: KnownIds, ids: Sequence[str], most: int
+) -> list[EntityPlaces]:
+    """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
+    stored = _mention_counts(connection, ids)
+    mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
+    rare = [key for _, key, count in stored if count <= most]
+    for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
+        mentions[row[0]].append(row)
+    for _, key, count in stored:
+        if count > most:
+            mentions[key] = fetch(connection, _SUBJECT_PLACES, (key, SUBJECT_RANKS, most))
+    chunk_ids = known.find_ids(connection, {chunk for rows in mentions.values() for _, chunk, _ in rows})
+    return [to_places(id_, count, mentions[key][:most], chunk_ids) for id_, key, count in stored]
+
+
+def to_places(id_: str, mention_count: int, rows: Sequence[Row], chunk_ids: Mapping[int, str]) -> EntityPlaces:
+    """Return where an entity is mentioned, given its key, a chunk's key and a rank for each place, in order."""
+    subjects = sum([rank < SUBJECT_RANKS for _, _, rank in rows])
+    return EntityPlaces(id_, mention_count, tuple([chunk_ids[chunk] for _, chunk, _ in rows]), subjects)
+
+
+def read_relation_mention(
+    chunk_id: str,
+    source: str,
+    target: str,
+    keywords: str,
+    description: str,
+    weight: float,
+    rank: int,
+    source_id: str | None = None,
+    target_id: str | None = None,
+) -> RelationMention:
+    """Return a mention as it was stored."""
+    return RelationMention(
+        *(chunk_id, source, target, tuple(json.loads(keywords)), description, weight, rank),
+        *(source_id or "", target_id or ""),
+    )
+
+
+def _entity_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    """Return, per entity that is stored: id, key, names and types as JSON, number of mentions, version."""
+    if not ids:
+        return []
+    query = """SELECT identity.id, key, names, types, mention_count, version FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),))
+
+
+def _mention_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    """Return, per entity that is stored: id, key, number of mentions."""
+    if not ids:
+        return []
+    query = """SELECT identity.id, key, mention_count FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),))
+
+
+def _relation_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
+    if not ids:
+        return []
+    query = """SELECT identity.id, key, version FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN relation_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),))
+
+
+def _shortened(evidence: E, leading: int) -> E:
+    return evidence if len(evidence.leading) <= leading else replace(evidence, leading=evidence.leading[:leading])
+
+
+def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
+    """Return the evidence of entities, by id, given their rows of `_entity_counts`.
+
+    All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
+    stops where enough are read.
+    """
+    short = [row for row in stored if row[4] <= leading]
+    mentions = _all_mentions(connection, short) if leading else {}
+    for id_, key, *_ in (row for row in stored if row[4] > leading > 0):
+        mentions[key] = list(starmap(EntityMention, fetch(connection, _LEADING_MENTIONS, (id_, key, leading))))
+    return {
+        id_: EntityEvidence(id_, json.loads(names), json.loads(types), count, tuple(mentions.get(key, ())), version)
+        for id_, key, names, types, count, version in stored
+    }
+
+
+def _all_mentions(connection: apsw.Connection, stored: Sequence[Row]) -> dict[int, list[EntityMention]]:
+    found: dict[int, list[EntityMention]] = {row[1]: [] for row in stored}
+    if not stored:
+        return found
+    ids = {row[1]: row[0] for row in stored}
+    # A key's mentions come in the order of the table's own key, which is the canonical one.
+    query = f"""SELECT entity_key, {_MENTION}, name_hash IS NULL FROM carray(?) AS wanted
+                CROSS JOIN entity_mention ON entity_key = wanted.value
+                CROSS JOIN identity ON identity.key = chunk_key"""
+    for key, chunk, name, kind, said, rank, counts_for_name in fetch(connection, query, (array(list(found)),)):
+        found[key].append(EntityMention(chunk, name, kind, said, rank, "" if counts_for_name else ids[key]))
+    return found
+
+
+def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int) -> RelationEvidence:
+    query = """SELECT source_key, target_key, keywords, weight_millionths, mention_count, version
+               FROM relation_evidence WHERE key = ?"""
+    ((source_key, target_key, keywords, weight, mention_count, version),) = fetch(connection, query, (key,))
+    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
+                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
+               FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+               WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+    mentions = tuple(starmap(read_relation_mention, connection.execute(query, (key, leading)))) if leading else ()
+    ids = find_ids(connection, (source_key, target_key))
+    ends = ids[source_key], ids[target_key]
+    return RelationEvidence(id_, *ends, json.loads(keywords), weight, mention_count, mentions, version)
+
+
+# Batches of the embedded store: its documents, grouped by what they were taken in with.
+
+
+def list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
+    """Return batches by the moment of their last change, descending, then by id."""
+    query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
+                      min(created_at), max(updated_at) AS changed_at
+               FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
+               LIMIT ? OFFSET ?"""
+    return [
+        Batch(
+            track_id,
+            _statuses(connection, track_id),
+            chunks,
+            Usage(read, written),
+            datetime.fromtimestamp(created_at, UTC),
+            datetime.fromtimestamp(updated_at, UTC),
+            _errors(connection, track_id),
+        )
+        for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
+    ]
+
+
+def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus, int]:
+    query = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
+    return {DocumentStatus(status): count for status, count in fetch(connection, query, (track_id,))}
+
+
+def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
+    query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
+    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
+
+
+# Rules of names and the log of curations in the embedded store.
+#
+# A curation's content is one JSON text that is never changed; `curation_subject` finds it by the entities it names.
+# The rules of a name are a row of counts over alias mentions together with the active curations that name it; the row
+# stays when its counts are gone, so that its version tells every later reader that it has changed. The rows of a
+# database that has no curation and no alias are never looked at twice: tables are empty.
+
+_CURATION = "sequence, curation.id, kind, content, author, created_at, undone_by, undone_at"
+_ACTIVE = f"""SELECT {_CURATION}, curation_subject.entity_id FROM carray(?) AS wanted
+              CROSS JOIN curation_subject ON curation_subject.entity_id = wanted.value
+              CROSS JOIN curation USING (sequence) WHERE undone_at IS NULL ORDER BY sequence"""
+_HEX_DIGITS = 15
+
+
+class SqliteCurationStore(CurationStore):
+    """Rules and curations in tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
+        if not ids:
+            return []
+        query = """SELECT id, names, aliases, version FROM carray(?) AS wanted
+                   CROSS JOIN name_rules ON name_rules.id = wanted.value"""
+
+        def read(connection: apsw.Connection) -> list[NameRules]:
+            rows = fetch(connection, query, (array(ids),))
+            if not rows:
+                return []
+            curations: dict[str, list[Curation]] = {}
+            for *row, id_ in fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)):
+                curations.setdefault(id_, []).append(_curation(row))
+            return [
+                NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
+                for id_, names, aliases, version in rows
+            ]
+
+        return await self._database.read(read)
+
+    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
+        if not ids:
+            return []
+        query = f"SELECT {_CURATION} FROM carray(?) AS wanted CROSS JOIN curation ON curation.id = wanted.value"
+        return await self._database.fetch_as(_curation, query, (array(ids),))
+
+    async def find_curations(self, query: CurationQuery) -> CurationPage:
+        tables, values = "curation", ()
+        conditions = [] if query.includes_undone else ["undone_at IS NULL"]
+        if query.entity_id is not None:
+            tables = "curation_subject CROSS JOIN curation USING (sequence)"
+            conditions.append("entity_id = ?")
+            values = (query.entity_id,)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        direction = "DESC" if query.descending else "ASC"
+        select = f"SELECT {_CURATION} FROM {tables} {where} ORDER BY sequence {direction} LIMIT ? OFFSET ?"
+
+        def find(connection: apsw.Connection) -> CurationPage:
+            rows = fetch(connection, select, (*values, query.limit, query.offset))
+            total = fetch_value(connection, f"SELECT count(*) FROM {tables} {where}", values)
+            return CurationPage(tuple(map(_curation, rows)), int(total))
+
+        return await self._database.read(find)
+
+    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
+        if not ids:
+            return {}
+        query = """
+          WITH found (chunk_key) AS (
+            SELECT chunk_key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+            CROSS JOIN entity_mention ON entity_key = identity.key
+            UNION
+            SELECT chunk_key FROM carray(?) AS wanted
+            CROSS JOIN entity_mention INDEXED BY entity_mention_by_name ON name_hash = wanted.value
+          )
+          SELECT identity.id, owner.id FROM found CROSS JOIN chunk ON chunk.key = chunk_key
+          CROSS JOIN identity ON identity.key = chunk.key CROSS JOIN identity AS owner ON owner.key = document_key"""
+        hashes = [_id_hash(id_) for id_ in ids]
+        return dict(await self._database.fetch(query, (array(ids), array(hashes))))
+
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
+        query = """SELECT identity.id, name, alias FROM chunk CROSS JOIN alias_mention ON chunk_key = chunk.key
+                   CROSS JOIN identity ON identity.key = chunk.key
+                   WHERE document_key = ? ORDER BY position, chunk_key, ordinal"""
+
+        def read(connection: apsw.Connection) -> dict[str, list[AliasMention]]:
+            found = {
+                id_: [AliasMention(*row) for row in fetch(connection, query, (key,))]
+                for id_, key in find_keys(connection, document_ids).items()
+            }
+            return {id_: aliases for id_, aliases in found.items() if aliases}
+
+        return await self._database.read(read)
+
+
+def name_hash(name: str) -> int:
+    """Return what a name is found by: a hash of the id that it alone stands for."""
+    return _id_hash(name_to_entity_id(name))
+
+
+def check_rules(connection: apsw.Connection, expected: Mapping[str, int]) -> None:
+    """Compare the versions of rules that a changeset was computed from with those stored now.
+
+    Raises:
+        StaleChangesetError: One differs.
+    """
+    if not expected:
+        return
+    query = "SELECT id, version FROM carray(?) AS wanted CROSS JOIN name_rules ON name_rules.id = wanted.value"
+    versions = dict(fetch(connection, query, (array(expected),)))
+    for id_, version in expected.items():
+        if versions.get(id_, 0) != version:
+            raise StaleChangesetError(
+                f"the rules of the name {id_!r} have changed since they were read; read them again"
+            )
+
+
+def write_curations(connection: apsw.Connection, changeset: Changeset, version: int) -> None:
+    """Apply the curations and rules of a changeset that is committed as `version`."""
+    for curation in changeset.curations:
+        _write_curation(connection, curation)
+    rows = ((item.id, _json(item.names), _json(item.aliases), version) for item in changeset.name_rules)
+    connection.executemany("INSERT OR REPLACE INTO name_rules VALUES (?, ?, ?, ?)", rows)
+
+
+def _write_curation(connection: apsw.Connection, item: Curation) -> None:
+    undone_at = item.undone_at.timestamp() if item.undone_at else None
+    row = (
+        *(item.sequence or None, item.id, item.kind.value, _json(curation_content(item))),
+        *(item.author, item.created_at.timestamp(), item.undone_by, undone_at),
+    )
+    query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+               undone_by = excluded.undone_by, undone_at = excluded.undone_at RETURNING sequence"""
+    sequence = fetch_value(connection, query, row)
+    subjects = ((id_, sequence) for id_ in dict.fromkeys(item.entity_ids))
+    connection.executemany("INSERT OR IGNORE INTO curation_subject VALUES (?, ?)", subjects)
+
+
+def _curation(row: Row | list[Any]) -> Curation:
+    sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
+    return replace(
+        _parsed(kind, content),
+        id=id_,
+        author=author,
+        created_at=datetime.fromtimestamp(created_at, UTC),
+        undone_by=undone_by,
+        undone_at=None if undone_at is None else datetime.fromtimestamp(undone_at, UTC),
+        sequence=sequence,
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(kind: str, content: str) -> Curation:
+    # The curations of a well-known entity are read with every document that mentions it.
+    return curation_from_content(kind, json.loads(content))
+
+
+def _id_hash(id_: str) -> int:
+    return int(id_[-_HEX_DIGITS:], 16)
+
+
+def _json(value: Mapping[str, Any] | Iterable[Any]) -> str:
+    return json.dumps(dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False, separators=(",", ":"))
+
 
 _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts,

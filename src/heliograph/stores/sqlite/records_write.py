@@ -11,9 +11,9 @@ import apsw
 from heliograph.errors import StaleChangesetError
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.sqlite.curations import check_rules, name_hash
+from heliograph.stores.sqlite.database import array, fetch_one, singles
+from heliograph.stores.sqlite.records import check_rules, name_hash
 from heliograph.stores.sqlite.replies import drop_replies_about
-from heliograph.stores.sqlite.sql import array, fetch_one, singles
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
 _DOCUMENT = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,

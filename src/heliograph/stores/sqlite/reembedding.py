@@ -1,4 +1,4 @@
-"""The second set of vectors of the embedded store: three tables that take the place of the first three."""
+"""Which embedding fills the embedded store, and the second set of vectors that takes the place of the first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,43 @@ import apsw
 import numpy as np
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import ConflictError
+from heliograph.errors import ConflictError, SchemaMismatch
 from heliograph.stores.changeset import Collection, VectorBatch
 from heliograph.stores.reembedding import Reembedding
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.embedding_check import PRESENT, read_embedding
+from heliograph.stores.sqlite.database import Database, fetch, fetch_value
 from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.replies import drop_answers
-from heliograph.stores.sqlite.sql import fetch_value
+
+# Which embedding fills the store: read from it, and compared with what a process opened it for.
+
+PRESENT = ("embedding_name", "embedding_dimension")
+
+
+def stored_embedding(connection: apsw.Connection) -> tuple[str, int] | None:
+    """Return name and dimension of the embedding that filled the store; None if it is new."""
+    return read_embedding(connection, PRESENT)
+
+
+def read_embedding(connection: apsw.Connection, names: tuple[str, str]) -> tuple[str, int] | None:
+    """Return a name and a dimension that are kept under these two names; None if they are not."""
+    stored = dict(fetch(connection, "SELECT name, value FROM meta WHERE name IN (?, ?)", names))
+    return (str(stored[names[0]]), int(stored[names[1]])) if len(stored) == len(names) else None
+
+
+def check_embedding(connection: apsw.Connection, expected: tuple[str, int]) -> None:
+    """Compare the store's embedding with the one it was opened for.
+
+    Raises:
+        SchemaMismatch: Another process has embedded the store anew since.
+    """
+    stored = stored_embedding(connection)
+    if stored != expected:
+        raise SchemaMismatch(
+            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
+            "configure that embedding and open the store again"
+        )
+
 
 _NEXT = ("next_embedding_name", "next_embedding_dimension")
 

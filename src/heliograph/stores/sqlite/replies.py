@@ -9,8 +9,7 @@ import apsw
 
 from heliograph.models import Usage
 from heliograph.stores.base import CachedReply, ReplyCache
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.sql import Row, array, fetch_one
+from heliograph.stores.sqlite.database import Database, Row, array, fetch_one
 
 _ANSWERS = "query"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"

@@ -1,31 +1,146 @@
-"""What a filter leaves of the embedded store, as sorted arrays of keys: computed once per filter and data version.
-
-A `Scope` holds the keys of the documents that match, of their chunks, and of the entities and relations with a mention
-in one of these; degrees and weights counted from such mentions alone; and the folds made so far. Making one takes time
-in proportion to the matching documents and what they mention. `ScopeMemory` keeps the few used last; each is looked
-up within the transaction that uses it, so that no reader is given what no longer matches.
-"""
+"""What a filter leaves of the embedded store, as sorted arrays of keys: computed once per filter and data version."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from weakref import WeakValueDictionary
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.filters import Filter, filter_key
+from heliograph.filters import (
+    And,
+    DocumentIds,
+    Equals,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Range,
+    Scalar,
+    SourcePrefix,
+    Sources,
+    filter_key,
+    path_keys,
+)
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import Fold
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import Keys, KeySet
-from heliograph.stores.sqlite.filters import compile_filter
+from heliograph.stores.names import end_of_prefix
+from heliograph.stores.sqlite.database import array, fetch_value
 from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.sql import array, fetch_value
+
+# A filter as a condition of SQL on the table `document`; the meaning is that of `heliograph.filters.conditions`.
+#
+# Metadata is read with `json_each` and never with a path of SQLite's own, whose syntax has no place for some keys.
+# Types are compared too, since to SQLite `true` is 1. Every condition is 0 or 1 and never NULL, so that NOT can be
+# trusted.
+
+Condition = tuple[str, list[Any]]
+
+_NOTHING: Condition = ("0", [])
+_NUMBER = "IN ('integer', 'real')"
+_COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+# Lists are stepped into; an object is treated as a list of itself.
+_STEP = """CROSS JOIN json_each(CASE v{0}.type WHEN 'array' THEN v{0}.value WHEN 'object' THEN '[' || v{0}.value || ']'
+                               ELSE '[]' END) AS e{0}
+           CROSS JOIN json_each(CASE e{0}.type WHEN 'object' THEN e{0}.value ELSE '{{}}' END) AS v{1}"""
+
+
+def compile_filter(filter_: Filter) -> Condition:
+    """Return a condition on the table `document`, and its arguments in order; each may be used once."""
+    match filter_:
+        case And(parts):
+            return _join("AND", "1", parts)
+        case Or(parts):
+            return _join("OR", "0", parts)
+        case Not(part):
+            condition, values = compile_filter(part)
+            return f"NOT {condition}", values
+        case DocumentIds(ids):
+            found = "SELECT identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value"
+            return (f"(document.key IN ({found}))", [array(ids)]) if ids else _NOTHING
+        case Sources(sources):
+            listed = "(document.source IN (SELECT value FROM carray(?)))"
+            return (listed, [array(sources)]) if sources else _NOTHING
+        case SourcePrefix(prefix):
+            return _prefix(prefix)
+        case Exists(path):
+            return _at(path, ("1", []))
+        case _:
+            return _value(filter_)
+
+
+def _join(operator: str, neutral: str, parts: tuple[Filter, ...]) -> Condition:
+    compiled = [compile_filter(part) for part in parts]
+    conditions = f" {operator} ".join(condition for condition, _ in compiled)
+    return f"({conditions or neutral})", [value for _, values in compiled for value in values]
+
+
+def _prefix(prefix: str) -> Condition:
+    end = end_of_prefix(prefix)
+    if not end:
+        return "(document.source >= ?)", [prefix]
+    return "(document.source >= ? AND document.source < ?)", [prefix, end]
+
+
+def _value(condition: Equals | In | Range) -> Condition:
+    """Return the condition that a value at a path, or an element of a list there, meets a condition."""
+    leaf, values = _leaf(condition, "item")
+    inside = f"EXISTS (SELECT 1 FROM json_each({{last}}.value) AS item WHERE {leaf})"
+    last = f"v{len(path_keys(condition.path)) - 1}"
+    itself, own = _leaf(condition, last)
+    either = f"({itself} OR ({last}.type = 'array' AND {inside.format(last=last)}))"
+    return _at(condition.path, (either, [*own, *values]))
+
+
+def _at(path: str, leaf: Condition) -> Condition:
+    """Return the condition that something stands at a path of which `leaf`, about the last of `v0`, `v1` ..., holds."""
+    keys = path_keys(path)
+    tables = ["json_each(document.metadata) AS v0"]
+    tables += [_STEP.format(place, place + 1) for place in range(len(keys) - 1)]
+    names = " AND ".join(f"v{place}.key = ?" for place in range(len(keys)))
+    condition, values = leaf
+    return f"EXISTS (SELECT 1 FROM {' '.join(tables)} WHERE {names} AND {condition})", [*keys, *values]
+
+
+def _leaf(condition: Equals | In | Range, name: str) -> Condition:
+    match condition:
+        case Equals(_, value):
+            return _one_of(name, (value,))
+        case In(_, values):
+            return _one_of(name, values)
+        case Range():
+            bounds = condition.bounds
+            kind = "= 'text'" if all(isinstance(bound, str) for bound in bounds.values()) else _NUMBER
+            tests = " AND ".join(f"{name}.value {_COMPARISONS[bound]} ?" for bound in bounds)
+            return f"({name}.type {kind} AND {tests})", list(bounds.values())
+
+
+def _one_of(name: str, values: tuple[Scalar, ...]) -> Condition:
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    kinds = ["null"] if None in values else []
+    kinds += [str(value).lower() for value in (True, False) if any(item is value for item in values)]
+    conditions: list[str] = []
+    arguments: list[Any] = []
+    if texts:
+        conditions.append(f"({name}.type = 'text' AND {name}.value IN (SELECT value FROM carray(?)))")
+        arguments.append(array(texts))
+    if numbers:
+        conditions.append(f"({name}.type {_NUMBER} AND {name}.value IN (SELECT value FROM json_each(?)))")
+        arguments.append(json.dumps(numbers))
+    conditions += [f"{name}.type = '{kind}'" for kind in kinds]
+    return (f"({' OR '.join(conditions)})", arguments) if conditions else _NOTHING
+
 
 # Each costs some 50 bytes per entity and relation that it leaves.
 _MOST_SCOPES = 8

@@ -19,32 +19,21 @@ from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.sqlite.accelerator import Accelerator
-from heliograph.stores.sqlite.curations import SqliteCurationStore, write_curations
-from heliograph.stores.sqlite.database import Database, check_path
-from heliograph.stores.sqlite.embedding_check import check_embedding, stored_embedding
-from heliograph.stores.sqlite.evidence import EvidenceMemory
-from heliograph.stores.sqlite.graph import SqliteGraphStore, write_graph
-from heliograph.stores.sqlite.identity import find_keys, forget_keys, intern_ids
+from heliograph.stores.sqlite.accelerator import Accelerator, TextAccelerator, VectorAccelerator
+from heliograph.stores.sqlite.database import Database, check_path, fetch, fetch_value, file_lock, try_file_lock
+from heliograph.stores.sqlite.graph import SqliteGraphStore, SqliteNameIndex, write_graph, write_names
+from heliograph.stores.sqlite.identity import IdMemory, find_keys, forget_keys, intern_ids
 from heliograph.stores.sqlite.inspection import SqliteInspection
-from heliograph.stores.sqlite.known_ids import IdMemory
-from heliograph.stores.sqlite.lock import file_lock, try_file_lock
-from heliograph.stores.sqlite.names import SqliteNameIndex, write_names
 from heliograph.stores.sqlite.outbox import SqliteOutbox, write_outbox
-from heliograph.stores.sqlite.records import SqliteRecordsStore
+from heliograph.stores.sqlite.records import EvidenceMemory, SqliteCurationStore, SqliteRecordsStore, write_curations
 from heliograph.stores.sqlite.records_write import check_expectations, mentioned_ids, write_records
-from heliograph.stores.sqlite.reembedding import SqliteReembedding
+from heliograph.stores.sqlite.reembedding import SqliteReembedding, check_embedding, stored_embedding
 from heliograph.stores.sqlite.replies import SqliteReplyCache, drop_answers
 from heliograph.stores.sqlite.scope import ScopeMemory
-from heliograph.stores.sqlite.scoped import ScopedReader
-from heliograph.stores.sqlite.sql import fetch, fetch_value
-from heliograph.stores.sqlite.text import SEARCHED, SqliteTextStore, write_texts
-from heliograph.stores.sqlite.text_accelerator import TextAccelerator
-from heliograph.stores.sqlite.text_merging import is_merge_due, merge_all, merge_step
+from heliograph.stores.sqlite.text import SEARCHED, SqliteTextStore, is_merge_due, merge_all, merge_step, write_texts
 from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
-from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
-from heliograph.stores.sqlite.view import SqliteView
+from heliograph.stores.sqlite.view import ScopedReader, SqliteView
 
 _LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"

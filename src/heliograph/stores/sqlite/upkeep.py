@@ -1,26 +1,77 @@
-"""Keeping the embedded store's file well: giving space back, emptying it, copying it, bringing a copy back.
-
-A backup is one file, made by SQLite from one moment while others read and write. Indexes are not in it; they are built
-again from the rows when the copy is first searched.
-"""
+"""Keeping the embedded store's file well: workspaces of a folder, giving space back, emptying, copying, restoring."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
 
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
+from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.database import check_path, find_companions, translate_errors
+from heliograph.stores.sqlite.database import check_path, fetch, fetch_value, find_companions, translate_errors
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
-from heliograph.stores.sqlite.sql import fetch, fetch_value
 from heliograph.stores.sqlite.text import SEARCHED
+
+# The workspaces in a data folder: each is a folder with a database file in it.
+
+# Asking for an identity costs nothing.
+IDENTITY_SECONDS = 0.0
+_FILE = "heliograph.db"
+
+
+def find_workspaces(settings: StoreSettings) -> list[str]:
+    """Return the names of the workspaces in the data folder, sorted; none if there is no such folder.
+
+    Raises:
+        StoreUnavailable: The folder cannot be read.
+    """
+    try:
+        return sorted(entry.name for entry in settings.data_dir.iterdir() if (entry / _FILE).is_file())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreUnavailable(f"the data folder {str(settings.data_dir)!r} cannot be read: {error}") from error
+
+
+def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
+    """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
+    try:
+        status = (settings.data_dir / settings.workspace / _FILE).stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def drop_workspace(settings: StoreSettings) -> None:
+    """Remove the workspace that the settings name with everything in it; nothing in this process may have it open.
+
+    Its folder is renamed first, so that what is left of an interrupted removal is no workspace any more, and whoever
+    has it open in another process cannot commit to it (`Database.write`).
+
+    Raises:
+        StoreUnavailable: It cannot be removed.
+    """
+    folder = settings.data_dir / settings.workspace
+    doomed = settings.data_dir / f".removed-{settings.workspace}-{secrets.token_hex(8)}"
+    try:
+        for left in settings.data_dir.glob(f".removed-{settings.workspace}-*"):
+            # Perhaps another process is at it now.
+            shutil.rmtree(left, ignore_errors=True)
+        # Of two that remove it at once, one finds nothing any more.
+        with suppress(FileNotFoundError):
+            folder.rename(doomed)
+            shutil.rmtree(doomed)
+    except OSError as error:
+        raise StoreUnavailable(f"the workspace {settings.workspace!r} cannot be removed: {error}") from error
+
 
 FILE_NAME = "heliograph.db"
 _KEPT_TABLES = ("meta", "outbox_reader")

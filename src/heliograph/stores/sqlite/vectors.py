@@ -17,11 +17,9 @@ from heliograph.stores.base import Hit, VectorStore
 from heliograph.stores.candidates import Candidates, cosines, count_candidates, count_first, late_candidates
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
-from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.database import Database
-from heliograph.stores.sqlite.known_ids import IdMemory, KnownIds
-from heliograph.stores.sqlite.sql import Row, array, fetch
-from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
+from heliograph.stores.sqlite.accelerator import VectorAccelerator, log_changes
+from heliograph.stores.sqlite.database import Database, Row, array, fetch
+from heliograph.stores.sqlite.identity import IdMemory, KnownIds
 
 
 class SqliteVectorStore(VectorStore):

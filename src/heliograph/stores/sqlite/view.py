@@ -1,33 +1,52 @@
-"""What a filter leaves of the embedded store: the roles of a `StoreView`, but the graph's.
-
-Every read looks up the scope in its own transaction and asks for allowed keys only, so a document that ceases to match
-is gone with the commit that says so.
-"""
+"""What a filter leaves of the embedded store, read as a store: records, evidence, graph, text and vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+import collections.abc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, groupby, pairwise
+from operator import itemgetter
+from typing import Literal, TypeVar
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.filters import And
-from heliograph.models import Chunk, Document, EntityEvidence, EntityMention, Extraction, RelationEvidence
+from heliograph.filters import And, Filter
+from heliograph.ids import is_subject_rank
+from heliograph.models import (
+    Chunk,
+    Document,
+    Entity,
+    EntityEvidence,
+    EntityMention,
+    Extraction,
+    GraphPath,
+    Relation,
+    RelationEvidence,
+    RelationMention,
+    Subgraph,
+)
 from heliograph.stores.base import (
     DocumentPage,
     DocumentQuery,
     EntityPlaces,
+    Fold,
+    GraphStore,
     Hit,
+    IncidentRelation,
     RecordsStore,
     StoreView,
     TextStore,
     VectorStore,
 )
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.identity import find_ids
-from heliograph.stores.sqlite.known_ids import KnownIds
+from heliograph.stores.key_sets import KeySet
+from heliograph.stores.paths import PathSearch
+from heliograph.stores.sqlite.accelerator import TextAccelerator, VectorAccelerator
+from heliograph.stores.sqlite.database import Database, Row, array, fetch, fetch_value
+from heliograph.stores.sqlite.identity import KnownIds, find_ids, find_keys
 from heliograph.stores.sqlite.records import (
     CHUNKS_BY_DOCUMENT,
     CHUNKS_BY_ID,
@@ -37,25 +56,390 @@ from heliograph.stores.sqlite.records import (
     grouped,
     read_entity_mentions,
     read_extractions,
+    read_relation_mention,
     read_sources,
     to_chunk,
     to_document,
+    to_places,
 )
-from heliograph.stores.sqlite.scope import Scope
-from heliograph.stores.sqlite.scoped import ScopedReader
-from heliograph.stores.sqlite.scoped_evidence import (
-    fold_entities,
-    keys_within,
-    read_entity_evidence,
-    read_places_within,
-    read_relation_evidence,
-)
-from heliograph.stores.sqlite.scoped_graph import ScopedGraphStore
-from heliograph.stores.sqlite.sql import array, fetch, fetch_value
+from heliograph.stores.sqlite.scope import Scope, ScopeMemory
 from heliograph.stores.sqlite.text import SEARCHED, distinct_terms, find_texts, phrase_keys, to_hits
-from heliograph.stores.sqlite.text_accelerator import TextAccelerator
-from heliograph.stores.sqlite.vector_accelerator import VectorAccelerator
 from heliograph.stores.sqlite.vectors import find_nearest, read_vectors
+
+# How the roles of a view read: in one transaction, together with what the filter leaves at that moment.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedReader:
+    """Reads under one filter; what is done with it stays as exact as its latest read."""
+
+    database: Database
+    scopes: ScopeMemory
+    filter: Filter
+    fold: Fold
+
+    async def read(self, work: Callable[[apsw.Connection, Scope], T]) -> T:
+        """Run `work` on a reading connection and the scope of the same moment."""
+        return await self.database.read(lambda connection: work(connection, self.scope(connection)))
+
+    def scope(self, connection: apsw.Connection) -> Scope:
+        """Return the scope as of the transaction that is open."""
+        return self.scopes.get(connection, self.filter, self.fold)
+
+
+# Evidence and folds of what a `Scope` leaves, from the mentions in its chunks alone.
+#
+# A thing's mentions are read in canonical order and those elsewhere passed over; where it has far more of them than
+# the scope has chunks, the scope's chunks are asked for theirs instead, so that a fold takes time in proportion to
+# the smaller of the two. What was folded is kept in the scope.
+
+M = TypeVar("M", EntityMention, RelationMention)
+
+_Kind = Literal["entity", "relation"]
+_COLUMNS: dict[_Kind, str] = {
+    "entity": "entity_key, chunk_key, name, type, description, rank, name_hash IS NOT NULL",
+    "relation": "relation_key, chunk_key, source, target, keywords, description, weight, rank, source_key, target_key",
+}
+# A thing with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
+_MENTIONS_PER_CHUNK = 4
+_FEW_MENTIONS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The rows of one thing's mentions in a scope, in canonical order, and the earliest moment of their documents."""
+
+    rows: Sequence[Row]
+    moment: int
+
+
+def keys_within(connection: apsw.Connection, ids: Iterable[str], allowed: KeySet) -> dict[str, int]:
+    """Return the keys of those ids that are allowed, in the order given."""
+    wanted = list(dict.fromkeys(ids))
+    keys = find_keys(connection, wanted)
+    known = [id_ for id_ in wanted if id_ in keys]
+    holds = allowed.holds(np.array([keys[id_] for id_ in known], np.int64)).tolist()
+    return {id_: keys[id_] for id_, is_allowed in zip(known, holds, strict=True) if is_allowed}
+
+
+def read_entity_evidence(
+    connection: apsw.Connection, scope: Scope, fold: Fold, ids: Sequence[str], leading: int
+) -> list[EntityEvidence]:
+    """Return, in order, the evidence that the scope has of these entities."""
+    keys = keys_within(connection, ids, scope.entities)
+    mentions = _entity_mentions(
+        connection, {key: id_ for id_, key in keys.items()}, _said(connection, scope, "entity", keys.values())
+    )
+    counted = (fold.count_entity(id_, mentions[key], leading) for id_, key in keys.items())
+    return [replace(evidence, version=scope.version) for evidence in counted]
+
+
+def read_places_within(connection: apsw.Connection, scope: Scope, ids: Sequence[str], most: int) -> list[EntityPlaces]:
+    """Return, in order, where the scope mentions these entities, as `RecordsStore.get_mention_places` does."""
+    keys = keys_within(connection, ids, scope.entities)
+    rows = _rows_within(connection, scope, "entity", list(keys.values()), "entity_key, chunk_key, rank") if keys else ()
+    mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
+    kept = {
+        key: (group if len(group) <= most else [row for row in group if is_subject_rank(row[2])])[:most]
+        for key, group in mentions.items()
+    }
+    chunk_ids = find_ids(connection, {chunk for group in kept.values() for _, chunk, _ in group})
+    return [to_places(id_, len(mentions[key]), kept[key], chunk_ids) for id_, key in keys.items()]
+
+
+def read_relation_evidence(
+    connection: apsw.Connection, scope: Scope, fold: Fold, ids: Sequence[str], leading: int
+) -> list[RelationEvidence]:
+    """Return, in order, the evidence that the scope has of these relations."""
+    keys = keys_within(connection, ids, scope.relations)
+    ends = _ends(connection, keys.values())
+    mentions = _relation_mentions(connection, _said(connection, scope, "relation", keys.values()))
+    counted = (fold.count_relation(id_, ends[key], mentions[key], leading) for id_, key in keys.items())
+    return [replace(evidence, version=scope.version) for evidence in counted]
+
+
+def fold_entities(connection: apsw.Connection, scope: Scope, fold: Fold, keys: Sequence[int]) -> dict[int, Entity]:
+    """Return the entities with these keys, all of them in the scope, as the scope folds them."""
+    found = {key: item for key in keys if isinstance(item := scope.folded.get(key), Entity)}
+    ids = find_ids(connection, [key for key in keys if key not in found])
+    if not ids:
+        return found
+    said = _said(connection, scope, "entity", ids)
+    mentions = _entity_mentions(connection, ids, said)
+    degrees = scope.degrees[scope.entities.places(np.array(list(ids), np.int64))].tolist()
+    for (key, id_), degree in zip(ids.items(), degrees, strict=True):
+        entity = fold.fold_entity(fold.count_entity(id_, mentions[key], fold.leading))
+        found[key] = replace(entity, degree=degree, created_at=said[key].moment)
+        scope.remember(key, found[key])
+    return found
+
+
+def fold_relations(connection: apsw.Connection, scope: Scope, fold: Fold, keys: Sequence[int]) -> dict[int, Relation]:
+    """Return the relations with these keys, all of them in the scope, as the scope folds them."""
+    found = {key: item for key in keys if isinstance(item := scope.folded.get(key), Relation)}
+    ids = find_ids(connection, [key for key in keys if key not in found])
+    if not ids:
+        return found
+    said = _said(connection, scope, "relation", ids)
+    mentions = _relation_mentions(connection, said)
+    ends = _ends(connection, ids)
+    for key, id_ in ids.items():
+        relation = fold.fold_relation(fold.count_relation(id_, ends[key], mentions[key], fold.leading))
+        found[key] = replace(relation, created_at=said[key].moment)
+        scope.remember(key, found[key])
+    return found
+
+
+def _entity_mentions(
+    connection: apsw.Connection, ids: dict[int, str], said: dict[int, _Said]
+) -> dict[int, list[EntityMention]]:
+    chunk_ids = _chunk_ids(connection, said)
+    return {
+        key: [
+            EntityMention(chunk_ids[chunk], name, kind, text, rank, ids[key] if is_resolved else "")
+            for _, chunk, name, kind, text, rank, is_resolved in item.rows
+        ]
+        for key, item in said.items()
+    }
+
+
+def _relation_mentions(connection: apsw.Connection, said: dict[int, _Said]) -> dict[int, list[RelationMention]]:
+    chunk_ids = _chunk_ids(connection, said)
+    resolved = {key for item in said.values() for row in item.rows for key in row[-2:] if key is not None}
+    ids = find_ids(connection, resolved)
+    return {key: [_relation_mention(chunk_ids[row[1]], row, ids) for row in item.rows] for key, item in said.items()}
+
+
+def _relation_mention(chunk_id: str, row: Row, ids: Mapping[int, str]) -> RelationMention:
+    _, _, source, target, keywords, description, weight, rank, source_key, target_key = row
+    said = source, target, keywords, description, weight, rank
+    return read_relation_mention(chunk_id, *said, ids.get(source_key), ids.get(target_key))
+
+
+def _chunk_ids(connection: apsw.Connection, said: dict[int, _Said]) -> dict[int, str]:
+    return find_ids(connection, {row[1] for item in said.values() for row in item.rows})
+
+
+def _ends(connection: apsw.Connection, relations: Iterable[int]) -> dict[int, tuple[str, str]]:
+    query = """SELECT relation_evidence.key, source.id, target.id FROM carray(?) AS wanted
+               CROSS JOIN relation_evidence ON relation_evidence.key = wanted.value
+               CROSS JOIN identity AS source ON source.key = source_key
+               CROSS JOIN identity AS target ON target.key = target_key"""
+    keys = list(relations)
+    rows = fetch(connection, query, (array(keys),)) if keys else []
+    return {key: (source, target) for key, source, target in rows}
+
+
+def _said(connection: apsw.Connection, scope: Scope, kind: _Kind, keys: Iterable[int]) -> dict[int, _Said]:
+    """Return what the scope says of these things, each of which it has; the order of the result is any."""
+    wanted = list(keys)
+    rows = list(_rows_within(connection, scope, kind, wanted, _COLUMNS[kind])) if wanted else []
+    chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
+    moments = iter(scope.moments[scope.chunks.places(chunks)].tolist())
+    grouped = ((key, list(group)) for key, group in groupby(rows, itemgetter(0)))
+    return {key: _Said(group, min(next(moments) for _ in group)) for key, group in grouped}
+
+
+def _rows_within(
+    connection: apsw.Connection, scope: Scope, kind: _Kind, keys: list[int], columns: str
+) -> Iterator[Row]:
+    """Yield the rows of the mentions of each thing that stand in the scope, thing by thing, in canonical order."""
+    limit = max(_FEW_MENTIONS, _MENTIONS_PER_CHUNK * len(scope.chunks))
+    query = f"SELECT key, mention_count > ? FROM carray(?) AS wanted CROSS JOIN {kind}_evidence ON key = wanted.value"
+    is_large = dict(fetch(connection, query, (limit, array(keys))))
+    small = [key for key in keys if not is_large.get(key)]
+    if small:
+        # The table is clustered by thing, rank, chunk and ordinal, and is read in that order.
+        query = f"""SELECT {columns} FROM carray(?) AS wanted
+                    CROSS JOIN {kind}_mention ON {kind}_key = wanted.value"""
+        rows = fetch(connection, query, (array(small),))
+        chunks = np.fromiter((row[1] for row in rows), np.int64, len(rows))
+        yield from compress(rows, scope.chunks.holds(chunks).tolist())
+    for key in keys:
+        if is_large.get(key):
+            query = f"""SELECT {columns} FROM carray(?) AS wanted
+                        CROSS JOIN {kind}_mention INDEXED BY {kind}_mention_by_chunk
+                        ON chunk_key = wanted.value AND {kind}_key = ? ORDER BY rank, chunk_key, ordinal"""
+            yield from fetch(connection, query, (array(scope.chunks.keys), key))
+
+
+# The graph that a filter leaves: folds from `scoped_evidence`, walks over the arrays of the `Scope`.
+
+Places = NDArray[np.int64]
+
+
+class ScopedGraphStore(GraphStore):
+    """Entities and relations as the matching documents tell of them."""
+
+    def __init__(self, reader: ScopedReader) -> None:
+        self._reader = reader
+        self._fold = reader.fold
+
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[Entity]:
+            keys = keys_within(connection, ids, scope.entities)
+            found = fold_entities(connection, scope, self._fold, list(keys.values()))
+            return [found[keys[id_]] for id_ in ids if id_ in keys]
+
+        return await self._reader.read(read)
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[Relation]:
+            keys = keys_within(connection, ids, scope.relations)
+            found = fold_relations(connection, scope, self._fold, list(keys.values()))
+            return [found[keys[id_]] for id_ in ids if id_ in keys]
+
+        return await self._reader.read(read)
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[IncidentRelation]:
+            keys = keys_within(connection, entity_ids, scope.entities)
+            places = scope.touching(scope.entities.places(np.array(list(keys.values()), np.int64)))
+            relations = scope.relations.keys[places].tolist()
+            ids = find_ids(connection, relations)
+            degrees = scope.degrees[scope.ends[places]].sum(axis=1).tolist()
+            weights = scope.weights[places].tolist()
+            ranked = [IncidentRelation(ids[key], *rank) for key, *rank in zip(relations, degrees, weights, strict=True)]
+            return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
+
+        return await self._reader.read(read)
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[Entity]:
+            order = np.argsort(-scope.degrees, kind="stable")
+            falling = -scope.degrees[order]
+            page = falling[max(offset, 0) : max(offset, 0) + max(limit, 0)]
+            if not len(page):
+                return []
+            # Names decide among equals, so all that are equal to the first or the last of the page are read.
+            start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
+            ranked = self._ranked(connection, scope, order[start:end])
+            return ranked[offset - int(start) :][: len(page)]
+
+        return await self._reader.read(read)
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[Relation]:
+            keys = keys_within(connection, entity_ids, scope.entities)
+            places = scope.entities.places(np.array(list(keys.values()), np.int64))
+            return _relations_among(connection, scope, self._fold, places)
+
+        return await self._reader.read(read)
+
+    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+
+        def read(connection: apsw.Connection, scope: Scope) -> Subgraph:
+            keys = keys_within(connection, [entity_id], scope.entities)
+            if not keys or max_entities < 1:
+                return Subgraph((), (), is_truncated=False)
+            return self._walk(connection, scope, keys[entity_id], depth, max_entities)
+
+        return await self._reader.read(read)
+
+    async def find_shortest_paths(
+        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
+    ) -> list[GraphPath]:
+
+        def read(connection: apsw.Connection, scope: Scope) -> list[GraphPath]:
+            keys = keys_within(connection, [source_id, target_id], scope.entities)
+            if len(keys) < len({source_id, target_id}) or limit < 1:
+                return []
+            ends = keys[source_id], keys[target_id]
+            paths = _find_paths(connection, scope, *ends, max_length, limit, most_visited)
+            entities = fold_entities(connection, scope, self._fold, list({key for path in paths for key in path}))
+            places = scope.entities.places(np.array(list(entities), np.int64))
+            between = {
+                frozenset((relation.source_id, relation.target_id)): relation
+                for relation in _relations_among(connection, scope, self._fold, places)
+            }
+            return [_path([entities[key] for key in path], between) for path in paths]
+
+        return await self._reader.read(read)
+
+    def _ranked(self, connection: apsw.Connection, scope: Scope, places: Places) -> list[Entity]:
+        """Return the entities at these places by degree (descending), then name."""
+        found = fold_entities(connection, scope, self._fold, scope.entities.keys[places].tolist())
+        return sorted(found.values(), key=lambda entity: (-entity.degree, entity.name, entity.id))
+
+    def _walk(self, connection: apsw.Connection, scope: Scope, start: int, depth: int, max_entities: int) -> Subgraph:
+        frontier = scope.entities.places(np.array([start], np.int64))
+        seen = frontier
+        found = self._ranked(connection, scope, frontier)
+        is_truncated = False
+        for _ in range(depth):
+            level = np.setdiff1d(scope.ends[scope.touching(frontier)], seen)
+            room = max_entities - len(found)
+            is_truncated = len(level) > room
+            nearest = self._ranked(connection, scope, _best_connected(scope, level, room))[:room]
+            found += nearest
+            frontier = _places(connection, scope, nearest)
+            seen = np.union1d(seen, frontier)
+            if is_truncated or not len(frontier):
+                break
+        relations = _relations_among(connection, scope, self._fold, seen)
+        return Subgraph(tuple(found), tuple(relations), is_truncated)
+
+
+def _best_connected(scope: Scope, places: Places, limit: int) -> Places:
+    """Return those with most relations: at least `limit`, and all that have as many as the last of these."""
+    if limit <= 0 or len(places) <= limit:
+        return places[: max(limit, 0)]
+    degrees = scope.degrees[places]
+    least = np.partition(degrees, len(degrees) - limit)[len(degrees) - limit]
+    return places[degrees >= least]
+
+
+def _places(connection: apsw.Connection, scope: Scope, entities: Iterable[Entity]) -> Places:
+    keys = keys_within(connection, (entity.id for entity in entities), scope.entities)
+    return scope.entities.places(np.array(list(keys.values()), np.int64))
+
+
+def _relations_among(connection: apsw.Connection, scope: Scope, fold: Fold, places: Places) -> list[Relation]:
+    """Return the relations whose two ends are both at these places, heaviest first, then by id."""
+    touching = scope.touching(places)
+    inside = touching[np.isin(scope.ends[touching], places).all(axis=1)]
+    found = fold_relations(connection, scope, fold, scope.relations.keys[inside].tolist())
+    return sorted(found.values(), key=lambda relation: (-relation.weight, relation.id))
+
+
+def _find_paths(
+    connection: apsw.Connection,
+    scope: Scope,
+    source: int,
+    target: int,
+    max_length: int,
+    limit: int,
+    most_visited: int,
+) -> list[list[int]]:
+    search = PathSearch(source, target, max_length, limit, most_visited)
+    while frontier := search.frontier:
+        search.expand(list(_steps(scope, frontier)))
+    return search.paths(lambda found: find_ids(connection, found))
+
+
+def _steps(scope: Scope, frontier: collections.abc.Collection[int]) -> Iterator[tuple[int, int, float]]:
+    """Yield the relations that touch these: the key of one of them, of the other end, weight."""
+    wanted = set(frontier)
+    touching = scope.touching(scope.entities.places(np.array(list(frontier), np.int64)))
+    ends = scope.entities.keys[scope.ends[touching]].tolist()
+    for (left, right), weight in zip(ends, scope.weights[touching].tolist(), strict=True):
+        if left in wanted:
+            yield left, right, weight
+        if right in wanted:
+            yield right, left, weight
+
+
+def _path(entities: list[Entity], relations: Mapping[frozenset[str], Relation]) -> GraphPath:
+    steps = pairwise(entities)
+    return GraphPath(tuple(entities), tuple(relations[frozenset((left.id, right.id))] for left, right in steps))
+
 
 # Entities found in full text at first, per one asked for; where too few have such names here, all are.
 _HITS_PER_HIT = 8

@@ -11,9 +11,9 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
 from heliograph.maintenance.check import check_follower, rebuild_role
 from heliograph.settings import StoreSettings
+from heliograph.stores.bm25 import chunk_terms
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.full_text import chunk_terms
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from heliograph.testing.memory_projection import MemoryTextProjection

@@ -14,7 +14,7 @@ pytest.importorskip("falkordb", reason="needs: pip install 'heliograph[falkordb]
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Entity, Relation
-from heliograph.stores.cypher.names import TypeNames
+from heliograph.stores.cypher.graph import TypeNames
 from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.projection import ProjectionChange
 from heliograph.testing.examples import example_changeset

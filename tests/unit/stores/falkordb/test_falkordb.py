@@ -14,7 +14,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import Statement
-from heliograph.stores.falkordb.database import FalkorDatabase
+from heliograph.stores.falkordb import FalkorDatabase
 from heliograph.stores.registry import open_projection
 from heliograph.testing.examples import DIMENSION
 from tests.servers.falkordb import FalkorServer

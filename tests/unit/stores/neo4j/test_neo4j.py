@@ -15,9 +15,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import Statement
-from heliograph.stores.neo4j.address import Neo4jAddress
-from heliograph.stores.neo4j.database import Neo4jDatabase
-from heliograph.stores.neo4j.errors import translate_errors
+from heliograph.stores.neo4j import Neo4jAddress, Neo4jDatabase, translate_errors
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION
 from tests.servers.neo4j import Neo4jServer

@@ -12,8 +12,7 @@ import pytest
 from heliograph.cli.installation import list_values
 from heliograph.errors import SettingsError, StoreError, StoreUnavailable
 from heliograph.settings import Settings, StoreSettings
-from heliograph.stores.postgres.address import parse_address
-from heliograph.stores.postgres.errors import translate_errors
+from heliograph.stores.postgres.database import parse_address, translate_errors
 from heliograph.stores.registry import open_store
 
 SECRET = "s3cr3t"

@@ -19,7 +19,8 @@ from heliograph.stores.base import CachedReply, DocumentQuery
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
 from heliograph.stores.inspection import ScanKind
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.postgres import schema, text, vector_index
+from heliograph.stores.postgres import schema, text
+from heliograph.stores.postgres import vectors as vector_index
 from heliograph.stores.registry import drop_workspace, find_workspaces
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity
@@ -272,7 +273,7 @@ async def test_wrong_counts_are_found_and_repaired(open_store: OpenStore) -> Non
 
 
 def _statement(query: str, *values: object):
-    from heliograph.stores.postgres.session import Statement
+    from heliograph.stores.postgres.database import Statement
 
     return Statement(query, values)
 

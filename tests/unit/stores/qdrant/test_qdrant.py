@@ -17,8 +17,7 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.qdrant.address import QdrantAddress
-from heliograph.stores.qdrant.vectors import QdrantVectorProjection
+from heliograph.stores.qdrant import QdrantAddress, QdrantVectorProjection
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 

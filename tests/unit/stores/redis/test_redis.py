@@ -21,10 +21,10 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.redis.cache import RedisCacheProjection
 from heliograph.stores.redis.connection import RedisConnection
 from heliograph.stores.redis.graph import RedisGraphProjection
 from heliograph.stores.redis.projection import CURSOR
+from heliograph.stores.redis.replies import RedisCacheProjection
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from tests.servers.redis import RedisServer

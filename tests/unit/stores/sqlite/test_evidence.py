@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.models import EntityEvidence
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.sqlite.evidence import EvidenceMemory
+from heliograph.stores.sqlite.records import EvidenceMemory
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import example_changeset
 from heliograph.text.names import name_to_entity_id, names_to_relation_id
@@ -69,7 +69,7 @@ async def test_more_mentions_than_are_remembered_are_read(open_store: OpenStore)
 
 
 async def test_memory_is_bounded(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.stores.sqlite.evidence._MOST_MENTIONS", 10)
+    monkeypatch.setattr("heliograph.stores.sqlite.records._MOST_MENTIONS", 10)
     memory = EvidenceMemory()
     store = await open_store()
     await _mention_hub(store, 6)

@@ -1,14 +1,14 @@
-"""One pool of connections to Neo4j, and transactions that are tried again where that helps.
-
-What was written is seen by all that this process reads later, from whichever server of a cluster.
-"""
+"""The graph on Neo4j, beside the store that holds the truth."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, LiteralString, cast
+from urllib.parse import unquote, urlsplit
 
 from neo4j import (
     READ_ACCESS,
@@ -19,12 +19,111 @@ from neo4j import (
     AsyncSession,
     NotificationMinimumSeverity,
 )
-from neo4j.exceptions import DriverError, Neo4jError
+from neo4j.exceptions import (
+    AuthError,
+    ConfigurationError,
+    ConnectionPoolError,
+    DatabaseError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
 
-from heliograph.errors import StoreError
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import CypherDatabase, DynamicDialect, Statement
-from heliograph.stores.neo4j.address import Neo4jAddress
-from heliograph.stores.neo4j.errors import translate_errors
+from heliograph.stores.cypher.graph import CypherGraphProjection
+
+# Where Neo4j is: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
+#
+# `neo4j` asks the server for the others of its cluster, `bolt` speaks to this one only. What follows a `?` goes to
+# the server, which chooses others by it.
+
+_PORT = 7687
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Neo4jAddress:
+    """Where a Neo4j is, and who asks.
+
+    Attributes:
+        url: As the driver takes it; no secrets.
+        where: Host, port and database, for messages; no secrets.
+        user: Who asks; empty where nobody need say.
+        password: Of the user.
+        database: Name of the database; empty is the server's default.
+    """
+
+    url: str
+    where: str
+    user: str
+    password: str
+    database: str
+
+    @classmethod
+    def parse(cls, url: str) -> Neo4jAddress:
+        """Read an address.
+
+        Raises:
+            SettingsError: It is none; never repeats the password.
+        """
+        parts = urlsplit(url)
+        try:
+            port = parts.port or _PORT
+        except ValueError:
+            port = 0
+        database = unquote(parts.path.strip("/"))
+        if not parts.hostname or not port or "/" in database:
+            raise SettingsError(
+                "store.graph_url is no address of Neo4j; write neo4j://user:password@host:7687/database"
+            )
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        query = f"?{parts.query}" if parts.query else ""
+        return cls(
+            *(f"{parts.scheme}://{host}:{port}{query}", f"{host}:{port}{'/' + database if database else ''}"),
+            *(unquote(parts.username or ""), unquote(parts.password or ""), database),
+        )
+
+    def __repr__(self) -> str:
+        return f"Neo4jAddress({self.where})"
+
+
+# What the exceptions of Neo4j's driver mean.
+
+_SECURITY = "Neo.ClientError.Security."
+_OUT_OF_REACH = (ServiceUnavailable, SessionExpired, ConnectionPoolError, OSError)
+# What passes by itself, or what an operator ends, such as a full disk.
+_PASSING = (TransientError, DatabaseError)
+
+
+@contextmanager
+def translate_errors(where: str) -> Generator[None]:
+    """Turn the driver's exceptions into `StoreError`s that name the place; a bad address is a `SettingsError`."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise SettingsError(f"store.graph_url does not suit Neo4j at {where!r}: {error}") from error
+    except _OUT_OF_REACH as error:
+        reason = str(error) or "no answer in time"
+        raise StoreUnavailable(f"Neo4j at {where!r} is out of reach: {reason}; check store.graph_url") from error
+    except _PASSING as error:
+        raise StoreUnavailable(f"Neo4j at {where!r} cannot serve now: {error.message} ({error.code})") from error
+    except Neo4jError as error:
+        if isinstance(error, AuthError) or str(error.code).startswith(_SECURITY):
+            raise StoreAccessDenied(
+                f"Neo4j at {where!r} refuses: {error.message}; check the user and password in store.graph_url"
+            ) from error
+        raise StoreError(f"Neo4j at {where!r} refuses: {error.message} ({error.code})") from error
+    except DriverError as error:
+        raise StoreError(f"Neo4j at {where!r} failed: {error}") from error
+
+
+# One pool of connections to Neo4j, and transactions that are tried again where that helps.
+#
+# What was written is seen by all that this process reads later, from whichever server of a cluster.
 
 _CONNECT_SECONDS = 5.0
 _RETRY_SECONDS = 3.0
@@ -150,3 +249,24 @@ async def _run(transaction: AsyncManagedTransaction, statements: Sequence[Statem
 def _text(statement: Statement) -> LiteralString:
     # No value stands in a text, only names that were made for it.
     return cast("LiteralString", statement.text)
+
+
+# The graph on Neo4j: opening it.
+
+
+class Neo4jGraphProjection(CypherGraphProjection):
+    """The graph of one workspace in a database that workspaces share."""
+
+    @classmethod
+    async def open(
+        cls,
+        settings: StoreSettings,
+        url: str,
+        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
+    ) -> Neo4jGraphProjection:
+        """Read the address; Neo4j is first called when it is prepared.
+
+        Raises:
+            SettingsError: The address is none.
+        """
+        return cls(Neo4jDatabase(Neo4jAddress.parse(url)), settings.workspace)

@@ -1,7 +1,4 @@
-"""One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
-
-A change is one transaction of Redis, whose statements run one after the other with nothing between them.
-"""
+"""The graph on FalkorDB, beside the store that holds the truth."""
 
 from __future__ import annotations
 
@@ -13,8 +10,15 @@ from falkordb.asyncio.graph import AsyncGraph
 from falkordb.helpers import stringify_param_value
 from redis.exceptions import ResponseError
 
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.settings import StoreSettings
 from heliograph.stores.cypher.database import CypherDatabase, GroupedDialect, Statement
+from heliograph.stores.cypher.graph import CypherGraphProjection
 from heliograph.stores.redis.connection import RedisConnection
+
+# One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.
+#
+# A change is one transaction of Redis, whose statements run one after the other with nothing between them.
 
 # A change is some hundred statements.
 _TIMEOUT_SECONDS = 60.0
@@ -108,3 +112,24 @@ def _clean(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _clean(item) for key, item in cast("dict[str, Any]", value).items()}
     return [_clean(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+# The graph on FalkorDB: opening it.
+
+
+class FalkorGraphProjection(CypherGraphProjection):
+    """The graph of one workspace as a graph of its own."""
+
+    @classmethod
+    async def open(
+        cls,
+        settings: StoreSettings,
+        url: str,
+        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
+    ) -> FalkorGraphProjection:
+        """Read the address; FalkorDB is first called when it is prepared.
+
+        Raises:
+            SettingsError: The address is none.
+        """
+        return cls(FalkorDatabase(url, settings.workspace), settings.workspace)

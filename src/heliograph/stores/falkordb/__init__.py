@@ -1,1 +1,0 @@
-"""FalkorDB: the graph, beside the store that holds the truth."""

@@ -1,1 +1,0 @@
-"""Neo4j: the graph, beside the store that holds the truth."""

@@ -1,0 +1,349 @@
+"""Roles in PostgreSQL beside another store: graph, full text and vectors, in the tables of a store at home."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import SettingsError
+from heliograph.models import Entity, Relation
+from heliograph.settings import StoreSettings
+from heliograph.stores.base import Hit
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.postgres.commit import chunk_row, chunk_statements
+from heliograph.stores.postgres.database import (
+    Address,
+    Database,
+    Session,
+    Statement,
+    connect,
+    parse_address,
+    translate_errors,
+)
+from heliograph.stores.postgres.graph import PostgresGraphStore, followed_graph_statements, graph_comparisons
+from heliograph.stores.postgres.inspection import DEGREE_FAULTS, TEXT_FAULTS, find_faults
+from heliograph.stores.postgres.rows import Vectors, to_json
+from heliograph.stores.postgres.schema import migrate
+from heliograph.stores.postgres.text import TERMS_TABLES, PostgresTextStore, text_comparisons, text_statements
+from heliograph.stores.postgres.vectors import VECTOR_TABLES, PostgresVectorStore, VectorIndexer, check_dimensions
+from heliograph.stores.projection import GraphProjection, Projection, ProjectionChange, TextProjection, VectorProjection
+
+# What roles in PostgreSQL beside another store have in common: a pool, a cursor in the same database, an end.
+#
+# Tables are those of a store at home, so a workspace that is at home in a database cannot have a role in the same
+# one. A row of `heliograph_projection` says that a role is there: it is written with the first change, in one
+# transaction, and goes when the role is cleared.
+
+_SERVER = """SELECT 'vector'::regtype::oid::bigint, version(),
+  EXISTS (SELECT 1 FROM heliograph_workspace WHERE name = %s)"""
+_PLACE = """INSERT INTO heliograph_projection (workspace, role, version, embedding_name, embedding_dimension)
+  VALUES (%s, %s, %s, %s, %s) ON CONFLICT (workspace, role) DO """
+_CURSOR = "SELECT version FROM heliograph_projection WHERE workspace = %s AND role = %s"
+_FORGET = "DELETE FROM heliograph_projection WHERE workspace = %s AND role = %s"
+
+
+class PostgresProjection(Projection):
+    """One role of one workspace in a database.
+
+    Attributes:
+        role: Which, as `store.<role>_url` names it.
+        tables: All that hold it.
+        scanned: What lists the ids of a kind: a table, and a condition if need be.
+        faults: Queries that count what is wrong with what follows from its rows, by how that is said.
+    """
+
+    role: str
+    tables: tuple[str, ...]
+    scanned: ClassVar[Mapping[OutboxKind, str]]
+    faults: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
+        self.name = f"{self.role}:{address.label}"
+        self._address = address
+        self._embedding = embedding
+        # The type id of vectors is known once the server was reached.
+        self._database = Database(address, settings.workspace, 0, settings.pool_size)
+        self._server = ""
+
+    @classmethod
+    async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> Self:
+        """Read the address; the server is first called when it is prepared.
+
+        Raises:
+            SettingsError: The address is none.
+        """
+        return cls(parse_address(url, f"store.{cls.role}_url"), settings, embedding)
+
+    async def prepare(self) -> None:
+        """See `Projection`; makes tables where they are missing.
+
+        Raises:
+            SettingsError: The workspace has its home in this database.
+        """
+        with translate_errors(self._address.label):
+            connection = await connect(self._address)
+            try:
+                session = Session(connection, self._database.workspace)
+                await migrate(session, self._address.label)
+                ((vector_type, server, is_home),) = await session.fetch(_SERVER, (session.workspace,))
+            finally:
+                await connection.close()
+        if is_home:
+            setting = f"store.{self.role}_url"
+            raise SettingsError(
+                f"{setting} leads to the database {self._address.label!r} that holds the workspace "
+                f"{session.workspace!r} itself (store.url); leave {setting} empty, as the store serves that role, or "
+                "name another database"
+            )
+        self._server = " ".join(server.split()[:2])
+        self._database.vector_type = vector_type
+        await self._database.open()
+
+    async def get_cursor(self) -> int:
+        rows = await self._database.fetch(_CURSOR, (self._database.workspace, self.role))
+        return int(rows[0][0]) if rows else -1
+
+    async def set_cursor(self, version: int) -> None:
+        await self._database.execute(self._place("UPDATE SET version = excluded.version", version))
+
+    async def apply(self, change: ProjectionChange) -> None:
+        """See `Projection`; one transaction."""
+        await self._database.execute(self._place("NOTHING", -1), *self.statements(change))
+
+    @abstractmethod
+    def statements(self, change: ProjectionChange) -> Iterator[Statement]:
+        """Yield what takes a change in."""
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; the server compares, and sends ids alone."""
+        statements = list(self.comparisons(expected))
+        answers = await self._database.fetch_all(*statements) if statements else []
+        return {id_ for rows in answers for (id_,) in rows}
+
+    @abstractmethod
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        """Yield what finds the ids of rows that are not as a change would leave them."""
+
+    async def find_faults(self) -> list[str]:
+        return await find_faults(self._database, self.faults)
+
+    async def clear(self) -> None:
+        """See `Projection`; one transaction."""
+        workspace = self._database.workspace
+        deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (workspace,)) for table in self.tables)
+        await self._database.execute(Statement(_FORGET, (workspace, self.role)), *deletions)
+
+    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
+        if kind not in self.scanned:
+            return []
+        table, _, condition = self.scanned[kind].partition(" ")
+        query = f"SELECT id FROM {table} WHERE workspace = %s AND id > %s {condition} ORDER BY id LIMIT %s"
+        return [id_ for (id_,) in await self._database.fetch(query, (self._database.workspace, after, limit))]
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    def describe(self) -> Mapping[str, str]:
+        described = {"back end": "postgresql", "database": self._address.label}
+        return described | ({"server": self._server} if self._server else {})
+
+    def _place(self, otherwise: str, version: int) -> Statement:
+        of = self._database.workspace, self.role, version, self._embedding.name, self._embedding.dimension
+        return Statement(_PLACE + otherwise, of)
+
+
+# The graph in PostgreSQL beside another store: the tables of a store at home, read by its statements.
+
+
+class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProjection):
+    """The entities and relations of one workspace."""
+
+    role = "graph"
+    tables = ("heliograph_entity", "heliograph_degree", "heliograph_relation")
+    scanned: ClassVar = {OutboxKind.ENTITIES: "heliograph_entity", OutboxKind.RELATIONS: "heliograph_relation"}
+    faults: ClassVar = DEGREE_FAULTS
+
+    def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
+        PostgresProjection.__init__(self, address, settings, embedding)
+        PostgresGraphStore.__init__(self, self._database)
+
+    def statements(self, change: ProjectionChange) -> Iterator[Statement]:
+        removed = change.removed.get(OutboxKind.ENTITIES, ()), change.removed.get(OutboxKind.RELATIONS, ())
+        return followed_graph_statements(self._database.workspace, removed, change.entities, change.relations)
+
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        return graph_comparisons(self._database.workspace, expected.entities, expected.relations)
+
+
+# Full text in PostgreSQL beside another store: the tables, the terms and the ranking are those of a store at home.
+
+
+class PostgresTextProjection(PostgresProjection, TextProjection):
+    """The terms of one workspace's chunks and entities."""
+
+    role = "text"
+    tables = (*TERMS_TABLES.values(), "heliograph_posting", "heliograph_text_size")
+    faults: ClassVar = TEXT_FAULTS
+    scanned: ClassVar = {
+        OutboxKind.CHUNKS: TERMS_TABLES[Collection.CHUNKS],
+        OutboxKind.ENTITIES: TERMS_TABLES[Collection.ENTITIES],
+    }
+
+    def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
+        super().__init__(address, settings, embedding)
+        self._text = PostgresTextStore(self._database)
+
+    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+        return await self._text.search(collection, terms, limit)
+
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        return await self._text.find_phrases(collection, phrases, limit)
+
+    def statements(self, change: ProjectionChange) -> Iterator[Statement]:
+        removed = change.removed
+        taken_in = Changeset(
+            removed_chunks=tuple(removed.get(OutboxKind.CHUNKS, ())),
+            removed_entities=tuple(removed.get(OutboxKind.ENTITIES, ())),
+            texts=change.texts,
+        )
+        return text_statements(self._database.workspace, taken_in)
+
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        return text_comparisons(self._database.workspace, expected.texts)
+
+
+# Vectors in PostgreSQL beside another store: the three tables that LightRAG's users know, searched as at home.
+
+_KINDS = {
+    OutboxKind.CHUNKS: Collection.CHUNKS,
+    OutboxKind.ENTITIES: Collection.ENTITIES,
+    OutboxKind.RELATIONS: Collection.RELATIONS,
+}
+_REMOVE = "DELETE FROM {table} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
+_NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
+  ON vectors.id = new.id"""
+_ENTITIES = f"""
+INSERT INTO lightrag_entities (workspace, id, entity_name, content, embedding)
+SELECT %s, new.id, new.entity_name, new.content, vectors.embedding
+FROM json_to_recordset(%s) AS new (id text, entity_name text, content text) {_NEW}
+ON CONFLICT (workspace, id) DO UPDATE SET entity_name = excluded.entity_name, content = excluded.content,
+  embedding = excluded.embedding"""
+_RELATIONS = f"""
+INSERT INTO lightrag_relationships (workspace, id, src_id, tgt_id, content, embedding)
+SELECT %s, new.id, new.src_id, new.tgt_id, new.content, vectors.embedding
+FROM json_to_recordset(%s) AS new (id text, src_id text, tgt_id text, content text) {_NEW}
+ON CONFLICT (workspace, id) DO UPDATE SET src_id = excluded.src_id, tgt_id = excluded.tgt_id,
+  content = excluded.content, embedding = excluded.embedding"""
+_OTHER = f"""
+SELECT new.id FROM json_to_recordset(%s) AS new (id text, {{types}}) {_NEW}
+LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
+WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
+# What stands beside the vectors, with its types.
+_COLUMNS = {
+    Collection.CHUNKS: "full_doc_id text, chunk_order_index integer, tokens integer, content text, "
+    "start_offset integer, end_offset integer, page integer, headings text, context text",
+    Collection.ENTITIES: "entity_name text, content text",
+    Collection.RELATIONS: "src_id text, tgt_id text, content text",
+}
+
+
+class PostgresVectorProjection(PostgresProjection, VectorProjection):
+    """The vectors of one workspace in pgvector."""
+
+    kinds = frozenset(_KINDS)
+    role = "vectors"
+    tables = tuple(VECTOR_TABLES.values())
+    scanned: ClassVar = {kind: f"{VECTOR_TABLES[item]} AND embedding IS NOT NULL" for kind, item in _KINDS.items()}
+
+    def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
+        super().__init__(address, settings, embedding)
+        self._vectors = PostgresVectorStore(self._database, (embedding.name, embedding.dimension), is_home=False)
+        self._indexer = VectorIndexer(self._database, embedding.dimension)
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        return await self._vectors.search(collection, vector, limit, min_score)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return await self._vectors.get_vectors(collection, ids)
+
+    async def apply(self, change: ProjectionChange) -> None:
+        await super().apply(change)
+        for collection, put in change.vectors.items():
+            self._indexer.count(collection, len(put))
+
+    async def set_cursor(self, version: int) -> None:
+        """See `Projection`; builds indexes that are due: when it is filled anew, once all is there."""
+        await super().set_cursor(version)
+        await self._indexer.look()
+
+    async def clear(self) -> None:
+        await super().clear()
+        await self._indexer.drop_all()
+
+    def statements(self, change: ProjectionChange) -> Iterator[Statement]:
+        """See `PostgresProjection`; what has no vector is not kept."""
+        workspace = self._database.workspace
+        there = {
+            Collection.CHUNKS: [item.id for item in change.chunks],
+            Collection.ENTITIES: [item.id for item in change.entities],
+            Collection.RELATIONS: [item.id for item in change.relations],
+        }
+        for kind, collection in _KINDS.items():
+            vectors = change.vectors.get(collection, {})
+            bare = [id_ for id_ in there[collection] if id_ not in vectors]
+            if gone := [*change.removed.get(kind, ()), *bare]:
+                yield Statement(_REMOVE.format(table=VECTOR_TABLES[collection]), (workspace, to_json(gone)))
+            if put := [id_ for id_ in there[collection] if id_ in vectors]:
+                yield from self._put(change, collection, VectorBatch(tuple(put), np.stack([vectors[i] for i in put])))
+
+    def comparisons(self, expected: ProjectionChange) -> Iterator[Statement]:
+        rows = {
+            Collection.CHUNKS: [*map(chunk_row, expected.chunks)],
+            Collection.ENTITIES: [*map(_entity, expected.entities)],
+            Collection.RELATIONS: [*map(_relation, expected.relations)],
+        }
+        for collection, vectors in expected.vectors.items():
+            if vectors:
+                names = [column.split()[0] for column in _COLUMNS[collection].split(", ")]
+                query = _OTHER.format(
+                    types=_COLUMNS[collection],
+                    table=VECTOR_TABLES[collection],
+                    kept=", ".join(f"kept.{name}" for name in names),
+                    new=", ".join(f"new.{name}" for name in names),
+                )
+                given = to_json(list(vectors)), Vectors(np.stack([*vectors.values()]), self._database.vector_type)
+                yield Statement(query, (to_json(rows[collection]), *given, self._database.workspace))
+
+    def _put(self, change: ProjectionChange, collection: Collection, batch: VectorBatch) -> Iterator[Statement]:
+        workspace, vector_type = self._database.workspace, self._database.vector_type
+        wanted = set(batch.ids)
+        chunks = tuple(item for item in change.chunks if item.id in wanted)
+        put = Changeset(chunks=chunks, vectors={collection: batch})
+        check_dimensions(put, self._embedding.dimension)
+        vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type)
+        match collection:
+            case Collection.CHUNKS:
+                yield from chunk_statements(workspace, put, vector_type)
+            case Collection.ENTITIES:
+                yield Statement(_ENTITIES, (workspace, to_json(map(_entity, change.entities)), *vectors))
+            case Collection.RELATIONS:
+                yield Statement(_RELATIONS, (workspace, to_json(map(_relation, change.relations)), *vectors))
+
+
+def _entity(item: Entity) -> Mapping[str, Any]:
+    return {"id": item.id, "entity_name": item.name, "content": f"{item.name}\n{item.description}"}
+
+
+def _relation(item: Relation) -> Mapping[str, Any]:
+    content = "\t".join((",".join(item.keywords), item.source, item.target, item.description))
+    return {"id": item.id, "src_id": item.source, "tgt_id": item.target, "content": content}

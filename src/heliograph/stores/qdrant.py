@@ -1,0 +1,491 @@
+"""The vectors of one workspace in Qdrant, beside the store that holds the truth.
+
+One point per chunk, entity and relation; written batch by batch, searched within the workspace's points only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from uuid import UUID, uuid5
+
+import numpy as np
+from numpy.typing import NDArray
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
+
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.models import Chunk, Document, Entity, Relation
+from heliograph.settings import StoreSettings
+from heliograph.stores.base import Hit
+from heliograph.stores.changeset import Collection
+from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.projection import ProjectionChange, VectorProjection, is_alike, is_same_vector
+
+# Where Qdrant is: `qdrant://[:api-key@]host[:port]`, `qdrants://` by TLS, `qdrant:///folder` or `qdrant::memory:`.
+#
+# The last two are the client's local mode, without a server and for one process. Options after a `?`: `prefix` goes
+# before the names of collections, `on_disk=true` keeps vectors on disk, `quantization=int8` searches by 8-bit vectors
+# that are kept in memory.
+
+_OPTIONS = {"prefix", "on_disk", "quantization"}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QdrantAddress:
+    """Where a Qdrant is and how it is to keep things.
+
+    Attributes:
+        url: Of the server; empty in local mode.
+        path: Folder of the local mode, or `:memory:`; empty with a server.
+        api_key: Of the server; empty for none.
+        prefix: Goes before the names of collections.
+        on_disk: Whether vectors are kept on disk.
+        is_quantized: Whether 8-bit vectors are kept in memory for search.
+    """
+
+    url: str = ""
+    path: str = ""
+    api_key: str = ""
+    prefix: str = ""
+    on_disk: bool = False
+    is_quantized: bool = False
+
+    @classmethod
+    def parse(cls, url: str) -> QdrantAddress:
+        """Read an address.
+
+        Raises:
+            SettingsError: It is none; never repeats the key.
+        """
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        if unknown := sorted(set(options) - _OPTIONS):
+            raise SettingsError(
+                f"the Qdrant address has unknown options {unknown}; known: {', '.join(sorted(_OPTIONS))}"
+            )
+        if options.get("quantization", "int8") != "int8":
+            raise SettingsError(f"quantization is {options['quantization']!r} in the Qdrant address; int8 is known")
+        found = cls(
+            prefix=options.get("prefix", ""),
+            on_disk=options.get("on_disk", "").lower() == "true",
+            is_quantized="quantization" in options,
+        )
+        if parts.path == ":memory:":
+            return replace(found, path=parts.path)
+        if parts.hostname:
+            return replace(found, url=_server_url(parts), api_key=unquote(parts.password or ""))
+        if not parts.path.strip("/"):
+            raise SettingsError("the Qdrant address names neither host nor folder; write qdrant://host:6333")
+        return replace(found, path=unquote(parts.path))
+
+    def __repr__(self) -> str:
+        return f"QdrantAddress({self.url or self.path})"
+
+
+def _server_url(parts: SplitResult) -> str:
+    scheme = "https" if parts.scheme == "qdrants" else "http"
+    host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
+    try:
+        return f"{scheme}://{host}:{parts.port or 6333}"
+    except ValueError:
+        raise SettingsError("the port in the Qdrant address is no number; write qdrant://host:6333") from None
+
+
+# What the exceptions of Qdrant's client mean.
+
+
+@contextmanager
+def translate_errors(where: str) -> Generator[None]:
+    """Turn the client's exceptions into `StoreError`s that name the place."""
+    try:
+        yield
+    except UnexpectedResponse as error:
+        message = f"Qdrant at {where!r} answered {error.status_code} {error.reason_phrase}: {error.content[:300]!r}"
+        if error.status_code in (401, 403):
+            raise StoreAccessDenied(f"{message}; check the API key in store.vectors_url") from error
+        if error.status_code == 404 and b"ollection" in error.content:
+            # Removed behind our back, or lost with the server's files; whoever follows makes it anew.
+            raise StoreUnavailable(f"{message}; it is made again") from error
+        if error.status_code is not None and 400 <= error.status_code < 500 and error.status_code != 429:
+            raise StoreError(message) from error
+        raise StoreUnavailable(f"{message}; try again") from error
+    except (ApiException, QdrantException, OSError, RuntimeError, TimeoutError) as error:
+        # Time-outs have no words of their own.
+        reason = getattr(error, "source", error)
+        raise StoreUnavailable(f"Qdrant at {where!r} is out of reach: {reason!r}; check store.vectors_url") from error
+    except ValueError as error:
+        raise StoreUnavailable(f"what answers at {where!r} is no Qdrant: {error}; check store.vectors_url") from error
+
+
+# Connecting to Qdrant and making the collections and their indexes, where they are not there yet.
+
+CURSORS = "heliograph_cursors"
+_TIMEOUT_SECONDS = 30
+
+
+def connect(address: QdrantAddress) -> AsyncQdrantClient:
+    """Return a client; a server is first called when something is asked of it."""
+    if address.path:
+        return AsyncQdrantClient(path=address.path) if address.path != ":memory:" else AsyncQdrantClient(":memory:")
+    return AsyncQdrantClient(
+        url=address.url, api_key=address.api_key or None, timeout=_TIMEOUT_SECONDS, check_compatibility=False
+    )
+
+
+async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: EmbeddingInfo) -> None:
+    """Make what is missing of the collections and indexes; any number of processes may do so at once.
+
+    Raises:
+        SchemaMismatch: A collection is there with vectors of another length.
+    """
+    params = models.VectorParams(
+        size=embedding.dimension,
+        distance=models.Distance.COSINE,
+        on_disk=address.on_disk or None,
+        quantization_config=_quantization(address),
+    )
+    cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
+    await _make(client, address.prefix + CURSORS, cursor)
+    for collection, name in COLLECTIONS.items():
+        place = address.prefix + name
+        if not await client.collection_exists(place):
+            # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none behind.
+            await client.delete(address.prefix + CURSORS, models.Filter())
+            await _make(client, place, params)
+        await _check(client, place, embedding.dimension)
+        # Local mode searches without indexes, and warns of every one that is asked for.
+        if address.url:
+            await _index(client, place, {"workspace": _tenant(), **INDEXES[collection]})
+
+
+async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:
+    if await client.collection_exists(name):
+        return
+    try:
+        await client.create_collection(name, vectors_config=params)
+    except UnexpectedResponse:
+        # Another process may have been faster.
+        if not await client.collection_exists(name):
+            raise
+
+
+async def _index(
+    client: AsyncQdrantClient, name: str, indexes: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams]
+) -> None:
+    known = (await client.get_collection(name)).payload_schema
+    for field, schema in indexes.items():
+        if field not in known:
+            await client.create_payload_index(name, field, schema)
+
+
+async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:
+    vectors = (await client.get_collection(name)).config.params.vectors
+    stored = vectors.size if isinstance(vectors, models.VectorParams) else None
+    if stored != dimension:
+        raise SchemaMismatch(
+            f"the collection {name!r} of Qdrant holds vectors of length {stored}, the embedding makes {dimension}; "
+            "choose another prefix in store.vectors_url, or remove the collection"
+        )
+
+
+def _tenant() -> models.KeywordIndexParams:
+    return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
+
+
+def _quantization(address: QdrantAddress) -> models.ScalarQuantization | None:
+    if not address.is_quantized:
+        return None
+    return models.ScalarQuantization(
+        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+    )
+
+
+# What is kept in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
+#
+# Workspaces share the collections; the field `workspace` is the tenant of each point, and ids of points are made from
+# workspace and id together.
+
+COLLECTIONS: Mapping[Collection, str] = {
+    Collection.CHUNKS: "knowledge_chunks",
+    Collection.ENTITIES: "entities",
+    Collection.RELATIONS: "relations",
+}
+KINDS: Mapping[OutboxKind, Collection] = {
+    OutboxKind.CHUNKS: Collection.CHUNKS,
+    OutboxKind.ENTITIES: Collection.ENTITIES,
+    OutboxKind.RELATIONS: Collection.RELATIONS,
+}
+_KEYWORD, _TEXT = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.TEXT
+_INTEGER, _DATETIME = models.PayloadSchemaType.INTEGER, models.PayloadSchemaType.DATETIME
+INDEXES: Mapping[Collection, Mapping[str, models.PayloadSchemaType]] = {
+    Collection.CHUNKS: {
+        "id": _KEYWORD,
+        "doc_id": _KEYWORD,
+        "content": _TEXT,
+        "chunk_index": _INTEGER,
+        "entities": _KEYWORD,
+        "created_at": _DATETIME,
+        "updated_at": _DATETIME,
+    },
+    Collection.ENTITIES: {
+        "id": _KEYWORD,
+        "name": _KEYWORD,
+        "type": _KEYWORD,
+        "description": _TEXT,
+        "doc_ids": _KEYWORD,
+    },
+    Collection.RELATIONS: {"id": _KEYWORD, "source": _KEYWORD, "target": _KEYWORD, "keywords": _KEYWORD},
+}
+_NAMESPACE = UUID("a5b1f0f4-63f0-5a2c-9d0d-3b7a4f4a9b10")
+
+
+def point_id(workspace: str, id_: str) -> str:
+    """Return the id of a point, as Qdrant wants it."""
+    return str(uuid5(_NAMESPACE, f"{workspace}/{id_}"))
+
+
+def in_workspace(workspace: str, *conditions: models.FieldCondition) -> models.Filter:
+    """Return a filter for points of one workspace that fulfil all further conditions."""
+    tenant = models.FieldCondition(key="workspace", match=models.MatchValue(value=workspace))
+    return models.Filter(must=[tenant, *conditions])
+
+
+def make_points(workspace: str, collection: Collection, change: ProjectionChange) -> list[models.PointStruct]:
+    """Return the points of one collection that a change upserts; what has no vector is left out."""
+    vectors = change.vectors.get(collection, {})
+    return [
+        models.PointStruct(
+            id=point_id(workspace, id_),
+            vector=_as_list(vectors[id_]),
+            payload={"workspace": workspace, "id": id_, **payload},
+        )
+        for id_, payload in _payloads(collection, change)
+        if id_ in vectors
+    ]
+
+
+def document_payload(document: Document | None) -> dict[str, Any]:
+    """Return what the points of a document's chunks say of it."""
+    if document is None:
+        return {}
+    return {
+        "metadata": {**document.metadata, "source": document.source, "title": document.title},
+        "created_at": document.created_at.isoformat(),
+        "updated_at": document.updated_at.isoformat(),
+    }
+
+
+def _payloads(collection: Collection, change: ProjectionChange) -> Iterable[tuple[str, dict[str, Any]]]:
+    if collection is Collection.CHUNKS:
+        return ((item.id, _chunk_payload(item, change)) for item in change.chunks)
+    if collection is Collection.ENTITIES:
+        return ((item.id, _entity_payload(item, change)) for item in change.entities)
+    return ((item.id, _relation_payload(item)) for item in change.relations)
+
+
+def _chunk_payload(chunk: Chunk, change: ProjectionChange) -> dict[str, Any]:
+    return {
+        "doc_id": chunk.document_id,
+        "content": chunk.text,
+        "chunk_index": chunk.position,
+        "entities": list(change.names.get(chunk.id, ())),
+        **document_payload(change.owners.get(chunk.document_id)),
+    }
+
+
+def _entity_payload(entity: Entity, change: ProjectionChange) -> dict[str, Any]:
+    owners = (change.owner_ids.get(id_) for id_ in entity.chunk_ids)
+    return {
+        "name": entity.name,
+        "type": entity.type,
+        "description": entity.description,
+        "doc_ids": list(dict.fromkeys(filter(None, owners))),
+    }
+
+
+def _relation_payload(relation: Relation) -> dict[str, Any]:
+    return {
+        "source": relation.source,
+        "target": relation.target,
+        "keywords": list(relation.keywords),
+        "description": relation.description,
+        "weight": relation.weight,
+    }
+
+
+def _as_list(vector: NDArray[np.float32]) -> list[float]:
+    return vector.astype(float).tolist()
+
+
+# The vectors of one workspace in Qdrant: written batch by batch, searched within the workspace's points only.
+
+_BATCH = 200
+_PAGE = 1000
+# Equals at the end of the hits are ordered by id as long as there are no more than this.
+_MOST_EQUALS = 4_000
+_WIDENING = 4
+
+
+class QdrantVectorProjection(VectorProjection):
+    """One workspace's points in three collections that workspaces share."""
+
+    needs_origins = True
+
+    def __init__(
+        self, client: AsyncQdrantClient, address: QdrantAddress, workspace: str, embedding: EmbeddingInfo
+    ) -> None:
+        self.name = f"vectors:qdrant:{address.url or address.path}:{address.prefix}"
+        self._client = client
+        self._address = address
+        self._workspace = workspace
+        self._embedding = embedding
+        self._is_closed = False
+
+    @classmethod
+    async def open(cls, settings: StoreSettings, url: str, embedding: EmbeddingInfo) -> QdrantVectorProjection:
+        """Read the address, or open the folder of the local mode; a server is first called when it is prepared.
+
+        Raises:
+            SettingsError: The address is none.
+            StoreUnavailable: The folder cannot be used, or another process does.
+        """
+        address = QdrantAddress.parse(url)
+        with translate_errors(address.url or address.path):
+            return cls(connect(address), address, settings.workspace, embedding)
+
+    async def prepare(self) -> None:
+        """See `Projection`; makes collections and indexes where they are missing."""
+        with self._errors():
+            await prepare(self._client, self._address, self._embedding)
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        """See `VectorStore`; in a large collection found by Qdrant's graph, so that single hits may be missed."""
+        if limit < 1:
+            return []
+        # One more than wanted shows whether those at the end have equals beyond it, which are then taken in, too.
+        count = limit + 1
+        while True:
+            with self._errors():
+                response = await self._client.query_points(
+                    self._collection(collection),
+                    query=vector.astype(float).tolist(),
+                    query_filter=in_workspace(self._workspace),
+                    limit=count,
+                    score_threshold=min_score if min_score > -1 else None,
+                    with_payload=["id"],
+                )
+            points = response.points
+            if len(points) < count or points[-1].score < points[limit - 1].score or count >= limit + _MOST_EQUALS:
+                break
+            count = limit + min(_MOST_EQUALS, _WIDENING * (count - limit) + limit)
+        # Whatever another program puts into the collection without our id is no hit.
+        hits = [Hit(str(point.payload["id"]), point.score) for point in points if point.payload]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        if not ids:
+            return {}
+        with self._errors():
+            points = await self._client.retrieve(
+                self._collection(collection),
+                [point_id(self._workspace, id_) for id_ in ids],
+                with_payload=["id"],
+                with_vectors=True,
+            )
+        return {str((point.payload or {})["id"]): np.asarray(point.vector, np.float32) for point in points}
+
+    async def get_cursor(self) -> int:
+        with self._errors():
+            points = await self._client.retrieve(self._address.prefix + CURSORS, [self._cursor_id()])
+        return int((points[0].payload or {}).get("version", -1)) if points else -1
+
+    async def set_cursor(self, version: int) -> None:
+        payload = {"workspace": self._workspace, "version": version}
+        point = models.PointStruct(id=self._cursor_id(), vector=[1.0], payload=payload)
+        with self._errors():
+            await self._client.upsert(self._address.prefix + CURSORS, [point])
+
+    async def apply(self, change: ProjectionChange) -> None:
+        with self._errors():
+            for kind, collection in KINDS.items():
+                name = self._collection(collection)
+                if removed := [point_id(self._workspace, id_) for id_ in change.removed.get(kind, ())]:
+                    await self._client.delete(name, models.PointIdsList(points=list(removed)))
+                points = make_points(self._workspace, collection, change)
+                for start in range(0, len(points), _BATCH):
+                    await self._client.upsert(name, points[start : start + _BATCH])
+            for document in change.documents:
+                await self._client.set_payload(
+                    self._collection(Collection.CHUNKS),
+                    document_payload(document),
+                    self._where("doc_id", document.id),
+                )
+
+    async def clear(self) -> None:
+        await self.set_cursor(-1)
+        with self._errors():
+            for collection in Collection:
+                await self._client.delete(self._collection(collection), in_workspace(self._workspace))
+
+    async def compare(self, expected: ProjectionChange) -> set[str]:
+        """See `Projection`; further fields of payloads are their owners' business."""
+        differing: set[str] = set()
+        for collection in KINDS.values():
+            wanted = make_points(self._workspace, collection, expected)
+            with self._errors():
+                points = await self._client.retrieve(
+                    self._collection(collection), [point.id for point in wanted], with_payload=True, with_vectors=True
+                )
+            kept = {str(point.id): point for point in points}
+            for point in wanted:
+                held, payload = kept.get(str(point.id)), point.payload or {}
+                vector = None if held is None else np.asarray(held.vector, np.float32)
+                said = (held.payload if held else None) or {}
+                is_payload_alike = is_alike(payload, {name: said.get(name) for name in payload})
+                if not (is_payload_alike and is_same_vector(np.asarray(point.vector, np.float32), vector)):
+                    differing.add(str(payload["id"]))
+        return differing
+
+    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
+        """See `Projection`; reads the ids of all points of the workspace, as Qdrant orders them its own way."""
+        if kind not in KINDS:
+            return []
+        found: list[str] = []
+        offset = None
+        with self._errors():
+            while True:
+                points, offset = await self._client.scroll(
+                    self._collection(KINDS[kind]), in_workspace(self._workspace), _PAGE, None, offset, ["id"]
+                )
+                found += [str((point.payload or {}).get("id") or f"point {point.id}") for point in points]
+                if offset is None:
+                    return sorted(id_ for id_ in found if id_ > after)[:limit]
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            with self._errors():
+                await self._client.close()
+
+    def describe(self) -> Mapping[str, str]:
+        return {"back end": "qdrant", "address": self._address.url or self._address.path}
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return translate_errors(self._address.url or self._address.path)
+
+    def _collection(self, collection: Collection) -> str:
+        return self._address.prefix + COLLECTIONS[collection]
+
+    def _where(self, field: str, value: str) -> models.Filter:
+        return in_workspace(self._workspace, models.FieldCondition(key=field, match=models.MatchValue(value=value)))
+
+    def _cursor_id(self) -> str:
+        return point_id(self._workspace, "cursor")

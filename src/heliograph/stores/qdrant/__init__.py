@@ -1,1 +1,0 @@
-"""Qdrant: vectors beside the store that holds the truth."""
