@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
             && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test check bench eval clean
+.PHONY: help demo servers test test-all check bench eval clean
 
 # A folder of evaluation sets; docs/evaluation.md says what one looks like.
 EVAL_SETS ?= ../shared/bench
@@ -14,7 +14,7 @@ EVAL_SETS ?= ../shared/bench
 EVAL_PASSAGES ?= 2000
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/heliograph: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3"; exit 1; }
@@ -41,9 +41,14 @@ demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four quest
 servers: $(VENV)/.dev ## fetch the servers that tests start and no package brings (Neo4j, once, 150 MB)
 	$(BIN)/python -m tests.servers.neo4j
 
-test: $(VENV)/.dev ## all tests, on up to four cores
-	@# By file, since tests of a file share what is slow to start.
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+# By file, since tests of a file share what is slow to start.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+test: $(VENV)/.dev ## the tests that need no server, live model or browser, on up to four cores
+	$(PYTEST) -m "not long"
+
+test-all: $(VENV)/.dev ## all tests; those of servers that cannot be had are skipped, and say so
+	$(PYTEST)
 
 check: $(VENV)/.dev ## style and types
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,9 +14,22 @@ from .servers.postgres import PostgresServer, running_postgres
 from .servers.qdrant import QdrantPlace, qdrant_place
 from .servers.redis import RedisServer, running_redis
 
+# Real servers, live models, browsers, kills and long runs: `make test-all` runs them, `make test` leaves them out.
+_LONG_FOLDERS = ("browser", "chat", "faults", "integration")
+_SERVERS = {"postgres_server", "redis_server", "neo4j_server", "falkordb_server", "ray_nodes"}
+
 # Machines are shared: how long an example takes says nothing.
 settings.register_profile("heliograph", deadline=None)
 settings.load_profile("heliograph")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `long` what needs a server, a model or a browser, or is marked as slow."""
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if folder in _LONG_FOLDERS or fixtures & _SERVERS or item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

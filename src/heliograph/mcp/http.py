@@ -53,7 +53,7 @@ class McpEndpoint:
             mcp.max_client_sessions,
             make_server(self._host, mcp, self._caller),
             stateless=mcp.stateless or server.workers > 1,
-            # Which names and pages are answered is settled for all routes, before this one (`server.local_pages`).
+            # Which names and pages are answered is settled for all routes, before this one (`server.guard`).
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             session_idle_timeout=mcp.session_idle_seconds,
             max_request_body_size=server.max_text_bytes,

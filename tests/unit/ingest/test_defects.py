@@ -48,7 +48,7 @@ COMMIT = [
     "ingest.merging.Folder.fold_entity",
     "ingest.merging.Folder.fold_relation",
     "ingest.commit.changeset",
-    "testing.fakes_embedding.FakeEmbeddingModel.embed",
+    "testing.fakes.FakeEmbeddingModel.embed",
 ]
 
 

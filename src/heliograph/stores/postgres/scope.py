@@ -25,7 +25,7 @@ from heliograph.stores.postgres.database import Session, Statement
 from heliograph.stores.postgres.rows import to_json
 from heliograph.stores.scoped import MILLION, Scope, ScopeMemory, Tie, find_owners, touching_relations
 
-# A filter as a condition of SQL on `heliograph_document AS document`; the meaning is that of `filters.matching`.
+# A filter as a condition of SQL on `heliograph_document AS document`; the meaning is that of `filters.conditions`.
 #
 # A path becomes an SQL/JSON path in lax mode, which steps into lists as a filter does: one level at each key. A list
 # at the end of a path is looked into by `@>`, which holds between a list and each of its elements and between equal
