@@ -9,6 +9,7 @@ import ast
 import asyncio
 import sys
 import tempfile
+import textwrap
 import threading
 from types import FrameType
 
@@ -59,7 +60,10 @@ async def _walks() -> str:
 
 
 def _listed(seen: dict[str, str]) -> str:
-    return "\n".join(f"{number}. `{path}` from `{name}`" for number, (path, name) in enumerate(seen.items(), 1))
+    steps = " → ".join(
+        f"`{path.removesuffix('.py')}` ({name.removesuffix('.<locals>.work')})" for path, name in seen.items()
+    )
+    return textwrap.fill(steps, 120, break_long_words=False, break_on_hyphens=False)
 
 
 class _Trace:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from .architecture import PAGE, part, tree, walks
 
 _WRITE = "run `python -m tests.house.architecture`, and read what it changed"
@@ -17,8 +19,7 @@ def test_walks_are_those_that_a_document_and_a_question_take() -> None:
 
 def _files(text: str) -> list[set[str]]:
     """The files of each walk; which of them is entered first may depend on threads."""
-    walk_texts = text.split("A question's way out")
-    return [{line.split("`")[1] for line in walk.splitlines() if line[:1].isdigit()} for walk in walk_texts]
+    return [set(re.findall(r"`([a-z0-9_/]+)` \(", walk)) for walk in text.split("A question's way out")]
 
 
 def test_page_can_be_read_in_one_sitting() -> None:
