@@ -13,8 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from heliograph.analysis.comparison import SEARCHING_MODES, checked_modes, retrieve_in_modes
-from heliograph.query.context.format import ContextFormat, context_format
-from heliograph.query.context.prompt import count_prompt_tokens, fit_budgets, paths_tokens
+from heliograph.query.context.format import (
+    ContextFormat,
+    context_format,
+    count_prompt_tokens,
+    fit_budgets,
+    paths_tokens,
+)
 from heliograph.query.models import Keywords, Mode, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph

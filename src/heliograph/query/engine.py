@@ -22,7 +22,7 @@ from heliograph.models import Usage, utc_now
 from heliograph.observing import stage, tell_lookup
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
-from heliograph.query.context.prompt import builtin_prompt
+from heliograph.query.context.format import builtin_prompt
 from heliograph.query.data import QueryData, query_data
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.plan import Plan, make_plan

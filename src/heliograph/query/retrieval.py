@@ -19,10 +19,8 @@ from heliograph.embedding.base import EmbeddingModel
 from heliograph.models import GraphPath
 from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.channels import Findings, find_evidence, search_chunks, search_entities, search_relations
-from heliograph.query.context.assembly import build_context
-from heliograph.query.context.format import context_format
-from heliograph.query.context.keeping import ChunkKeeper
-from heliograph.query.context.prompt import fit_budgets, fit_paths, room_for_rows
+from heliograph.query.context.assembly import ChunkKeeper, build_context
+from heliograph.query.context.format import context_format, fit_budgets, fit_paths, room_for_rows
 from heliograph.query.context.selection import Selection, select
 from heliograph.query.fusion.models import FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch

@@ -8,7 +8,7 @@ import pytest
 from heliograph.analysis.comparison import SEARCHING_MODES, checked_modes, compare_modes, comparison_of
 from heliograph.analysis.inspection import coverage_of, inspect_coverage, inspect_keywords, inspect_tokens
 from heliograph.errors import InvalidRequestError
-from heliograph.query.context.prompt import count_prompt_tokens
+from heliograph.query.context.format import count_prompt_tokens
 from heliograph.query.models import Mode, QueryParam
 from heliograph.query.plan import make_plan
 from heliograph.settings import Settings

@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Chunk
-from heliograph.query.context.keeping import RankedChunks, rerank_chunks
+from heliograph.query.context.assembly import RankedChunks, rerank_chunks
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.settings import RerankSettings
 from heliograph.testing.fakes import FakeReranker

@@ -10,8 +10,7 @@ import pytest
 
 from heliograph.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
 from heliograph.models import GraphPath, Relation
-from heliograph.query.context.format import context_format
-from heliograph.query.context.prompt import fit_paths, paths_tokens
+from heliograph.query.context.format import context_format, fit_paths, paths_tokens
 from heliograph.query.models import AnswerKind, Failure, ProcessingInfo, QueryParam, Retrieval
 from heliograph.query.related_chunks import MAX_COUNTED_RELATIONS
 from heliograph.testing.fakes import FakeReranker

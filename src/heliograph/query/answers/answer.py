@@ -22,7 +22,7 @@ from heliograph.query.answers.citations import (
     with_headings_of_quotes,
 )
 from heliograph.query.answers.extractive import cited_references, nothing_found, quote_answer
-from heliograph.query.context.prompt import drops_user_prompt, show_prompt, system_prompt
+from heliograph.query.context.format import drops_user_prompt, show_prompt, system_prompt
 from heliograph.query.models import Answer, AnswerKind, Context, Reference
 from heliograph.query.plan import Plan
 from heliograph.query.retrieved import Retrieval

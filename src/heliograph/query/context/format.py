@@ -1,7 +1,12 @@
-"""How a context is written, what each row of it costs, and how the documents that it quotes are numbered."""
+"""How a context is written within its token budgets.
+
+Whole rows are fitted into a share of the tokens, documents are numbered as references, and the system prompt says how
+much is left for what was found.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import re
@@ -12,12 +17,84 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import takewhile
 from json.encoder import encode_basestring
+from string import Formatter, Template
 from typing import ClassVar
 
-from heliograph.models import Chunk, Entity, Relation
-from heliograph.query.context.budget import Cost
+from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.prompts import load_prompt
+from heliograph.query.linking import path_row
+from heliograph.query.plan import Channel, Plan
 from heliograph.query.retrieved import Reference
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
+
+# Fitting rows into token budgets: whole rows, the first ones, never a part of one.
+#
+# Rows are joined by newlines, and a newline counts. Since every row ends in a character that the encoding never joins
+# with the start of the next row, the tokens of the joined text are exactly the sum over rows of what each costs with
+# its newline, the last one without; so entities and relations, whose costs are known, are fitted without counting.
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Tokens of a row: on its own, and with the newline after it."""
+
+    alone: int
+    with_newline: int
+
+
+class Budget:
+    """Takes rows until one does not fit.
+
+    Attributes:
+        limit: Tokens of all rows together at the most.
+        spent: Tokens of the rows taken, each with its newline.
+        count: Rows taken.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.spent = 0
+        self.count = 0
+
+    def take(self, cost: Cost) -> bool:
+        """Take a row if it fits as the last one; return whether it did."""
+        if self.spent + cost.alone > self.limit:
+            return False
+        self.spent += cost.with_newline
+        self.count += 1
+        return True
+
+    def expected_rows(self) -> int:
+        """Return about how many more rows fit, judging by those taken; at least 1."""
+        mean = self.spent / self.count if self.count else 1.0
+        return max(1, int((self.limit - self.spent) / max(mean, 1.0)) + 1)
+
+
+async def fit_rows(rows: Sequence[str], bounds: Sequence[int], limit: int) -> int:
+    """Return how many of the first rows, joined by newlines, have at most `limit` tokens.
+
+    Args:
+        rows: The rows as they will be written.
+        bounds: Per row, a number of tokens that it surely does not exceed; when these fit, nothing is counted.
+        limit: Tokens; 0 or less keeps nothing.
+    """
+    if limit <= 0:
+        return 0
+    if sum(bounds) + len(rows) <= limit:
+        return len(rows)
+    return await asyncio.to_thread(_count_fitting, rows, limit)
+
+
+def _count_fitting(rows: Sequence[str], limit: int) -> int:
+    budget = Budget(limit)
+    for row in rows:
+        with_newline = count_tokens(row + "\n")
+        # A newline makes a row a token longer or shorter, so only at the edge is it counted without.
+        alone = count_tokens(row) if budget.spent + with_newline + 1 > limit else with_newline
+        if not budget.take(Cost(alone, with_newline)):
+            break
+    return budget.count
+
 
 # Numbering the documents that a context quotes.
 #
@@ -301,3 +378,116 @@ def _newline_cost(description: str) -> int:
 def _newline_after(end: str) -> int:
     row = f'{{"a": {_encode(end)}}}'
     return count_tokens(row + "\n") - count_tokens(row)
+
+
+# The system prompt of an answer, and how the tokens of a question are shared out between it and what is found.
+
+_NO_INSTRUCTIONS = "None."
+# LightRAG's prompt for mode naive says `content_data`.
+_CONTEXT_NAMES = ("context_data", "content_data")
+_NAMES = (*_CONTEXT_NAMES, "history", "response_type", "user_prompt")
+_NAME = "|".join(_NAMES)
+_DOLLAR_MARK = re.compile(rf"\$\{{?(?:{_NAME})\b")
+_MARK = re.compile(rf"\$?\{{({_NAME})\}}|\$({_NAME})\b")
+
+
+def builtin_prompt(plan: Plan) -> str:
+    """Return the template that a mode uses when the caller brings none."""
+    return load_prompt("answer_naive" if plan.channels == (Channel.VECTOR,) else "answer")
+
+
+def system_prompt(plan: Plan, context: str) -> str:
+    """Return the system prompt of a question; one without a place for the context gets it at its end."""
+    values = dict.fromkeys(_CONTEXT_NAMES, context)
+    values |= {
+        "history": "\n".join(f"{message.role}: {message.content}" for message in plan.history),
+        "response_type": plan.response_type,
+        "user_prompt": plan.user_prompt or _NO_INSTRUCTIONS,
+    }
+    if not plan.system_prompt:
+        return Template(builtin_prompt(plan)).substitute(values)
+    filled = _fill(plan.system_prompt, values)
+    return filled if _marks(plan.system_prompt).intersection(_CONTEXT_NAMES) else f"{filled}\n\n{context}"
+
+
+def count_prompt_tokens(plan: Plan) -> int:
+    """Return the tokens of a question's system prompt without its context."""
+    return _count(system_prompt(plan, ""))
+
+
+def drops_user_prompt(plan: Plan) -> bool:
+    """Return whether the caller's prompt has no place for the instructions that were given."""
+    return bool(plan.system_prompt and plan.user_prompt) and "user_prompt" not in _marks(plan.system_prompt)
+
+
+def show_prompt(plan: Plan, prompt: str) -> str:
+    """Return prompt and question as one text, for `only_need_prompt`."""
+    return f"{prompt}\n\n---User Query---\n\n{plan.question}"
+
+
+@lru_cache(maxsize=64)
+def _count(text: str) -> int:
+    return count_tokens(text)
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    if _is_format_string(template):
+        return template.format(**values)
+    return _MARK.sub(lambda match: values[match[match.lastindex or 0]], template)
+
+
+def _marks(template: str) -> set[str]:
+    return {match[match.lastindex or 0] for match in _MARK.finditer(template)}
+
+
+def _is_format_string(template: str) -> bool:
+    """Return whether `str.format` would fill it in: our names only, nothing after a dollar, other braces doubled."""
+    if _DOLLAR_MARK.search(template):
+        return False
+    try:
+        fields = [field for field in Formatter().parse(template) if field[1] is not None]
+    except ValueError:
+        return False
+    return bool(fields) and all(name in _NAMES and not spec and not convert for _, name, spec, convert in fields)
+
+
+# How the tokens of a question are shared out: what is fixed, paths, entities and relations, and chunks.
+#
+# The budgets of entities and relations are what they may take at the most. Where the total is too small for both,
+# they shrink in proportion, so that passages, which are what an answer quotes, keep a share. None counts for more
+# than can be had, so that a very large one leaves the other its part.
+
+# Of what is left for rows the share that entities and relations may take together.
+_GRAPH_SHARE = 0.75
+
+
+def room_for_rows(plan: Plan, form: ContextFormat) -> int:
+    """Return the tokens that prompt, question and buffer leave for rows; below zero where they do not fit."""
+    fixed = count_prompt_tokens(plan) + form.frame_tokens(has_graph=plan.uses_graph) + count_tokens(plan.question)
+    return plan.max_total_tokens - plan.buffer_tokens - fixed
+
+
+def fit_paths(
+    form: ContextFormat, paths: tuple[GraphPath, ...] | None, room: int
+) -> tuple[tuple[GraphPath, ...] | None, int]:
+    """Return the first paths that fit, None where none are looked for, and the room that they leave."""
+    while paths and paths_tokens(form, paths) > room:
+        paths = paths[:-1]
+    return paths, room - paths_tokens(form, paths or ())
+
+
+def paths_tokens(form: ContextFormat, paths: Sequence[GraphPath]) -> int:
+    """Return the tokens of paths, their heading included."""
+    return form.paths_tokens([path_row(path) for path in paths])
+
+
+def fit_budgets(plan: Plan, room: int) -> Plan:
+    """Return the plan with budgets of entities and relations that leave chunks a share of the room for rows."""
+    allowed = int(_GRAPH_SHARE * max(0, room))
+    if plan.max_entity_tokens + plan.max_relation_tokens <= allowed:
+        return plan
+    entities, relations = min(plan.max_entity_tokens, allowed), min(plan.max_relation_tokens, allowed)
+    wanted = max(1, entities + relations)
+    return replace(
+        plan, max_entity_tokens=entities * allowed // wanted, max_relation_tokens=relations * allowed // wanted
+    )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from heliograph.models import Chunk, Entity, Relation
 from heliograph.query.channels import Findings
-from heliograph.query.context.budget import Budget
-from heliograph.query.context.format import ContextFormat
+from heliograph.query.context.format import Budget, ContextFormat
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import Plan
 from heliograph.stores.base import GraphStore, IncidentRelation

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.models import Entity
-from heliograph.query.context.budget import Budget, Cost, fit_rows
-from heliograph.query.context.format import context_format
+from heliograph.query.context.format import Budget, Cost, context_format, fit_rows
 from heliograph.text.tokens import count_tokens, entity_row
 
 ROWS = st.lists(st.text(max_size=40).map(lambda text: entity_row("name", "thing", text)), max_size=8)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query.context.prompt import (
+from heliograph.query.context.format import (
     builtin_prompt,
     count_prompt_tokens,
     drops_user_prompt,
