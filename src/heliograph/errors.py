@@ -32,7 +32,8 @@ A message says what failed, which (as a repr) and what to do. Back ends and prov
 exceptions in one place each.
 """
 
-from typing import Self
+from importlib import import_module
+from typing import Any, Self
 
 __all__ = [
     "AccessError",
@@ -62,6 +63,7 @@ __all__ = [
     "StoreDamaged",
     "StoreError",
     "StoreUnavailable",
+    "import_optional",
     "shown",
 ]
 
@@ -107,6 +109,24 @@ class MissingDependencyError(HeliographError, ImportError):
     def __init__(self, package: str, extra: str = "") -> None:
         command = f"pip install 'heliograph[{extra}]'" if extra else f"pip install --force-reinstall {package}"
         super().__init__(f"the package {package!r} is not installed, or not whole; run: {command}")
+
+
+def import_optional(module: str, extra: str) -> Any:
+    """Return a module that needs packages which only an extra of Heliograph brings.
+
+    Args:
+        module: What to import: a package itself, or a module of ours that imports it.
+        extra: The extra that brings what it needs; empty if a plain install does.
+
+    Raises:
+        MissingDependencyError: A package is not installed; the message names it and the command that brings it.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        if (error.name or "").startswith("heliograph"):
+            raise  # a file of our own is missing, which no extra brings
+        raise MissingDependencyError(error.name or module, extra) from error
 
 
 class InvalidRequestError(HeliographError, ValueError):

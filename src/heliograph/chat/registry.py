@@ -13,13 +13,11 @@ From the outside in, and why there:
 
 from __future__ import annotations
 
-from importlib import import_module
-
 from heliograph.calls.limit import RetryPolicy
 from heliograph.chat.base import ChatModel
 from heliograph.chat.cache import CachedChatModel
 from heliograph.chat.wrappers import ChatMeter, LimitedChatModel, MeteredChatModel, RetryingChatModel, TimedChatModel
-from heliograph.errors import SettingsError
+from heliograph.errors import SettingsError, import_optional
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache
 
@@ -46,13 +44,14 @@ def connect_chat_model(settings: ChatSettings) -> ChatModel | None:
 
     Raises:
         SettingsError: The address or the key cannot be used, or there is an address and no model.
+        MissingDependencyError: There is a model, and the extra `openai` is not installed.
     """
     if not settings.model.strip():
         if settings.base_url.strip():
             raise SettingsError("chat.base_url is set, but chat.model is empty; name the model, or leave both out")
         return None
     # Imported on use: the SDK behind it takes longer to import than all of Heliograph.
-    return import_module("heliograph.chat.openai").OpenAIChatModel(settings)
+    return import_optional("heliograph.chat.openai", "openai").OpenAIChatModel(settings)
 
 
 def wrap_chat_model(

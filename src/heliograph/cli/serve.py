@@ -10,13 +10,12 @@ import getpass
 import hashlib
 import secrets
 import sys
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from heliograph.cli.session import current_session
-from heliograph.errors import InvalidRequestError
+from heliograph.errors import InvalidRequestError, import_optional
 
 _KEY_BYTES = 32
 
@@ -60,7 +59,7 @@ def serve(
     # Imported on use: other commands start faster without a web framework. What is imported stays, so looking through
     # it for garbage, now and later, is time lost: a sixth of the start.
     gc.disable()
-    run = import_module("heliograph.server.run")
+    run = import_optional("heliograph.server.run", "server")
     gc.freeze()
     gc.enable()
 
@@ -80,7 +79,7 @@ def serve(
 def hash_password(ctx: typer.Context) -> None:
     """Read a password, unseen or from standard input, and print its hash for `server.accounts`."""
     session = current_session(ctx)
-    passwords = import_module("heliograph.service.access")
+    passwords = import_optional("heliograph.service.access", "server")
     hashed: str = passwords.hash_password(_read_password())
     if session.output.is_json:
         session.output.json({"password_hash": hashed})
@@ -124,7 +123,7 @@ def mcp(
     given: dict[str, Any] = {"read_only": read_only or None, "name_separator": name_separator}
     settings = session.load_settings(mcp={name: value for name, value in given.items() if value is not None})
     # Imported on use: other commands start faster without the protocol's SDK.
-    stdio = import_module("heliograph.mcp.stdio")
+    stdio = import_optional("heliograph.mcp.stdio", "server")
     if session.interrupts.is_stopping:
         # What was raised in the midst of an import can be lost there.
         raise KeyboardInterrupt

@@ -2,7 +2,7 @@
 
 A loader is a pure function of its bytes: it opens no file, no socket and no other source, so it can run in a process of
 its own and gives the same document every time. What it cannot read is an `IngestError` that names the source and says
-what to do. Packages that read formats are imported by `import_package` when the first document needs them.
+what to do. Packages that read formats are imported when the first document needs them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
-from heliograph.errors import MissingDependencyError
-
-__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument", "import_package", "join_pages"]
+__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument", "join_pages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +104,6 @@ class Loader(ABC):
             IngestError: They are broken, encrypted, of another kind or beyond a limit.
             MissingDependencyError: The package that reads them is not installed.
         """
-
-
-# Third-party packages that read formats, imported when the first document needs them.
-
-
-def import_package(module: str, package: str, extra: str = "") -> Any:
-    """Return a module.
-
-    Args:
-        module: What to import.
-        package: What brings it.
-        extra: The extra of Heliograph that brings the package; empty if a plain install does.
-
-    Raises:
-        MissingDependencyError: It is not installed; names package and extra.
-    """
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingDependencyError(package, extra) from error
 
 
 # Pages put together into one text, with the place where each starts.

@@ -15,11 +15,11 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 from heliograph.documents.archive import Archive, local_name, open_archive, parse_xml
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, import_package, join_pages
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
 from heliograph.documents.html_markdown import to_markdown
 from heliograph.documents.markdown import markdown_table, name_title, too_long
 from heliograph.documents.web_page import parse_html
-from heliograph.errors import HeliographError, IngestError
+from heliograph.errors import HeliographError, IngestError, import_optional
 
 # What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
 
@@ -73,7 +73,7 @@ class DocxLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        mammoth = import_package("mammoth", "mammoth")
+        mammoth = import_optional("mammoth", "office")
         with open_archive(raw, limits) as archive:
             # mammoth parses with the standard library's DOM, which would expand entities.
             for name in archive.names:
@@ -106,7 +106,7 @@ def _to_html(mammoth: Any, raw: RawDocument) -> str:
 
 def _describe_image(image: Any) -> list[Any]:
     """Return nothing in place of a picture but its description, if it has one."""
-    html = import_package("mammoth.html", "mammoth")
+    html = import_optional("mammoth.html", "office")
     return [html.text(f" {image.alt_text} ")] if image.alt_text else []
 
 
@@ -258,7 +258,7 @@ class SpreadsheetLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        calamine = import_package("python_calamine", "python-calamine")
+        calamine = import_optional("python_calamine", "office")
         properties = _properties(raw, limits) if raw.data.startswith(b"PK") else {}
         try:
             blocks, count = _sections(calamine, raw, limits)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, import_package, join_pages
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
 from heliograph.documents.markdown import clean_text, markdown_table, too_long
 from heliograph.documents.pdf_layout import (
     HYPHEN,
@@ -27,7 +27,7 @@ from heliograph.documents.pdf_layout import (
     read_flow,
     read_spans,
 )
-from heliograph.errors import IngestError
+from heliograph.errors import IngestError, import_optional
 
 # Running heads, feet and page numbers: what stands at the edge of page after page at the same height.
 
@@ -332,7 +332,7 @@ class PdfLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
-        pdfium = import_package("pypdfium2", "pypdfium2")
+        pdfium = import_optional("pypdfium2", "")
         document = _open(pdfium, raw)
         try:
             count = len(document)

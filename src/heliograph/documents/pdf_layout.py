@@ -18,8 +18,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from heliograph.documents.base import import_package
 from heliograph.documents.markdown import markdown_table
+from heliograph.errors import import_optional
 
 # From a PDF page to spans: runs of characters on one line without a wide gap, with their place, size and weight.
 #
@@ -96,7 +96,7 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
         page: A `pypdfium2.PdfPage`.
         max_characters: Characters read at the most.
     """
-    c = import_package("pypdfium2.raw", "pypdfium2")
+    c = import_optional("pypdfium2.raw", "")
     text_page = page.get_textpage()
     try:
         raw = text_page.raw

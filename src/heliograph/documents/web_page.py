@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, import_package
+from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import is_hidden, to_markdown
+from heliograph.errors import import_optional
 
 # Which blocks of a web page are its content: prose stays, the site's furniture (menus, banners, footers) goes.
 #
@@ -577,7 +578,7 @@ def parse_html(text: str) -> Any:
     Raises:
         MissingDependencyError: selectolax is not installed.
     """
-    return import_package("selectolax.lexbor", "selectolax").LexborHTMLParser(text)
+    return import_optional("selectolax.lexbor", "").LexborHTMLParser(text)
 
 
 def html_to_markdown(text: str) -> str:

@@ -32,7 +32,7 @@ from heliograph.embedding.wrappers import (
     RetryingEmbeddingModel,
     TimedEmbeddingModel,
 )
-from heliograph.errors import SettingsError
+from heliograph.errors import SettingsError, import_optional
 from heliograph.settings import EmbeddingSettings, user_cache_dir
 
 
@@ -82,7 +82,7 @@ async def _build_e5(settings: EmbeddingSettings) -> EmbeddingMeter:
 
 
 async def _build_openai(settings: EmbeddingSettings) -> EmbeddingMeter:
-    module = await asyncio.to_thread(import_module, "heliograph.embedding.openai")
+    module = await asyncio.to_thread(import_optional, "heliograph.embedding.openai", "openai")
     model = await call_with_retry(
         lambda: module.OpenAIEmbeddingModel.connect(settings), RetryPolicy(settings.max_retries)
     )

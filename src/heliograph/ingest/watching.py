@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from heliograph.documents.base import import_package
 from heliograph.documents.files import FileFilter, find_files
 from heliograph.documents.markdown import clean_text
-from heliograph.errors import IngestError, InvalidRequestError, MissingDependencyError
+from heliograph.errors import IngestError, InvalidRequestError, MissingDependencyError, import_optional
 from heliograph.ingest.intake import identify_files
 from heliograph.ingest.models import DeleteReport, IngestReport
 from heliograph.settings import DocumentSettings
@@ -90,7 +89,7 @@ async def signals(
     """
     if watch_by != "polling":
         try:
-            watchfiles = import_package("watchfiles", "watchfiles", "watch")
+            watchfiles = import_optional("watchfiles", "watch")
             async for _ in watchfiles.awatch(folder, debounce=400, step=50, ignore_permission_denied=True):
                 yield
         except MissingDependencyError:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
 from typing import cast
 
-from heliograph.errors import MissingDependencyError
+from heliograph.errors import import_optional
 from heliograph.settings import MonitoringSettings
 
 # What the span of a request is called.
@@ -96,8 +95,5 @@ def build_tracer(settings: MonitoringSettings) -> Tracer:
     """
     if not settings.traces_endpoint:
         return NoTracer()
-    try:
-        module = import_module("heliograph.monitoring.otel")
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(error.name or "opentelemetry-sdk", "otel") from error
+    module = import_optional("heliograph.monitoring.otel", "otel")
     return cast("Tracer", module.OtelTracer.connect(settings))

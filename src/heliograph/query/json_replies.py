@@ -12,10 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-import json_repair
-
-# Repair takes quadratic time; what comes later are the loops of a small model.
-_MOST_REPAIRED = 4_000
+from heliograph.extraction.reply_readers import read_json
 
 _THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL | re.IGNORECASE)
 _UNOPENED_THINKING = re.compile(r"\A.*</think>", re.DOTALL | re.IGNORECASE)
@@ -44,7 +41,9 @@ def _load(text: str) -> Any:
     body = text[start : end + 1] if 0 <= start < end else text
     with suppress(ValueError, RecursionError):
         return json.loads(body)
-    try:
-        return json_repair.loads(text[max(start, 0) :][:_MOST_REPAIRED].translate(_TYPOGRAPHY))
-    except (ValueError, RecursionError):
-        return None
+    damaged = text[max(start, 0) :].translate(_TYPOGRAPHY)
+    # The reader leaves out what breaks off; of a question's words those before the break are worth having.
+    for end in ("", "}", "]}", '"}', '"]}'):
+        if found := [item.fields for value in read_json(damaged + end) for item in reversed(value.objects)]:
+            return found
+    return None

@@ -8,7 +8,6 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
 
 from heliograph.calls.tasks import plan_runs
-from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError
+from heliograph.errors import BadModelReply, ModelUnavailable, SettingsError, import_optional
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.settings import RerankSettings
 
@@ -137,10 +136,7 @@ def require_tokenizers() -> Any:
     Raises:
         MissingDependencyError: It is not installed.
     """
-    try:
-        return import_module("tokenizers")
-    except ImportError:
-        raise MissingDependencyError("tokenizers", "rerank") from None
+    return import_optional("tokenizers", "rerank")
 
 
 class PairTokenizer:

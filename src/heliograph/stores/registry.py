@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import InvalidRequestError, MissingDependencyError, SettingsError
+from heliograph.errors import InvalidRequestError, SettingsError, import_optional
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.composed.store import ComposedStore
@@ -232,7 +232,7 @@ def _workspaces_of(settings: StoreSettings) -> ModuleType:
 
 def _find_opener(scheme: str) -> StoreOpener:
     if scheme in _BUILT_IN:
-        return _load(*_BUILT_IN[scheme], scheme)
+        return _load(*_BUILT_IN[scheme])
     for entry in entry_points(group=_GROUP, name=scheme):
         return entry.load()
     known = sorted({*_BUILT_IN, *(entry.name for entry in entry_points(group=_GROUP))})
@@ -244,7 +244,7 @@ def _find_opener(scheme: str) -> StoreOpener:
 def _find_projection(role: str, url: str) -> ProjectionOpener:
     scheme = url.partition(":")[0]
     if (role, scheme) in _PROJECTIONS:
-        return _load(*_PROJECTIONS[role, scheme], scheme)
+        return _load(*_PROJECTIONS[role, scheme])
     for entry in entry_points(group=f"{_GROUP}.{role}", name=scheme):
         return entry.load()
     others = {entry.name for entry in entry_points(group=f"{_GROUP}.{role}")}
@@ -252,9 +252,6 @@ def _find_projection(role: str, url: str) -> ProjectionOpener:
     raise SettingsError(f"nothing serves {scheme!r} (store.{role}_url); known: {', '.join(known) or 'none'}")
 
 
-def _load(module: str, name: str, scheme: str) -> Callable[..., Awaitable[Any]]:
-    try:
-        return getattr(import_module(module), name).open
-    except ModuleNotFoundError as error:
-        # A folder of stores has the name of the extra that it needs.
-        raise MissingDependencyError(error.name or scheme, module.split(".")[2]) from error
+def _load(module: str, name: str) -> Callable[..., Awaitable[Any]]:
+    # A folder of stores has the name of the extra that it needs.
+    return getattr(import_optional(module, module.split(".")[2]), name).open

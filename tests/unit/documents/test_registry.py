@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.documents.base import RawDocument, import_package
+from heliograph.documents.base import RawDocument
 from heliograph.documents.registry import find_loader, known_suffixes
-from heliograph.errors import IngestError, MissingDependencyError
+from heliograph.errors import IngestError, MissingDependencyError, import_optional
 
 from .samples import load
 
@@ -64,7 +64,7 @@ def test_known_suffixes_are_those_of_all_loaders() -> None:
 
 def test_missing_package_is_an_error_that_names_the_extra() -> None:
     with pytest.raises(MissingDependencyError, match=r"pip install 'heliograph\[watch\]'"):
-        import_package("no_such_module", "no-such-package", "watch")
+        import_optional("no_such_module", "watch")
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,10 @@ class CuratedGraph(RuleBasedStateMachine):
             self.curations.append(self.run(self.world.curator.delete_relation(*pair, "me")).id)
         except REFUSALS:
             return
-        made = self.run(self.world.curator.create_relation(*pair, ["anew"], "made anew", 3.0, "me"))
+        try:
+            made = self.run(self.world.curator.create_relation(*pair, ["anew"], "made anew", 3.0, "me"))
+        except NotFoundError:
+            return  # an end was there for the sake of this relation alone, and went with it
         self.curations.append(made.id)
         ids = self.run(self.world.curator.find_entity_ids(pair))
         (relation,) = self.run(self.world.store.graph.get_relations([relation_id(*ids)]))
