@@ -60,7 +60,8 @@ async def _measure(chunks: int, questions: int) -> list[Figure]:
                 param = QueryParam(mode="fusion" if label == _NAMELESS else label, max_total_tokens=_TOKENS)
                 with watch.lap():
                     answer = await kb.query_data(question, param)
-                if not answer["data"]["chunks"]:
+                # Vectors alone may hold nothing near enough among few texts of random words.
+                if label != "naive" and not answer["data"].get("chunks"):
                     raise RuntimeError(f"{label!r} found nothing for {question!r}; delete the folder and run again")
     for watch in watches.values():
         del watch.laps[:_WARM_UP]

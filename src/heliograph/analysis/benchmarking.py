@@ -337,7 +337,7 @@ def _summary(mode: Mode, samples: Sequence[_Sample], repeats: int) -> Benchmarke
 # one that ends in it after a `/`, or by a document with the same text. An expectation of nothing is refused: it would
 # always pass.
 
-# That of seed 000, section 3.5.
+# Four of five expected things are found; a run may ask for more.
 DEFAULT_RECALL = 0.8
 
 

@@ -193,7 +193,7 @@ def _sources(retrieval: Retrieval) -> list[str]:
 #
 # Modes search with all keywords of a level together; here each is searched alone, a low-level one among the entities
 # (mode `local`) and a high-level one among the relations (mode `global`), so that one that leads nowhere, or
-# elsewhere, is seen. The marks at which a list of keywords is called long are those of seed 000, section 3.4.
+# elsewhere, is seen. A list is called long from about twice as many keywords as a question needs.
 
 _MANY_HIGH_LEVEL = 5
 _MANY_LOW_LEVEL = 10
@@ -314,7 +314,7 @@ def _warnings(keywords: Keywords, findings: Sequence[KeywordFinding]) -> list[st
 #
 # Rows are cut whole, the last first. What was cut is found by asking again with larger budgets: once for entities and
 # relations, once for chunks, as the chunks of a result depend on the entities and relations in it. The share above
-# which more budget is advised, 30 %, is that of seed 000, section 3.4.
+# which more budget is advised is 30 %: below it, what is cut is mostly the tail of the ranking.
 
 _LARGER = 8
 _MOST_NAMED = 20

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -38,6 +39,29 @@ _GROUPS: Mapping[str, str] = {
     "Service": "serve.serve serve.mcp serve.hash_password serve.make_key",
     "This installation": "installation.stats installation.settings installation.doctor",
 }
+
+
+# What other programs call these commands.
+_OTHER_NAMES = {
+    "index": "add ingest insert load upload scan build",
+    "query": "ask search chat question",
+    "documents": "list ls docs files status",
+    "delete": "rm remove",
+    "serve": "server start run web webui ui api up",
+    "entities": "graph nodes",
+    "settings": "config configure env",
+    "doctor": "health info",
+    "import": "migrate-from lightrag",
+}
+_START = """Documents in, answers with citations out: a GraphRAG engine that works offline.
+
+  heliograph demo               index the sample documents and ask them four questions
+  heliograph index docs/        take in files, folders and web pages; again to update them
+  heliograph query "Who ...?"   ask, and see what the answer cites
+  heliograph serve              the same in the browser and over HTTP
+  heliograph doctor             what is configured, what is reachable
+
+heliograph --help lists all commands; COMMAND --help tells what one can do."""
 
 
 def main() -> None:
@@ -78,6 +102,9 @@ def _begin(
     ] = False,
 ) -> None:
     """Documents in, answers with citations out: a GraphRAG engine that works offline."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(_START)
+        raise typer.Exit
     output = Output(is_json=json, is_quiet=quiet, is_verbose=verbose)
     ctx.obj = Session(output, ctx.with_resource(Interrupts(output)), data_dir, workspace)
 
@@ -86,6 +113,8 @@ class _Commands(CommandGroup):
     """Knows commands by name and summary; the one that is called is imported."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in _FUNCTIONS and (near := _nearest(args[0])):
+            raise ctx.fail(f"No such command {args[0]!r}; '{near}' may be meant")
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and load_command(command.name or ""), rest
 
@@ -96,6 +125,15 @@ def _name(function: str) -> str:
 
 
 _FUNCTIONS = {_name(path.partition(".")[2]): path for paths in _GROUPS.values() for path in paths.split()}
+
+
+def _nearest(name: str) -> str:
+    """Return the command that is meant by a name that there is none of; empty if that cannot be told."""
+    wanted = name.lower().replace("_", "-")
+    for command, others in _OTHER_NAMES.items():
+        if wanted in others.split():
+            return command
+    return next(iter(get_close_matches(wanted, _FUNCTIONS, 1, 0.7)), "")
 
 
 def load_command(name: str) -> Any:
@@ -120,7 +158,7 @@ def _docstrings(module: str) -> Mapping[str, str]:
 def _make_app() -> typer.Typer:
     made = typer.Typer(
         cls=_Commands,
-        no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},

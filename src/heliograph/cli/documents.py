@@ -260,6 +260,7 @@ def index(
     if piped is None and source:
         raise typer.BadParameter("--source names the text from standard input; give - as a path")
     with session.engine(engine_settings(session, engine, workers, address), creates=True) as opened:
+        is_first = not session.output.is_json and not opened.stats().documents
         runs: list[Ingest] = []
         if files:
             filters = {"include": include or (), "exclude": exclude or ()}
@@ -269,6 +270,8 @@ def index(
         if piped is not None:
             runs.append(lambda progress: opened.insert(piped, progress=progress))
         _ingest(session, opened, *runs)
+        if is_first and opened.stats().documents:
+            session.output.note("now ask: heliograph query QUESTION, or in the browser: heliograph serve")
 
 
 def retry(
@@ -420,6 +423,7 @@ def _ingest(session: Session, engine: Heliograph, *runs: Ingest) -> None:
     if session.output.is_json:
         session.output.json({"track_ids": batches, "results": to_plain(results)})
     if any(item.error is not None for item in results):
+        session.output.note("what failed says why; mend it and run 'heliograph index' or 'heliograph retry' again")
         raise typer.Exit(EXIT_FAILED)
 
 

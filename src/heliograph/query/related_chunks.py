@@ -23,7 +23,7 @@ from heliograph.stores.changeset import Collection
 # Each item (an entity or a relation, best first) lists chunks. A chunk belongs to the first item that lists it; an
 # item's chunks are ordered by how many items list them. Then one of three rules picks: WEIGHT gives each item a quota
 # that falls linearly with its place, VECTOR takes the chunks nearest to the question (both as LightRAG 1.5.7 does),
-# and the third (seed 001) orders by entity and by number of shared relations. Pure: nothing here reads a store.
+# and otherwise they come by entity and by number of shared relations. Pure: nothing here reads a store.
 
 
 @dataclass(frozen=True, slots=True)

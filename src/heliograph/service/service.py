@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AsyncExitStack
 from typing import Self
 
@@ -18,6 +19,8 @@ from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 
 _REFRESH_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
 
 
 class Service:
@@ -95,7 +98,10 @@ class Service:
 
     async def _keep_refreshing(self) -> None:
         while True:
-            self.refresh_gauges()
+            try:
+                self.refresh_gauges()
+            except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
+                _log.exception("the gauges could not be read anew")
             await asyncio.sleep(_REFRESH_SECONDS)
 
     async def _stop_observing(self) -> None:

@@ -74,6 +74,8 @@ def test_reported_errors_lets_defects_through() -> None:
     [
         (["query", "why?", "--mode", "foo"], "for '--mode' / '-m': 'foo' is not one of"),
         (["bogus"], "No such command 'bogus'; 'heliograph --help' shows how"),
+        (["ask", "Who?"], "No such command 'ask'; 'query' may be meant; 'heliograph --help' shows how"),
+        (["indx"], "No such command 'indx'; 'index' may be meant; 'heliograph --help' shows how"),
         (["--bogus"], "No such option: --bogus"),
         (["index"], "Missing argument 'paths'; 'heliograph index --help' shows how"),
     ],
@@ -87,8 +89,19 @@ def test_command_line_that_cannot_be_read_is_told_in_one_line(args: list[str], s
     assert result.stderr.startswith("error: ")
 
 
-def test_no_command_at_all_prints_the_help() -> None:
-    assert "Usage:" in CliRunner().invoke(app, [], prog_name="heliograph").output
+def test_no_command_at_all_tells_where_to_start() -> None:
+    shown = CliRunner().invoke(app, [], prog_name="heliograph")
+    assert shown.exit_code == 0
+    for command in ("demo", "index", "query", "serve", "doctor"):
+        assert f"  heliograph {command} " in shown.output
+
+
+def test_first_documents_are_followed_by_what_to_do_next(world: World) -> None:
+    world.write("a.md", "Hester Tarrant kept the Gannet Head light.")
+    assert "now ask: heliograph query" in world.run("index", "a.md").stderr
+    world.write("b.md", "Tobias Fenn wound the clock of Gannet Head.")
+    assert "now ask" not in world.run("index", "b.md").stderr
+    assert "now ask" not in world.run("--json", "index", "b.md").stderr
 
 
 @pytest.mark.parametrize("command", ["documents", "entities", "batches", "curations"])

@@ -3,12 +3,16 @@
 Without them a bit that a disk has lost is an answer that nobody knows to be wrong. A file has them if eight bytes of
 every page are reserved, so one that was made without is written anew once. What is read in vain is an
 `apsw.IOError` with the code `SQLITE_IOERR_DATA`. The log has checksums of its own.
+
+`cksumvfs` learns from the first page that a file has them, so pages of a new file that do not fit into the cache, and
+are written before the first, get none: `write_checksums` makes up for that in files that nobody has open yet.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +32,8 @@ _PAGE_SIZE_AT = slice(16, 18)
 # A page that another process writes meanwhile may be read half.
 _LOOKS = 3
 _PAGES_AT_ONCE = 512
+# All pages of a file that is written anew in place are held in memory until the first is written.
+_MOST_PROTECTED_BYTES = 256 * 2**20
 
 
 @cache
@@ -48,8 +54,8 @@ def register() -> None:
 
 def has_checksums(path: Path) -> bool:
     """Whether the first page of a file says that its pages have checksums."""
-    with path.open("rb") as file:
-        header = file.read(_RESERVED_AT + 1)
+    with _opened(path) as file:
+        header = file.xRead(_RESERVED_AT + 1, 0)
     return len(header) > _RESERVED_AT and header[_RESERVED_AT] == RESERVED_BYTES
 
 
@@ -62,13 +68,18 @@ def is_broken_page(error: Exception) -> bool:
 def protect(connection: apsw.Connection, path: Path) -> None:
     """Give checksums to the pages of a file that has none, if nobody else has it open; else another time.
 
-    Nobody else, since who does not know that there are checksums would write pages without.
+    Nobody else, since who does not know that there are checksums would write pages without. A file of more than 256 MiB
+    is left as it is: its backup has checksums, so it gets them by being restored.
 
     Args:
         connection: The only one of this process, outside a transaction; its journal is the log before and after.
         path: Its file.
     """
+    if path.stat().st_size > _MOST_PROTECTED_BYTES:
+        _LOGGER.info("the pages of %r have no checksums; a backup of it that is restored has them", str(path))
+        return
     connection.set_busy_timeout(0)
+    connection.pragma("cache_spill", False)
     try:
         connection.pragma("journal_mode", "delete")
         connection.reserve_bytes(reserve=RESERVED_BYTES)
@@ -77,6 +88,32 @@ def protect(connection: apsw.Connection, path: Path) -> None:
         _LOGGER.info("the pages of %r get their checksums when no other process has it open", str(path))
     except apsw.FullError:
         _LOGGER.warning("the pages of %r get no checksums: there is no room for a second copy of it", str(path))
+    finally:
+        connection.pragma("cache_spill", True)
+
+
+def write_checksums(path: Path) -> None:
+    """Write the checksum of every page of a file that has room for them; blocks.
+
+    Args:
+        path: A file that nothing has open, whole and without a log.
+    """
+    with path.open("rb+") as file:
+        header = file.read(100)
+        size = _page_size(header)
+        if not size or header[_RESERVED_AT] != RESERVED_BYTES:
+            return
+        place = 0
+        while True:
+            file.seek(place)
+            block = file.read(size * _PAGES_AT_ONCE)
+            pages = np.frombuffer(block[: len(block) // size * size], "<u4").reshape(-1, size // 4).copy()
+            if not len(pages):
+                return
+            pages[:, -2:] = np.column_stack(_sums(pages))
+            file.seek(place)
+            file.write(pages.tobytes())
+            place += pages.nbytes
 
 
 def damaged_pages(path: Path) -> list[int]:
@@ -84,43 +121,57 @@ def damaged_pages(path: Path) -> list[int]:
 
     What stands in the log and not yet in the file is not looked at.
     """
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(100)[_PAGE_SIZE_AT], "big")
-        size = 65_536 if size == 1 else size
-        if size < 512 or size & (size - 1):
+    found: list[int] = []
+    with _opened(path) as file:
+        if not (size := _page_size(file.xRead(100, 0))):
             return [1]
-        found: list[int] = []
-        for first, pages in _read_pages(path, size):
-            places = np.flatnonzero(~_are_whole(pages)) + first
-            found += [place + 1 for place in places.tolist() if not _is_whole_now(path, place, size)]
+        for first in range(0, file.xFileSize() // size, _PAGES_AT_ONCE):
+            broken = np.flatnonzero(~_are_whole(_read(file, first, size)))
+            for _ in range(_LOOKS - 1):
+                if len(broken):
+                    broken = broken[~_are_whole(_read(file, first, size)[broken])]
+            found += (broken + first + 1).tolist()
     return found
 
 
-def _read_pages(path: Path, size: int) -> Iterator[tuple[int, NDArray[np.uint32]]]:
-    """Yield numbers, from 0, and pages as words, `(n, size / 4)`; a page that is cut off at the end is left out."""
-    first = 0
-    with path.open("rb") as file:
-        while block := file.read(size * _PAGES_AT_ONCE):
-            count = len(block) // size
-            yield first, np.frombuffer(block[: count * size], "<u4").reshape(count, -1)
-            first += count
+@contextmanager
+def _opened(path: Path) -> Generator[apsw.VFSFile]:
+    """Open a file that a connection of this process may have open too.
+
+    By SQLite, since closing any other descriptor of a file gives up all locks of the process on it.
+    """
+    file = apsw.VFSFile("unix", str(path), [apsw.SQLITE_OPEN_MAIN_DB | apsw.SQLITE_OPEN_READONLY, 0])
+    try:
+        yield file
+    finally:
+        file.xClose()
 
 
-def _is_whole_now(path: Path, place: int, size: int) -> bool:
-    """Whether one of a few more looks at a page finds it whole."""
-    with path.open("rb") as file:
-        for _ in range(_LOOKS):
-            file.seek(place * size)
-            if _are_whole(np.frombuffer(file.read(size), "<u4").reshape(1, -1)).all():
-                return True
-    return False
+def _page_size(header: bytes) -> int:
+    """Return the size of the pages of a file, in bytes; 0 if its first bytes do not say."""
+    size = int.from_bytes(header[_PAGE_SIZE_AT], "big")
+    size = 65_536 if size == 1 else size
+    return 0 if size < 512 or size & (size - 1) else size
+
+
+def _read(file: apsw.VFSFile, first: int, size: int) -> NDArray[np.uint32]:
+    """Return some pages from a number on, from 0, as words, `(n, size / 4)`; one that is cut off is left out."""
+    count = min(_PAGES_AT_ONCE, file.xFileSize() // size - first)
+    block = file.xRead(size * count, size * first)
+    return np.frombuffer(block[: len(block) // size * size], "<u4").reshape(-1, size // 4)
 
 
 def _are_whole(pages: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return which pages are what their checksum says: two sums over pairs of words, as `cksumvfs` adds them up."""
+    """Return which pages are what their checksum says."""
+    odd, even = _sums(pages)
+    return (odd == pages[:, -2]) & (even == pages[:, -1])
+
+
+def _sums(pages: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return two sums over pairs of words of each page, but the last pair, as `cksumvfs` adds them up."""
     columns = np.ascontiguousarray(pages.T)
     odd = even = np.zeros(len(pages), np.uint32)
     for place in range(0, len(columns) - 2, 2):
         odd = odd + columns[place] + even
         even = even + columns[place + 1] + odd
-    return (odd == columns[-2]) & (even == columns[-1])
+    return odd, even

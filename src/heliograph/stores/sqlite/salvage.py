@@ -25,7 +25,7 @@ from heliograph.stores.inspection import Damage
 from heliograph.stores.sqlite.database import Row, array, fetch, fetch_value, singles, translate_errors
 from heliograph.stores.sqlite.graph import rebuild_names
 from heliograph.stores.sqlite.outbox import note_reset
-from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, register
+from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, register, write_checksums
 from heliograph.stores.sqlite.schema import check_schema, migrate
 from heliograph.stores.sqlite.upkeep import FILE_NAME
 
@@ -171,6 +171,7 @@ def _first(connection: apsw.Connection, query: str) -> Any:
 
 
 def _keep_old(path: Path, part: Path) -> None:
+    write_checksums(part)
     with part.open("rb+") as file:
         os.fsync(file.fileno())
     number = 1

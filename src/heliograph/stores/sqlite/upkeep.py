@@ -17,6 +17,7 @@ from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import check_path, fetch, fetch_value, find_companions, translate_errors
 from heliograph.stores.sqlite.outbox import note_reset
+from heliograph.stores.sqlite.page_checks import write_checksums
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.text import SEARCHED
 
@@ -87,7 +88,10 @@ def vacuum(connection: apsw.Connection) -> None:
     for table in _FULL_TEXT:
         # Terms of deleted rows stay in the index until its parts are merged into one.
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    # The second copy, which may be large, goes to a file and not into memory.
+    connection.pragma("temp_store", "file")
     connection.execute("VACUUM")
+    connection.pragma("temp_store", "memory")
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
@@ -136,6 +140,7 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
                 connection.execute("VACUUM INTO ?", (str(part),))
             finally:
                 connection.close()
+        write_checksums(part)
         _make_durable(part)
         os.link(part, target)
     except FileExistsError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -11,7 +13,7 @@ import pytest
 from heliograph import AsyncHeliograph
 from heliograph.errors import StoreDamaged
 from heliograph.server.errors import status_of
-from heliograph.stores.sqlite import database
+from heliograph.stores.sqlite import database, page_checks
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
 from heliograph.stores.sqlite.schema import LATEST_VERSION
 from heliograph.stores.sqlite.upkeep import restore_file
@@ -22,6 +24,8 @@ from .conftest import OpenStore
 
 FOLDER = Path("default")
 FILE = FOLDER / "heliograph.db"
+# Twice what SQLite holds in memory of a file if nobody says how much.
+LARGE = "CREATE TABLE large AS SELECT randomblob(4000000) AS item"
 TEXTS = ("Mosquitto speaks MQTT over TLS.", "The ESP32 speaks MQTT to Mosquitto.", "Shanghai is a city in China.")
 
 
@@ -170,6 +174,54 @@ async def test_store_of_before_gets_checksums_when_it_is_opened(tmp_path: Path) 
         assert len((await engine.query_data("What speaks MQTT?"))["data"]["chunks"]) == 3
         assert (await engine.check()).problems == ()
     assert damaged_pages(tmp_path / FILE) == []
+
+
+async def test_store_of_before_that_is_larger_than_the_cache_gets_all_checksums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill_without_checksums(tmp_path)
+    run_sql(tmp_path, LARGE)
+    monkeypatch.setattr(database, "_WRITER_CACHE_KIB", 64)
+    async with opened(tmp_path) as engine:
+        assert has_checksums(tmp_path / FILE)
+        assert (await engine.check()).problems == ()
+    assert damaged_pages(tmp_path / FILE) == []
+
+
+async def test_store_of_before_too_large_to_be_held_in_memory_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill_without_checksums(tmp_path)
+    monkeypatch.setattr(page_checks, "_MOST_PROTECTED_BYTES", 1000)
+    async with opened(tmp_path) as engine:
+        assert not has_checksums(tmp_path / FILE)
+        assert (await engine.check()).problems == ()
+
+
+async def test_backup_that_is_larger_than_the_cache_can_be_read(tmp_path: Path) -> None:
+    await fill(tmp_path / "first")
+    run_sql(tmp_path / "first", LARGE)
+    async with opened(tmp_path / "first") as engine:
+        await engine.backup(tmp_path / "backup.db")
+        await engine.vacuum()
+    assert damaged_pages(tmp_path / "backup.db") == []
+    assert damaged_pages(tmp_path / "first" / FILE) == []
+    restore_file(tmp_path / "backup.db", tmp_path / "second" / FOLDER)
+    async with opened(tmp_path / "second") as engine:
+        assert len((await engine.query_data("What speaks MQTT?"))["data"]["chunks"]) == 3
+        assert (await engine.check()).problems == ()
+
+
+def test_looking_at_pages_leaves_the_locks_of_this_process(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE a (b); BEGIN EXCLUSIVE")
+    has_checksums(path)
+    damaged_pages(path)
+    other = "import apsw, sys; apsw.Connection(sys.argv[1]).execute('BEGIN EXCLUSIVE')"
+    done = subprocess.run([sys.executable, "-c", other, str(path)], capture_output=True, text=True, check=False)
+    assert "BusyError" in done.stderr
+    connection.close()
 
 
 async def test_store_of_before_that_another_process_has_open_is_used_as_it_is(tmp_path: Path) -> None:
