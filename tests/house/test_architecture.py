@@ -27,7 +27,7 @@ def test_walks_are_those_that_a_document_and_a_question_take() -> None:
 
 def _files(text: str) -> list[set[str]]:
     """The files of each walk; which of them is entered first may depend on threads."""
-    return [set(re.findall(r"`([a-z0-9_/]+)` \(", walk)) for walk in text.split("A question's way out")]
+    return [set(re.findall(r"`([a-z0-9_/]+)`\s+\(", walk)) for walk in text.split("A question's way out")]
 
 
 def test_page_can_be_read_in_one_sitting() -> None:
