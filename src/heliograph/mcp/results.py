@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from heliograph.ingest.models import DocumentResult
 from heliograph.models import FIELD_SEPARATOR, Stats
@@ -33,9 +33,7 @@ def fence(text: str) -> str:
 
 
 class ToolResult(Shape):
-    """What a tool returns; all fields are always there."""
-
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+    """What a tool returns."""
 
     def as_text(self) -> str:
         """Return the result as a model reads it."""
@@ -142,7 +140,7 @@ class QueryResult(ToolResult):
             "kind": answer.kind.value,
             "is_complete": answer.is_complete,
             "is_unanswered": answer.is_unanswered,
-            "citations": list(map(CitationItem.model_validate, answer.citations)),
+            "citations": list(map(CitationItem.of, answer.citations)),
             "warnings": answer.warnings,
         }
         return cls.of_retrieval(answer.retrieval, passages, has_graph=has_graph).model_copy(update=told)
@@ -178,8 +176,8 @@ class QueryResult(ToolResult):
                 )
                 for item in context.chunks[:passages]
             ],
-            entities=[EntityItem.model_validate(item.entity) for item in context.entities if has_graph],
-            relations=[RelationItem.model_validate(item.relation) for item in context.relations if has_graph],
+            entities=[EntityItem.of(item.entity) for item in context.entities if has_graph],
+            relations=[RelationItem.of(item.relation) for item in context.relations if has_graph],
             warnings=retrieval.warnings,
         )
 
@@ -248,14 +246,14 @@ class DocumentItem(ToolResult):
     detail: str = Field(description="Why it failed, or what is missing; empty if all is well.")
 
     @classmethod
-    def of(cls, result: DocumentResult) -> DocumentItem:
+    def of(cls, record: DocumentResult) -> DocumentItem:
         """Return what became of one document."""
         return cls(
-            document_id=result.id,
-            source=result.source,
-            outcome=result.outcome.value,
-            chunk_count=result.chunk_count,
-            detail=without_folders(str(result.error)) if result.error else result.detail,
+            document_id=record.id,
+            source=record.source,
+            outcome=record.outcome.value,
+            chunk_count=record.chunk_count,
+            detail=without_folders(str(record.error)) if record.error else record.detail,
         )
 
     def as_text(self) -> str:
@@ -307,7 +305,7 @@ class StatsResult(ToolResult):
     bytes_on_disk: int
 
     @classmethod
-    def of(cls, workspace: str, stats: Stats) -> StatsResult:
+    def of_workspace(cls, workspace: str, stats: Stats) -> StatsResult:
         """Return the counts of a workspace."""
         return cls(
             workspace=workspace,

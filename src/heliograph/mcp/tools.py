@@ -327,7 +327,7 @@ async def get_entities(
 
 
 def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
-    return EntitiesResult(entities=list(map(EntityItem.model_validate, found)), next_offset=more)
+    return EntitiesResult(entities=list(map(EntityItem.of, found)), next_offset=more)
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
@@ -370,11 +370,11 @@ async def get_relations(
         relations = await graph.name_ends(around.relations, around.entities)
     if not around.entities:
         raise _no_entity(entity, [], is_filtered=filters is not None)
-    first, *others = map(EntityItem.model_validate, around.entities)
+    first, *others = map(EntityItem.of, around.entities)
     return RelationsResult(
         entity=first,
         entities=others,
-        relations=list(map(RelationItem.model_validate, relations)),
+        relations=list(map(RelationItem.of, relations)),
         is_truncated=around.is_truncated,
     )
 
@@ -529,14 +529,14 @@ async def delete(
         report = await engine.delete(document_ids)
     if not report.deleted:
         raise NotFoundError(f"there is no document {', '.join(map(repr, report.missing))!s:.500} in this workspace")
-    return DeleteResult.model_validate(report)
+    return DeleteResult.of(report)
 
 
 @tool("Count what there is")
 async def stats(call: Call) -> StatsResult:
     """Return how many documents, chunks, entities and relations the knowledge base holds."""
     async with call.engine(Role.READ) as engine:
-        return StatsResult.of(call.caller.workspace, await engine.stats())
+        return StatsResult.of_workspace(call.caller.workspace, await engine.stats())
 
 
 @tool("Make the index anew", Role.ADMIN)
@@ -546,7 +546,7 @@ async def rebuild_index(call: Call) -> RebuildResult:
     It takes long in a large knowledge base and is needed after damage only.
     """
     async with call.engine(Role.ADMIN) as engine:
-        return RebuildResult.model_validate(await engine.rebuild(progress=call.progress.tell_count))
+        return RebuildResult.of(await engine.rebuild(progress=call.progress.tell_count))
 
 
 async def require_document(engine: AsyncHeliograph, id_: str) -> Document:
