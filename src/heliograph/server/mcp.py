@@ -29,7 +29,7 @@ from heliograph.errors import AuthenticationError, OverloadedError, PermissionDe
 from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.server import make_server
 from heliograph.server.dependencies import find_workspace
-from heliograph.server.lifecycle import Drain
+from heliograph.server.requests import Drain
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
@@ -65,7 +65,7 @@ class McpRoute:
             mcp.max_client_sessions,
             make_server(host, mcp, self._identify),
             stateless=mcp.stateless or server.workers > 1,
-            # Which names and pages are answered is settled for all routes, before this one (`server.guard`).
+            # Which names and pages are answered is settled for all routes, before this one (`server.requests`).
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
             session_idle_timeout=mcp.session_idle_seconds,
             max_request_body_size=server.max_text_bytes,
