@@ -8,8 +8,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from heliograph.models import FIELD_SEPARATOR
-
 # A moment as ISO 8601 in UTC, written as Python writes it.
 Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
 
@@ -50,8 +48,3 @@ def may_lack(*names: str) -> Callable[[dict[str, Any]], None]:
         schema["required"] = [name for name in schema.get("required", ()) if name not in names]
 
     return edit
-
-
-def statements(description: str) -> tuple[str, ...]:
-    """Return the statements of a description, which are joined by a separator."""
-    return tuple(part for part in description.split(FIELD_SEPARATOR) if part)

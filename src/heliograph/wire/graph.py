@@ -11,7 +11,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstrain
 
 from heliograph.errors import InvalidRequestError
 from heliograph.models import FIELD_SEPARATOR, Chunk, Entity, GraphPath, Relation
-from heliograph.wire.base import EntityHead, RelationHead, Shape, statements
+from heliograph.wire.base import EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
@@ -123,6 +123,11 @@ def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, An
 
 
 # The graph in Heliograph's own words: entities and relations with what mentions them, neighbours and paths.
+
+
+def statements(description: str) -> tuple[str, ...]:
+    """Return the statements of a description, which are joined by a separator."""
+    return tuple(part for part in description.split(FIELD_SEPARATOR) if part)
 
 
 class EntityItem(EntityHead):
