@@ -19,7 +19,7 @@ MOST_FILE_LINES = 900
 # Each room may import the rooms below it and itself; `heliograph` is the package's own __init__.
 LAYERS = (
     {"errors", "ids", "models", "_version"},
-    {"settings", "filters", "arguments", "observing", "client"},
+    {"settings", "filters", "arguments", "observing"},
     {"text"},
     {"prompts"},
     {"calls"},
@@ -39,7 +39,7 @@ LAYERS = (
     {"monitoring"},
     {"service"},
     {"wire"},
-    {"mcp"},
+    {"mcp", "client"},
     {"server"},
     {"cli"},
     {"__main__"},

@@ -5,20 +5,25 @@ with HeliographClient("http://127.0.0.1:9621", api_key="...") as client:
     print(client.query("What does ESP32 speak?").text)
 """
 
+from typing import TYPE_CHECKING, Any
+
+import heliograph.client.records as records
 from heliograph.client.blocking import HeliographClient, SyncAnswerStream
 from heliograph.client.client import AsyncHeliographClient
-from heliograph.client.records import (
-    ClientAnswer,
-    ClientChunk,
-    ClientCitation,
-    ClientEntity,
-    ClientReference,
-    ClientRelation,
-    ClientRetrieval,
-    QueryOptions,
-)
+from heliograph.client.records import QueryOptions
 from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import ClientOptions
+
+if TYPE_CHECKING:
+    from heliograph.client.records import (
+        ClientAnswer,
+        ClientChunk,
+        ClientCitation,
+        ClientEntity,
+        ClientReference,
+        ClientRelation,
+        ClientRetrieval,
+    )
 
 __all__ = [
     "AsyncAnswerStream",
@@ -35,3 +40,9 @@ __all__ = [
     "QueryOptions",
     "SyncAnswerStream",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(records, name)

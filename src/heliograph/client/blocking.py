@@ -14,8 +14,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
+import heliograph.client.records as records
 from heliograph.client.client import AsyncHeliographClient, ClientOver
-from heliograph.client.records import ClientAnswer, ClientReference, QueryOptions
+from heliograph.client.records import QueryOptions
 from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import BlockingTransport, ClientOptions, Connection, Secret
@@ -204,12 +205,12 @@ class SyncAnswerStream(_Blocking[AsyncAnswerStream]):
     """An answer piece by piece: `for piece in stream`; `answer` is the whole afterwards."""
 
     @property
-    def references(self) -> tuple[ClientReference, ...]:
+    def references(self) -> tuple[records.ClientReference, ...]:
         """Documents that the answer draws on; known before its first piece."""
         return self._waiting.references
 
     @property
-    def answer(self) -> ClientAnswer:
+    def answer(self) -> records.ClientAnswer:
         """The whole answer.
 
         Raises:

@@ -10,8 +10,9 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+import heliograph.client.records as records
 from heliograph.client.reading import read_as
-from heliograph.client.records import ClientAnswer, ClientRetrieval, QueryOptions
+from heliograph.client.records import QueryOptions
 from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
 from heliograph.client.streams import AsyncAnswerStream, StreamReader, answer_from
 from heliograph.client.transport import (
@@ -109,7 +110,7 @@ class AsyncHeliographClient:
 
     async def query(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None
-    ) -> ClientAnswer:
+    ) -> records.ClientAnswer:
         """Answer a question; nothing found is an answer of kind `nothing_found`.
 
         Raises:
@@ -160,10 +161,10 @@ class AsyncHeliographClient:
         options: QueryOptions | None = None,
         *,
         include_context: bool = False,
-    ) -> ClientRetrieval:
+    ) -> records.ClientRetrieval:
         """Return what an answer would be made from; nothing found is status `failure`."""
         body = _question(question, mode, options) | {"include_context": include_context}
-        return await self.send(_asking("/api/v1/retrieve", ClientRetrieval, body))
+        return await self.send(_asking("/api/v1/retrieve", records.ClientRetrieval, body))
 
     async def query_data(
         self, question: str, mode: ModeName = DEFAULT_MODE.value, options: QueryOptions | None = None

@@ -12,32 +12,9 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, Protocol, TypeVar
 
+import heliograph.client.records as records
 from heliograph.client.reading import read_as
-from heliograph.client.records import (
-    CurationEdit,
-    CurationPage,
-    CurationRecord,
-    DocumentChange,
-    DocumentDetail,
-    DocumentInsertion,
-    DocumentList,
-    DocumentRecord,
-    DocumentRemoval,
-    DocumentText,
-    DuplicateRecord,
-    DuplicatesFound,
-    EntityDetail,
-    GraphAround,
-    HistoryRecord,
-    JobList,
-    JobRecord,
-    PathRecord,
-    PathsFound,
-    RelationDetail,
-    WorkspaceCounts,
-    WorkspaceList,
-    WorkspaceRecord,
-)
+from heliograph.client.records import CurationEdit
 from heliograph.client.transport import Call, Transport, get, path_of, send
 from heliograph.errors import InvalidRequestError, NotFoundError, ServiceUnavailable
 
@@ -81,7 +58,7 @@ class AsyncDocuments(_Resource):
 
     async def insert(
         self, text: str, *, source: str | None = None, title: str | None = None, metadata: Metadata = None
-    ) -> DocumentInsertion:
+    ) -> records.DocumentInsertion:
         """Take in a text; the service processes it in the background, which `wait` waits for.
 
         A known source is an update. The same text again is `duplicated` and changes nothing.
@@ -93,22 +70,24 @@ class AsyncDocuments(_Resource):
             metadata: Free JSON, which filters can ask for.
         """
         body = _given(text=text, file_source=source, title=title, metadata=metadata)
-        return await self._send(send("POST", "/documents/text", DocumentInsertion, body))
+        return await self._send(send("POST", "/documents/text", records.DocumentInsertion, body))
 
     async def insert_many(
         self, texts: Sequence[str], *, sources: Sequence[str] | None = None, metadata: Metadata = None
-    ) -> DocumentInsertion:
+    ) -> records.DocumentInsertion:
         """Take in several texts, each with its source, and the same metadata for all."""
         body = _given(texts=list(texts), file_sources=None if sources is None else list(sources), metadata=metadata)
-        return await self._send(send("POST", "/documents/texts", DocumentInsertion, body))
+        return await self._send(send("POST", "/documents/texts", records.DocumentInsertion, body))
 
-    async def insert_url(self, url: str, *, metadata: Metadata = None) -> DocumentInsertion:
+    async def insert_url(self, url: str, *, metadata: Metadata = None) -> records.DocumentInsertion:
         """Have the service fetch a web page or file."""
-        return await self._send(send("POST", "/documents/url", DocumentInsertion, _given(url=url, metadata=metadata)))
+        return await self._send(
+            send("POST", "/documents/url", records.DocumentInsertion, _given(url=url, metadata=metadata))
+        )
 
     async def upload(
         self, file: str | Path | bytes, *, name: str | None = None, metadata: Metadata = None
-    ) -> DocumentInsertion:
+    ) -> records.DocumentInsertion:
         """Upload a file.
 
         Args:
@@ -131,7 +110,7 @@ class AsyncDocuments(_Resource):
                 raise NotFoundError(f"the file {str(file)!r} cannot be read: {error.strerror or error}") from error
         form = {} if metadata is None else {"metadata": json.dumps(metadata)}
         file_part = (PurePath(name or str(file)).name, content)
-        call = replace(send("POST", "/documents/upload", DocumentInsertion), form=form, file=file_part)
+        call = replace(send("POST", "/documents/upload", records.DocumentInsertion), form=form, file=file_part)
         return await self._send(call)
 
     async def list(
@@ -143,50 +122,52 @@ class AsyncDocuments(_Resource):
         filter: Metadata = None,  # noqa: A002 (as `QueryParam` has it)
         offset: int = 0,
         limit: int = 100,
-    ) -> DocumentList:
+    ) -> records.DocumentList:
         """Return a page of documents, at most 1,000; all conditions that are given must hold."""
         conditions = {"status": status, "track_id": track_id, "source_prefix": source_prefix}
         wanted = None if filter is None else json.dumps(filter)
         return await self._send(
-            get("/documents", DocumentList, **conditions, filter=wanted, offset=offset, limit=limit)
+            get("/documents", records.DocumentList, **conditions, filter=wanted, offset=offset, limit=limit)
         )
 
-    async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> DocumentDetail:
+    async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> records.DocumentDetail:
         """Return a document and a page of its chunks, at most 500."""
         path = path_of("documents", document_id)
-        return await self._send(get(path, DocumentDetail, chunk_offset=chunk_offset, chunk_limit=chunk_limit))
+        return await self._send(get(path, records.DocumentDetail, chunk_offset=chunk_offset, chunk_limit=chunk_limit))
 
     async def text(self, document_id: str) -> str:
         """Return a document's text."""
-        return (await self._send(get(path_of("documents", document_id, "text"), DocumentText))).text
+        return (await self._send(get(path_of("documents", document_id, "text"), records.DocumentText))).text
 
     async def update(
         self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
-    ) -> DocumentChange:
+    ) -> records.DocumentChange:
         """Put text, title or metadata in place of what is there; what is None stays."""
         body = _given(text=text, title=title, metadata=metadata)
-        return await self._send(send("PUT", path_of("documents", document_id), DocumentChange, body))
+        return await self._send(send("PUT", path_of("documents", document_id), records.DocumentChange, body))
 
-    async def change(self, document_id: str, *, title: str | None = None, metadata: Metadata = None) -> DocumentChange:
+    async def change(
+        self, document_id: str, *, title: str | None = None, metadata: Metadata = None
+    ) -> records.DocumentChange:
         """Change the title, or single fields of the metadata; a field that is None is removed."""
         body = _given(title=title, metadata=metadata)
-        return await self._send(send("PATCH", path_of("documents", document_id), DocumentChange, body))
+        return await self._send(send("PATCH", path_of("documents", document_id), records.DocumentChange, body))
 
-    async def delete(self, document_id: str) -> DocumentRemoval:
+    async def delete(self, document_id: str) -> records.DocumentRemoval:
         """Delete a document and all that only it said."""
-        return await self._send(send("DELETE", path_of("documents", document_id), DocumentRemoval))
+        return await self._send(send("DELETE", path_of("documents", document_id), records.DocumentRemoval))
 
     async def delete_matching(
         self,
         *,
         source_prefix: str | None = None,
         filter: Metadata = None,  # noqa: A002
-    ) -> DocumentRemoval:
+    ) -> records.DocumentRemoval:
         """Delete all documents that match; at least one condition is needed."""
         body = _given(source_prefix=source_prefix, filter=filter)
-        return await self._send(send("POST", "/documents/delete_matching", DocumentRemoval, body))
+        return await self._send(send("POST", "/documents/delete_matching", records.DocumentRemoval, body))
 
-    async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[DocumentRecord, ...]:
+    async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[records.DocumentRecord, ...]:
         """Wait until all documents that were taken in together are finished, and return them; failed ones too.
 
         Raises:
@@ -194,7 +175,7 @@ class AsyncDocuments(_Resource):
         """
         deadline = time.monotonic() + timeout_seconds
         pause_seconds = _FIRST_PAUSE_SECONDS
-        found: tuple[DocumentRecord, ...] = ()
+        found: tuple[records.DocumentRecord, ...] = ()
         while True:
             page = await self.list(track_id=track_id, offset=len(found), limit=_PAGE_SIZE)
             found += page.documents
@@ -216,29 +197,29 @@ class AsyncDocuments(_Resource):
 class AsyncJobs(_Resource):
     """Background work of a workspace."""
 
-    async def list(self, *, offset: int = 0, limit: int = 100) -> JobList:
+    async def list(self, *, offset: int = 0, limit: int = 100) -> records.JobList:
         """Return a page of jobs, the latest first."""
-        return await self._send(get("/documents/jobs", JobList, offset=offset, limit=limit))
+        return await self._send(get("/documents/jobs", records.JobList, offset=offset, limit=limit))
 
-    async def get(self, job_id: str) -> JobRecord:
+    async def get(self, job_id: str) -> records.JobRecord:
         """Return a job."""
-        return await self._send(get(path_of("documents", "jobs", job_id), JobRecord))
+        return await self._send(get(path_of("documents", "jobs", job_id), records.JobRecord))
 
-    async def cancel(self, job_id: str) -> JobRecord:
+    async def cancel(self, job_id: str) -> records.JobRecord:
         """Ask a job to stop; what it has done stays."""
-        return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), JobRecord))
+        return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), records.JobRecord))
 
 
 class AsyncWorkspaces(_Resource):
     """Workspaces of the service."""
 
-    async def list(self) -> tuple[WorkspaceRecord, ...]:
+    async def list(self) -> tuple[records.WorkspaceRecord, ...]:
         """Return the workspaces that the credentials may enter."""
-        return (await self._send(get("/workspaces", WorkspaceList))).workspaces
+        return (await self._send(get("/workspaces", records.WorkspaceList))).workspaces
 
-    async def counts(self, name: str) -> WorkspaceCounts:
+    async def counts(self, name: str) -> records.WorkspaceCounts:
         """Return what a workspace holds."""
-        return await self._send(get(path_of("workspaces", name), WorkspaceCounts))
+        return await self._send(get(path_of("workspaces", name), records.WorkspaceCounts))
 
     async def create(self, name: str, *, exist_ok: bool = False) -> None:
         """Make an empty workspace; a `ConflictError` if there is one and `exist_ok` is False."""
@@ -259,22 +240,24 @@ class AsyncGraph(_Resource):
         """Return names of entities that contain a text, the best first."""
         return await self._send(get("/graph/label/search", tuple[str, ...], q=text, limit=limit))
 
-    async def entity(self, name: str, *, offset: int = 0, limit: int = 20) -> EntityDetail:
+    async def entity(self, name: str, *, offset: int = 0, limit: int = 20) -> records.EntityDetail:
         """Return an entity, by any spelling or alias, and a page of the chunks that mention it."""
-        return await self._send(get("/graph/entity", EntityDetail, name=name, offset=offset, limit=limit))
+        return await self._send(get("/graph/entity", records.EntityDetail, name=name, offset=offset, limit=limit))
 
-    async def relation(self, name: str, other: str, *, offset: int = 0, limit: int = 20) -> RelationDetail:
+    async def relation(self, name: str, other: str, *, offset: int = 0, limit: int = 20) -> records.RelationDetail:
         """Return the relation between two entities, in either order, and a page of the chunks that mention it."""
-        call = get("/graph/relation", RelationDetail, source=name, target=other, offset=offset, limit=limit)
+        call = get("/graph/relation", records.RelationDetail, source=name, target=other, offset=offset, limit=limit)
         return await self._send(call)
 
-    async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> GraphAround:
+    async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> records.GraphAround:
         """Return what lies within `depth` relations of an entity."""
-        return await self._send(get("/graph/neighbours", GraphAround, name=name, depth=depth, limit=limit))
+        return await self._send(get("/graph/neighbours", records.GraphAround, name=name, depth=depth, limit=limit))
 
-    async def paths(self, name: str, other: str, *, max_length: int = 6, limit: int = 5) -> tuple[PathRecord, ...]:
+    async def paths(
+        self, name: str, other: str, *, max_length: int = 6, limit: int = 5
+    ) -> tuple[records.PathRecord, ...]:
         """Return the shortest paths between two entities, strongest first; none if there is none."""
-        call = get("/graph/paths", PathsFound, source=name, target=other, max_length=max_length, limit=limit)
+        call = get("/graph/paths", records.PathsFound, source=name, target=other, max_length=max_length, limit=limit)
         return (await self._send(call)).paths
 
 
@@ -349,7 +332,7 @@ class AsyncCurations(_Resource):
 
     async def split_entity(
         self, name: str, new_name: str, *, document_ids: Sequence[str] = (), chunk_ids: Sequence[str] = ()
-    ) -> CurationRecord:
+    ) -> records.CurationRecord:
         """Make what some documents or chunks call by a name an entity of its own.
 
         Raises:
@@ -359,7 +342,7 @@ class AsyncCurations(_Resource):
         """
         ids = {"document_ids": list(document_ids), "chunk_ids": list(chunk_ids)}
         body = {"entity_name": name, "new_name": new_name} | ids
-        return await self._send(send("POST", "/graph/entity/split", CurationRecord, body))
+        return await self._send(send("POST", "/graph/entity/split", records.CurationRecord, body))
 
     async def delete_entity(self, name: str) -> CurationEdit:
         """Hide an entity and its relations, whatever documents say; a `NotFoundError` if there is none."""
@@ -401,35 +384,41 @@ class AsyncCurations(_Resource):
         body = {"source_entity": name, "target_entity": other}
         return await self._edit("DELETE", "/graph/relation/delete", body, (name, other))
 
-    async def undo(self, curation_id: str) -> CurationRecord:
+    async def undo(self, curation_id: str) -> records.CurationRecord:
         """Take a correction back: the graph becomes what it would be without it.
 
         Raises:
             ConflictError: It was taken back before.
             NotFoundError: There is no such correction.
         """
-        return await self._send(send("POST", path_of("graph", "curations", curation_id, "undo"), CurationRecord))
+        return await self._send(
+            send("POST", path_of("graph", "curations", curation_id, "undo"), records.CurationRecord)
+        )
 
     async def list(
         self, *, name: str | None = None, includes_undone: bool = True, offset: int = 0, limit: int = 100
-    ) -> CurationPage:
+    ) -> records.CurationPage:
         """Return a page of corrections, at most 1,000, the latest first; with `name`, those of one entity."""
         wanted: dict[str, Any] = {"name": name, "includes_undone": includes_undone}
-        return await self._send(get("/graph/curations", CurationPage, **wanted, offset=offset, limit=limit))
+        return await self._send(get("/graph/curations", records.CurationPage, **wanted, offset=offset, limit=limit))
 
-    async def history(self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100) -> HistoryRecord:
+    async def history(
+        self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100
+    ) -> records.HistoryRecord:
         """Return which chunks and people said what of an entity, or with `other` of a relation.
 
         Raises:
             NotFoundError: Nothing was ever said of it.
         """
         return await self._send(
-            get("/graph/history", HistoryRecord, name=name, other=other, offset=offset, limit=limit)
+            get("/graph/history", records.HistoryRecord, name=name, other=other, offset=offset, limit=limit)
         )
 
-    async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[DuplicateRecord, ...]:
+    async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[records.DuplicateRecord, ...]:
         """Return pairs that may be one among the best connected entities, the most alike first."""
-        return (await self._send(get("/graph/duplicates", DuplicatesFound, examined=examined, limit=limit))).pairs
+        return (
+            await self._send(get("/graph/duplicates", records.DuplicatesFound, examined=examined, limit=limit))
+        ).pairs
 
     async def _edit(self, method: str, path: str, body: Any, names: tuple[str, ...] = ()) -> CurationEdit:
         """Send a correction in LightRAG's form, whose reply names what it changed; else `names` are what it is of."""

@@ -10,8 +10,8 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Self, cast
 
+import heliograph.client.records as records
 from heliograph.client.reading import problem_error, read_as
-from heliograph.client.records import ClientAnswer, ClientReference
 from heliograph.errors import HeliographError, InvalidRequestError, ServiceUnavailable
 
 __all__ = ["AsyncAnswerStream", "StreamReader", "answer_from"]
@@ -27,9 +27,9 @@ class StreamReader:
     """
 
     def __init__(self, progress: Callable[[str], None] | None = None) -> None:
-        self.references: tuple[ClientReference, ...] = ()
+        self.references: tuple[records.ClientReference, ...] = ()
         self.text = ""
-        self.answer: ClientAnswer | None = None
+        self.answer: records.ClientAnswer | None = None
         self.has_references = False
         self._shown_references: Any = ()
         self._progress = progress
@@ -64,7 +64,7 @@ class StreamReader:
             raise problem_error(told)
         if "references" in told:
             self._shown_references = told["references"]
-            self.references = read_as(tuple[ClientReference, ...], told["references"], "references")
+            self.references = read_as(tuple[records.ClientReference, ...], told["references"], "references")
             self.has_references = True
         if self._progress is not None and isinstance(told.get("progress"), str):
             self._progress(told["progress"])
@@ -88,12 +88,12 @@ class AsyncAnswerStream:
         self._waiting: list[str] = []
 
     @property
-    def references(self) -> tuple[ClientReference, ...]:
+    def references(self) -> tuple[records.ClientReference, ...]:
         """Documents that the answer draws on; known before its first piece."""
         return self._reader.references
 
     @property
-    def answer(self) -> ClientAnswer:
+    def answer(self) -> records.ClientAnswer:
         """The whole answer.
 
         Raises:
@@ -127,10 +127,10 @@ class AsyncAnswerStream:
         return pieces
 
 
-def answer_from(body: Any) -> ClientAnswer:
+def answer_from(body: Any) -> records.ClientAnswer:
     """Return an answer from the JSON of `/query`, or from the details of a stream with its text."""
     told = read_as(Mapping[str, Any], body)
-    return read_as(ClientAnswer, {**told, "text": told.get("response"), "references": told.get("references") or []})
+    return read_as(records.ClientAnswer, {**told, "references": told.get("references") or []})
 
 
 def _decoded(line: bytes) -> dict[str, Any]:

@@ -42,6 +42,10 @@ class Curator:
     async def find_entity_ids(self, names: Sequence[str]) -> list[str]:
         """Return the id of the entity that each name leads to, whether there is such an entity or not."""
         ids = [name_to_entity_id(name) for name in names]
+        near = {*ids, *map(succeeding_entity_id, ids)}
+        if not await self._store.curations.get_rules(sorted(near)):
+            # Nobody ever corrected anything about these names, as about most: there is nothing to follow.
+            return ids
         loader = await self._load(ids)
         book = RuleBook(loader.rules.values())
         return [book.named(id_) for id_ in ids]

@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
 from heliograph.monitoring.metrics import Metrics, SharedMetrics, WorkspaceState, workspace_metrics
-from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer, build_tracer
+from heliograph.monitoring.tracing import REQUEST_SPAN, NoTracer, Tracer, build_tracer
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
 
@@ -154,17 +154,31 @@ class Monitoring(Observer):
         self.metrics.count_lookup(cache, is_hit=is_hit)
 
     @contextmanager
-    def request(self, traceparent: str, method: str) -> Generator[Span]:
+    def request(self, traceparent: str, method: str) -> Generator[Callable[[str, int], None]]:
         """Make the span of a request and count it among those that run.
+
+        Gives what counts it once it is done: called with the template of its route and its status.
 
         Args:
             traceparent: The header of that name; empty begins a trace.
             method: Of the request.
         """
+        started = time.perf_counter()
+        attributes = {"http__request__method": method}
+
+        def count(route: str, status: int) -> None:
+            self.metrics.count_request(route, method, status, time.perf_counter() - started)
+            if span is not None:
+                span.describe(http__route=route, http__response__status_code=status)
+
         self.metrics.http_requests_running.inc()
         try:
-            with self.tracer.span(REQUEST_SPAN, {"http__request__method": method}, traceparent=traceparent) as span:
-                yield span
+            if isinstance(self.tracer, NoTracer):
+                span = None
+                yield count
+            else:
+                with self.tracer.span(REQUEST_SPAN, attributes, traceparent=traceparent) as span:
+                    yield count
         finally:
             self.metrics.http_requests_running.dec()
 

@@ -14,12 +14,10 @@ from heliograph._version import __version__
 from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.server.errors import add_error_handlers
-from heliograph.server.guard import PUBLIC_PATHS
-from heliograph.server.lifecycle import Drain
 from heliograph.server.mcp import McpRoute
-from heliograph.server.middleware import add_middleware
 from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
+from heliograph.server.requests import PUBLIC_PATHS, Drain, Requests
 from heliograph.server.routes import (
     auth,
     curations,
@@ -97,7 +95,7 @@ def create_app(
     app.state.problem_shapes = _PROBLEM_SHAPES
     app.openapi = lambda: describe_api(app, PUBLIC_PATHS, _PROBLEM_SHAPES, is_open=service.access.is_open)
     add_error_handlers(app)
-    add_middleware(app, service, drain)
+    app.add_middleware(Requests, service=service, drain=drain)
     for router in _ROUTERS:
         app.include_router(router)
     agents.add_to(app)

@@ -32,18 +32,6 @@ def find_workspace(request: Request, default: str) -> str:
     return name
 
 
-# FastAPI runs what is not async in a thread, which costs more than all of these together; so all are.
-async def _service(request: Request) -> Service:
-    return cast("Service", request.app.state.service)
-
-
-CurrentService = Annotated[Service, Depends(_service)]
-
-
-async def _workspace(request: Request, service: CurrentService) -> str:
-    return find_workspace(request, service.workspaces.default)
-
-
 def _read_name(header: str) -> str:
     """Return a name as it was meant: headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded."""
     try:
@@ -52,53 +40,71 @@ def _read_name(header: str) -> str:
         return header
 
 
-Workspace = Annotated[str, Depends(_workspace)]
+def _service_of(request: Request) -> Service:
+    return cast("Service", request.app.state.service)
 
 
-async def _principal(request: Request) -> Principal:
+def _principal_of(request: Request) -> Principal:
     principal = getattr(request.state, "principal", None)
     if principal is None:
-        # On a path that the guard lets everybody reach.
+        # On a path that everybody may reach.
         raise AuthenticationError("No credentials provided. Please login.")
     return cast("Principal", principal)
 
 
+def _entering(request: Request, role: Role) -> tuple[Principal, str]:
+    """Return who asks and in which workspace, if the role is held there."""
+    principal, workspace = _principal_of(request), find_workspace(request, _service_of(request).workspaces.default)
+    principal.require(role, workspace)
+    return principal, workspace
+
+
+# FastAPI runs what is not async in a thread, which costs more than all of these together; so all are. Each asks the
+# request, and none another, since the framework's walk through a tree of them costs more than they do.
+async def _service(request: Request) -> Service:
+    return _service_of(request)
+
+
+async def _workspace(request: Request) -> str:
+    return find_workspace(request, _service_of(request).workspaces.default)
+
+
+async def _principal(request: Request) -> Principal:
+    return _principal_of(request)
+
+
+async def _reader(request: Request) -> Principal:
+    return _entering(request, Role.READ)[0]
+
+
+async def _writer(request: Request) -> Principal:
+    return _entering(request, Role.WRITE)[0]
+
+
+async def _admin(request: Request) -> Principal:
+    return _entering(request, Role.ADMIN)[0]
+
+
+async def _read_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
+    _, workspace = _entering(request, Role.READ)
+    async with _service_of(request).workspaces.use(workspace) as engine:
+        yield engine
+
+
+async def _write_engine(request: Request) -> AsyncGenerator[AsyncHeliograph]:
+    principal, workspace = _entering(request, Role.WRITE)
+    workspaces = _service_of(request).workspaces
+    creates = principal.may_create(workspace) or workspace == workspaces.default
+    async with workspaces.use(workspace, creates=creates) as engine:
+        yield engine
+
+
+CurrentService = Annotated[Service, Depends(_service)]
+Workspace = Annotated[str, Depends(_workspace)]
 CurrentPrincipal = Annotated[Principal, Depends(_principal)]
-
-
-async def _reader(principal: CurrentPrincipal, workspace: Workspace) -> Principal:
-    principal.require(Role.READ, workspace)
-    return principal
-
-
-async def _writer(principal: CurrentPrincipal, workspace: Workspace) -> Principal:
-    principal.require(Role.WRITE, workspace)
-    return principal
-
-
-async def _admin(principal: CurrentPrincipal, workspace: Workspace) -> Principal:
-    principal.require(Role.ADMIN, workspace)
-    return principal
-
-
 Reader = Annotated[Principal, Depends(_reader)]
 Writer = Annotated[Principal, Depends(_writer)]
 Admin = Annotated[Principal, Depends(_admin)]
-
-
-async def _read_engine(_: Reader, workspace: Workspace, service: CurrentService) -> AsyncGenerator[AsyncHeliograph]:
-    async with service.workspaces.use(workspace) as engine:
-        yield engine
-
-
-async def _write_engine(
-    principal: Writer, workspace: Workspace, service: CurrentService
-) -> AsyncGenerator[AsyncHeliograph]:
-    creates = principal.may_create(workspace) or workspace == service.workspaces.default
-    async with service.workspaces.use(workspace, creates=creates) as engine:
-        yield engine
-
-
 ReadEngine = Annotated[AsyncHeliograph, Depends(_read_engine)]
 WriteEngine = Annotated[AsyncHeliograph, Depends(_write_engine)]
 
@@ -172,8 +178,7 @@ class Asker:
 
 
 async def _asker(request: Request, engine: ReadEngine) -> Asker:
-    # The engine's own dependencies have left these; to ask for them again would double what FastAPI walks through.
-    service = cast("Service", request.app.state.service)
+    service = _service_of(request)
     await service.access.count_query(request.state.principal)
     return Asker(engine, service.admission, request.state.principal.client, request)
 

@@ -27,7 +27,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from heliograph.errors import HeliographError, InvalidRequestError, OverloadedError, RequestTooLargeError
 from heliograph.server.errors import error_response
-from heliograph.server.guard import address_of, route_path
 from heliograph.settings import ServerSettings
 
 _TEXT_PATHS = ("/documents/text", "/documents/texts", "/mcp")
@@ -129,7 +128,7 @@ def _check_surrogates(body: bytes) -> None:
 
 
 class Limits:
-    """Middleware that reads bodies within their limits.
+    """Reads bodies within their limits.
 
     Args:
         app: What gets the bodies.
@@ -142,21 +141,25 @@ class Limits:
         self._settings = settings
         self._sending: Counter[str] = Counter()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its body, or refuse it with 400 or 413."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = Headers(scope=scope)
-        path = route_path(scope).rstrip("/")
+    async def serve(self, path: str, client: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with its body, or refuse it with 400 or 413.
+
+        Args:
+            path: Of the request, below the prefix of a proxy.
+            client: Whose share of long bodies it is.
+            scope: Of the request.
+            receive: Brings the body.
+            send: Takes the response.
+        """
+        path = path.rstrip("/")
         most = self._limits.most_bytes(scope["method"], path)
         try:
-            _check_declared(headers, most)
+            _check_declared(Headers(scope=scope), most)
             if path in _FORM_PATHS:
-                with self._place(scope) if path in _UPLOAD_PATHS else nullcontext():
+                with self._place(client) if path in _UPLOAD_PATHS else nullcontext():
                     await _Form(self._app, most).serve(scope, receive, send)
                 return
-            body = await self._read(scope, receive, most)
+            body = await self._read(client, receive, most)
         except HeliographError as error:
             await error_response(Request(scope), error)(scope, receive, send)
         except ClientDisconnect:
@@ -164,7 +167,7 @@ class Limits:
         else:
             await self._app(scope, _replaying(body, receive), send)
 
-    async def _read(self, scope: Scope, receive: Receive, most: int) -> bytes:
+    async def _read(self, client: str, receive: Receive, most: int) -> bytes:
         limits = self._settings.max_json_depth, self._settings.max_json_values
         parts: list[bytes] = []
         length = 0
@@ -178,7 +181,7 @@ class Limits:
                 length += len(parts[-1])
                 _check_length(length, most)
                 if not is_long and length > self._settings.max_body_bytes:
-                    stack.enter_context(self._place(scope))
+                    stack.enter_context(self._place(client))
                 if not message.get("more_body", False):
                     break
             body = b"".join(parts)
@@ -189,11 +192,9 @@ class Limits:
         return body
 
     @contextmanager
-    def _place(self, scope: Scope) -> Generator[None]:
+    def _place(self, client: str) -> Generator[None]:
         """Count a long body of a client while it comes."""
-        request = Request(scope)
-        principal = getattr(request.state, "principal", None)
-        client, most = address_of(request) if principal is None else principal.client, self._settings.max_client_uploads
+        most = self._settings.max_client_uploads
         if self._sending[client] >= most:
             raise OverloadedError(
                 f"{most} uploads or long bodies of yours are coming in already; try again when one is done, or raise "

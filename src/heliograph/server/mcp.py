@@ -1,7 +1,10 @@
-"""The tools for agents within the service: at `/mcp`, for the same keys, roles and workspaces as the routes.
+"""The tools for agents within the service: at `/mcp` by streamable HTTP, for the same keys, roles and workspaces.
 
-The guard has found out who asks; the workspace is named by the same headers. Streams that a client keeps open to hear
-of news end at once when the service is told to stop, since nothing is lost with them.
+The guard has found out who asks; the workspace is named by the same headers. Sessions belong to who opened them (a key,
+an account, or an address where nobody is asked for credentials): to anybody else they do not exist, and nobody may have
+so many that others get none. They are kept in the memory of this process, so where several processes share an address
+there are none, and every request stands for itself. Streams that a client keeps open to hear of news end at once when
+the service is told to stop, since nothing is lost with them.
 """
 
 from __future__ import annotations
@@ -9,26 +12,33 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 from fastapi import FastAPI
+from mcp.server import Server
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, AuthorizationContext
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http import StreamableHTTPServerTransport
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from heliograph.errors import AuthenticationError
+from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
 from heliograph.mcp.calls import Caller, Host
-from heliograph.mcp.http import McpEndpoint
+from heliograph.mcp.server import make_server
 from heliograph.server.dependencies import find_workspace
-from heliograph.server.lifecycle import Drain
+from heliograph.server.requests import Drain
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
 _PATH = "/mcp"
+_RETRY_AFTER_SECONDS = 60.0
 
 
 class McpRoute:
-    """Puts the endpoint into an application.
+    """Puts the tools into an application.
 
     Args:
         service: What the tools work with.
@@ -36,29 +46,69 @@ class McpRoute:
     """
 
     def __init__(self, service: Service, drain: Drain) -> None:
-        host = Host(service.workspaces, service.admission, service.jobs, service.access)
         self._service = service
-        self._endpoint = McpEndpoint(host, service.settings, self._identify)
+        self._manager: _Sessions | None = None
         self._streams: set[asyncio.Task[None]] = set()
         drain.call_on_begin(self._end_streams)
 
     def add_to(self, app: FastAPI) -> None:
-        """Serve it at its path, if the settings want it."""
+        """Serve them at their path, if the settings want it."""
         if self._service.settings.mcp.serve:
             app.router.routes.append(Route(_PATH, endpoint=self))
 
     @asynccontextmanager
     async def run(self) -> AsyncGenerator[None]:
-        """Serve within the block, which the application's life is."""
-        async with self._endpoint.run():
+        """Serve within the block, which the application's life is; at its end all sessions end."""
+        service, mcp, server = self._service, self._service.settings.mcp, self._service.settings.server
+        host = Host(service.workspaces, service.admission, service.jobs, service.access)
+        manager = _Sessions(
+            mcp.max_client_sessions,
+            make_server(host, mcp, self._identify),
+            stateless=mcp.stateless or server.workers > 1,
+            # Which names and pages are answered is settled for all routes, before this one (`server.requests`).
+            security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+            session_idle_timeout=mcp.session_idle_seconds,
+            max_request_body_size=server.max_text_bytes,
+            max_sessions=mcp.max_sessions,
+        )
+        ready, over = asyncio.Event(), asyncio.Event()
+
+        async def run_manager() -> None:
+            try:
+                async with manager.run():
+                    ready.set()
+                    await over.wait()
+            finally:
+                # Were it not to start, this would be waited for in vain.
+                ready.set()
+
+        # A task of its own, since the manager must be left by the task that entered it, and who runs an application
+        # may start and stop it from two.
+        task = asyncio.create_task(run_manager())
+        try:
+            await ready.wait()
+            self._manager = manager
             yield
+        finally:
+            self._manager = None
+            over.set()
+            await task
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
         if scope["method"] == "GET":
             await self._stream(scope, receive, send)
         else:
-            await self._endpoint(scope, receive, send)
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._manager is None:
+            raise RuntimeError("requests came in before the application was started, or after it ended")
+        principal = self._identify(Request(scope)).principal
+        # As the SDK compares owners of sessions: a key and an account of one name are two.
+        places = "*" if principal.workspaces is None else " ".join(sorted(principal.workspaces))
+        token = AccessToken(token="", client_id=principal.client, scopes=[], subject=f"{principal.role} {places}")
+        await self._manager.handle_request({**scope, "user": AuthenticatedUser(token)}, receive, send)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         has_begun = is_complete = False
@@ -69,7 +119,7 @@ class McpRoute:
             is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
-        task = asyncio.create_task(self._endpoint(scope, receive, noting))
+        task = asyncio.create_task(self._serve(scope, receive, noting))
         self._streams.add(task)
         try:
             await asyncio.wait([task])
@@ -85,7 +135,9 @@ class McpRoute:
         for task in self._streams:
             task.cancel()
 
-    def _identify(self, request: Request) -> Caller:
+    def _identify(self, request: Request | None) -> Caller:
+        if request is None:
+            raise PermissionDenied("the request came without its credentials; send it again")
         principal = getattr(request.state, "principal", None)
         if principal is None:
             raise AuthenticationError("No credentials provided. Please login.")
@@ -93,3 +145,27 @@ class McpRoute:
         caller = Caller(cast("Principal", principal), workspace)
         caller.principal.require(Role.READ, workspace)
         return caller
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """All sessions of a process.
+
+    Args:
+        most_of_one: Sessions that one owner may have.
+        app: The server.
+        options: As of the SDK's manager.
+    """
+
+    def __init__(self, most_of_one: int, app: Server[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._most_of_one = most_of_one
+
+    def _admit_session(self, requestor: AuthorizationContext | None) -> StreamableHTTPServerTransport | None:
+        # Called with what is counted held still, which no hook of the SDK's is.
+        if sum(owner == requestor for owner in self._session_owners.values()) >= self._most_of_one:
+            raise OverloadedError(
+                f"{self._most_of_one} sessions are open for these credentials or this address; use them again, end "
+                "them by DELETE, wait until they are idle, or raise mcp.max_client_sessions",
+                _RETRY_AFTER_SECONDS,
+            )
+        return super()._admit_session(requestor)

@@ -25,7 +25,7 @@ from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import Settings, StoreSettings
-from heliograph.stores.registry import drop_workspace, find_workspaces, identity_seconds, workspace_identity
+from heliograph.stores.registry import drop_workspace, find_workspaces, identifier
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,6 +43,8 @@ class _Open:
 
     Attributes:
         engine: The engine.
+        identify: Returns what the store is, by its settings; blocks where `identity_seconds` is not 0.
+        identity_seconds: For how long what it returned may be taken to hold.
         identity: Of the store, as it was opened.
         identified_at: When that was last looked at, by a clock that only goes on.
         users: How many use it.
@@ -50,8 +52,10 @@ class _Open:
     """
 
     engine: AsyncHeliograph
-    identity: object
-    identified_at: float
+    identify: Callable[[StoreSettings], object]
+    identity_seconds: float
+    identity: object = None
+    identified_at: float = 0.0
     users: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -242,7 +246,8 @@ class Workspaces:
             await asyncio.wait([closing])
         engine = await self._open_engine(name, creates)
         try:
-            entry = _Open(engine, await _identify(engine.settings.store), time.monotonic())
+            entry = _Open(engine, *identifier(engine.settings.store))
+            entry.identity, entry.identified_at = await _identify(entry), time.monotonic()
             # Much may have happened while it was opened.
             self._check_available(name)
         except BaseException:
@@ -306,21 +311,20 @@ class Workspaces:
 
 async def _is_gone(entry: _Open) -> bool:
     """Return whether another process removed a workspace, and may have made another of its name."""
-    settings, now = entry.engine.settings.store, time.monotonic()
-    if now - entry.identified_at < identity_seconds(settings):
+    now = time.monotonic()
+    if now - entry.identified_at < entry.identity_seconds:
         return False
     entry.identified_at = now
     try:
-        return await _identify(settings) != entry.identity
+        return await _identify(entry) != entry.identity
     except StoreUnavailable:
         # Whoever uses it is told.
         return False
 
 
-async def _identify(settings: StoreSettings) -> object:
-    if identity_seconds(settings):
-        return await asyncio.to_thread(workspace_identity, settings)
-    return workspace_identity(settings)
+async def _identify(entry: _Open) -> object:
+    settings = entry.engine.settings.store
+    return await asyncio.to_thread(entry.identify, settings) if entry.identity_seconds else entry.identify(settings)
 
 
 async def _warm(embedding: EmbeddingModel) -> None:

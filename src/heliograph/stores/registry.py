@@ -22,7 +22,7 @@ from heliograph.stores.projection import Projection
 __all__ = [
     "drop_workspace",
     "find_workspaces",
-    "identity_seconds",
+    "identifier",
     "is_kept_in_folder",
     "open_projection",
     "open_store",
@@ -200,26 +200,25 @@ async def _clear_projections(settings: StoreSettings) -> None:
 
 
 def workspace_identity(settings: StoreSettings) -> object:
-    """Return what tells a workspace from another one that is later made under its name; None if the back end cannot.
+    """Return what tells a workspace from another one that is later made under its name; None if the back end cannot."""
+    return identifier(settings)[0](settings)
 
-    Blocks where `identity_seconds` is not 0.
 
-    Raises:
-        SettingsError: No back end has the scheme of `settings.url`.
+def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], object], float]:
+    """Return what `workspace_identity` asks, and for how many seconds its answer may be taken to hold.
+
+    It blocks where that is not 0.
     """
     module = _WORKSPACES.get(settings.url.partition(":")[0])
-    return import_module(module).workspace_identity(settings) if module else None
+    if module is None:
+        return lambda _: None, 0.0
+    known = import_module(module)
+    return known.workspace_identity, known.IDENTITY_SECONDS
 
 
 def is_kept_in_folder(settings: StoreSettings) -> bool:
     """Whether a workspace is a folder of its own in the data folder, made and removed by its back end."""
     return settings.url.partition(":")[0] == "sqlite"
-
-
-def identity_seconds(settings: StoreSettings) -> float:
-    """Return for how long the identity of a workspace may be taken to hold; 0 where asking for it costs nothing."""
-    module = _WORKSPACES.get(settings.url.partition(":")[0])
-    return import_module(module).IDENTITY_SECONDS if module else 0.0
 
 
 def _workspaces_of(settings: StoreSettings) -> ModuleType:

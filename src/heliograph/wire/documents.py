@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from heliograph.ingest.models import NewDocument
-from heliograph.models import COMMITTED_STATUSES, Chunk, Document, DocumentStatus
+from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
 from heliograph.service.principal import without_folders
+from heliograph.wire.base import Moment, Shape
 
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
 
 
-class JobResponse(BaseModel):
+class JobResponse(Shape):
     """One job."""
 
     id: str
@@ -24,11 +25,11 @@ class JobResponse(BaseModel):
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
     track_id: str
     author: str = Field(description="Who asked for it.")
-    sources: list[str] = Field(description="Uploads or the URL that it reads.")
+    sources: tuple[str, ...] = Field(description="Uploads or the URL that it reads.")
     done: int = Field(description="Documents or files done.")
     total: int
     counts: dict[str, int] = Field(description="What came of them.")
-    problems: list[str] = Field(description="What went wrong with some, the first few.")
+    problems: tuple[str, ...] = Field(description="What went wrong with some, the first few.")
     error: str = Field(description="Why it failed, or what it waits for.")
     attempts: int = Field(description="How often in a row it came to nothing.")
     created_at: datetime
@@ -36,31 +37,31 @@ class JobResponse(BaseModel):
     finished_at: datetime | None
 
     @classmethod
-    def of(cls, job: Job) -> JobResponse:
-        """Return a job as JSON."""
+    def of(cls, record: Job) -> Self:
+        """Return what is told of a job."""
         return cls(
-            id=job.id,
-            kind=job.kind.value,
-            state=job.state.value,
-            track_id=job.request.track_id,
-            author=job.request.author,
-            sources=list(job.request.sources),
-            done=job.progress.done,
-            total=job.progress.total,
-            counts=dict(job.progress.counts),
-            problems=list(job.progress.problems),
-            error=job.error,
-            attempts=job.attempts,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
+            id=record.id,
+            kind=record.kind.value,
+            state=record.state.value,
+            track_id=record.request.track_id,
+            author=record.request.author,
+            sources=record.request.sources,
+            done=record.progress.done,
+            total=record.progress.total,
+            counts=dict(record.progress.counts),
+            problems=record.progress.problems,
+            error=record.error,
+            attempts=record.attempts,
+            created_at=record.created_at,
+            started_at=record.started_at,
+            finished_at=record.finished_at,
         )
 
 
-class JobListResponse(BaseModel):
+class JobListResponse(Shape):
     """Jobs, the latest first."""
 
-    jobs: list[JobResponse]
+    jobs: tuple[JobResponse, ...]
     total: int
 
 
@@ -269,7 +270,7 @@ class TextsRequest(_TextOptions):
         ]
 
 
-class InsertResponse(BaseModel):
+class InsertResponse(Shape):
     """What became of texts or a file that were handed over; the rest is done in the background."""
 
     status: Literal["success", "duplicated", "partial_success", "failure"] = Field(
@@ -277,7 +278,7 @@ class InsertResponse(BaseModel):
     )
     message: str
     track_id: str = Field(description="Names the batch in `/documents/track_status/{track_id}`.")
-    document_ids: list[str] = Field(default_factory=list, description="Ids of the documents, as far as they are known.")
+    document_ids: tuple[str, ...] = Field(default=(), description="Ids of the documents, as far as they are known.")
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -488,7 +489,7 @@ class RecoveryResponse(BaseModel):
 # Documents on the wire in Heliograph's own words: lists, one with its chunks, updates, deletions.
 
 
-class DocumentResponse(BaseModel):
+class DocumentResponse(Shape):
     """One document."""
 
     id: str
@@ -502,39 +503,32 @@ class DocumentResponse(BaseModel):
     length: int = Field(description="Characters of its text.")
     chunk_count: int
     track_id: str
-    created_at: str = Field(description="ISO 8601, UTC.")
-    updated_at: str = Field(description="ISO 8601, UTC.")
+    created_at: Moment = Field(description="ISO 8601, UTC.")
+    updated_at: Moment = Field(description="ISO 8601, UTC.")
     twin_of: str = Field(description="Id of the document that holds the chunks of the same text; empty if it does.")
 
     @classmethod
-    def of(cls, document: Document) -> DocumentResponse:
-        """Return a document as JSON."""
-        return cls(
-            id=document.id,
-            source=document.source,
-            title=document.title,
-            status=document.status.value,
-            error=without_folders(document.error),
-            metadata=dict(document.metadata),
-            length=document.length,
-            chunk_count=document.chunk_count,
-            track_id=document.track_id,
-            created_at=document.created_at.isoformat(),
-            updated_at=document.updated_at.isoformat(),
-            twin_of=document.twin_of,
-        )
+    def of(cls, record: Document) -> Self:
+        """Return what is told of a document."""
+        told = cls.model_validate(record)
+        return told.model_copy(update={"error": without_folders(told.error)}) if told.error else told
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more happens to it unasked."""
+        return self.status in ("processed", "partial", "failed")
 
 
-class ListResponse(BaseModel):
+class ListResponse(Shape):
     """One page of documents."""
 
-    documents: list[DocumentResponse]
-    total: int
-    offset: int
-    limit: int
+    documents: tuple[DocumentResponse, ...]
+    total: int = Field(description="How many match in all.")
+    offset: int = 0
+    limit: int = 0
 
 
-class ChunkResponse(BaseModel):
+class ChunkResponse(Shape):
     """One passage."""
 
     id: str
@@ -543,32 +537,18 @@ class ChunkResponse(BaseModel):
     token_count: int
     start: int = Field(description="First character in the document's text.")
     end: int = Field(description="One past the last.")
-    headings: list[str]
+    headings: tuple[str, ...]
     page: int | None
-
-    @classmethod
-    def of(cls, chunk: Chunk) -> ChunkResponse:
-        """Return a chunk as JSON."""
-        return cls(
-            id=chunk.id,
-            position=chunk.position,
-            text=chunk.text,
-            token_count=chunk.token_count,
-            start=chunk.start,
-            end=chunk.end,
-            headings=list(chunk.headings),
-            page=chunk.page,
-        )
 
 
 class DetailResponse(DocumentResponse):
     """One document and a page of its chunks."""
 
-    chunks: list[ChunkResponse]
+    chunks: tuple[ChunkResponse, ...]
     chunk_offset: int
 
 
-class TextResponse(BaseModel):
+class TextResponse(Shape):
     """A document's text, or a part of it."""
 
     id: str
@@ -601,7 +581,7 @@ class ChangeRequest(BaseModel):
     metadata: dict[str, Any] | None = None
 
 
-class ChangeResponse(BaseModel):
+class ChangeResponse(Shape):
     """What became of an update."""
 
     status: Literal["success", "unchanged"] = Field(
@@ -612,7 +592,7 @@ class ChangeResponse(BaseModel):
     document: DocumentResponse
 
 
-class RemovalResponse(BaseModel):
+class RemovalResponse(Shape):
     """What a deletion did, or that it goes on."""
 
     status: Literal["deleted", "deletion_started"]

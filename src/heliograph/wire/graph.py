@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
-from heliograph.curation.duplicate_entities import DuplicatePair
-from heliograph.curation.history import History, Statement
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Entity, GraphPath, Relation
+from heliograph.models import FIELD_SEPARATOR, Chunk, Entity, GraphPath, Relation
+from heliograph.wire.base import EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
@@ -126,61 +125,58 @@ def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, An
 # The graph in Heliograph's own words: entities and relations with what mentions them, neighbours and paths.
 
 
-class EntityItem(BaseModel):
+def statements(description: str) -> tuple[str, ...]:
+    """Return the statements of a description, which are joined by a separator."""
+    return tuple(part for part in description.split(FIELD_SEPARATOR) if part)
+
+
+class EntityItem(EntityHead):
     """An entity."""
 
-    id: str
-    name: str
-    type: str
-    descriptions: list[str] = Field(description="What is said of it, one statement each, or one summary.")
-    aliases: list[str] = Field(description="Its other names.")
+    descriptions: tuple[str, ...] = Field(description="What is said of it, one statement each, or one summary.")
+    aliases: tuple[str, ...] = Field(description="Its other names.")
     degree: int = Field(description="Relations that touch it.")
     chunk_count: int = Field(description="Chunks that mention it; 200 stands for more.")
     created_at: int = Field(description="When it first appeared, Unix seconds.")
 
     @classmethod
-    def of(cls, entity: Entity) -> EntityItem:
+    def of(cls, record: Entity) -> Self:
         """Return what is told of an entity."""
         return cls(
-            id=entity.id,
-            name=entity.name,
-            type=entity.type,
-            descriptions=_statements(entity.description),
-            aliases=list(entity.aliases),
-            degree=entity.degree,
-            chunk_count=len(entity.chunk_ids),
-            created_at=entity.created_at,
+            id=record.id,
+            name=record.name,
+            type=record.type,
+            descriptions=statements(record.description),
+            aliases=record.aliases,
+            degree=record.degree,
+            chunk_count=len(record.chunk_ids),
+            created_at=record.created_at,
         )
 
 
-class RelationItem(BaseModel):
-    """A relation between two entities; it has no direction."""
+class RelationItem(RelationHead):
+    """A relation between two entities; it has no direction. Its weight is the sum of the evidence."""
 
-    id: str
-    source: str = Field(description="Name of one entity.")
-    target: str = Field(description="Name of the other.")
-    keywords: list[str]
-    descriptions: list[str] = Field(description="What is said of it, one statement each, or one summary.")
-    weight: float = Field(description="Sum of the evidence.")
+    descriptions: tuple[str, ...] = Field(description="What is said of it, one statement each, or one summary.")
     chunk_count: int = Field(description="Chunks that tell of it; 200 stands for more.")
     created_at: int = Field(description="When it first appeared, Unix seconds.")
 
     @classmethod
-    def of(cls, relation: Relation) -> RelationItem:
+    def of(cls, record: Relation) -> Self:
         """Return what is told of a relation."""
         return cls(
-            id=relation.id,
-            source=relation.source,
-            target=relation.target,
-            keywords=list(relation.keywords),
-            descriptions=_statements(relation.description),
-            weight=relation.weight,
-            chunk_count=len(relation.chunk_ids),
-            created_at=relation.created_at,
+            id=record.id,
+            source=record.source,
+            target=record.target,
+            keywords=record.keywords,
+            descriptions=statements(record.description),
+            weight=record.weight,
+            chunk_count=len(record.chunk_ids),
+            created_at=record.created_at,
         )
 
 
-class SourceChunk(BaseModel):
+class SourceChunk(Shape):
     """A chunk that mentions something, and where it stands in its document."""
 
     chunk_id: str
@@ -191,12 +187,12 @@ class SourceChunk(BaseModel):
     start: int = Field(description="First character of the chunk in the document's text.")
     end: int = Field(description="One past its last character.")
     page: int | None = Field(description="Page, where known, from 1.")
-    headings: list[str] = Field(description="Headings above it, outermost first.")
+    headings: tuple[str, ...] = Field(description="Headings above it, outermost first.")
 
     @classmethod
-    def of(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> list[SourceChunk]:
-        """Return what is told of chunks."""
-        return [
+    def of_chunks(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> tuple[SourceChunk, ...]:
+        """Return what is told of chunks; `sources` has the source per id of a chunk."""
+        return tuple(
             cls(
                 chunk_id=chunk.id,
                 document_id=chunk.document_id,
@@ -206,59 +202,54 @@ class SourceChunk(BaseModel):
                 start=chunk.start,
                 end=chunk.end,
                 page=chunk.page,
-                headings=list(chunk.headings),
+                headings=chunk.headings,
             )
             for chunk in chunks
-        ]
-
-
-class EntityDetail(BaseModel):
-    """An entity and one page of the chunks that mention it."""
-
-    entity: EntityItem
-    sources: list[SourceChunk]
-    source_count: int = Field(description="Chunks there are without `limit`.")
-
-
-class RelationDetail(BaseModel):
-    """A relation and one page of the chunks that tell of it."""
-
-    relation: RelationItem
-    sources: list[SourceChunk]
-    source_count: int = Field(description="Chunks there are without `limit`.")
-
-
-class NeighbourResponse(BaseModel):
-    """What lies around an entity."""
-
-    entities: list[EntityItem] = Field(description="The entity itself, then by distance, degree and name.")
-    relations: list[RelationItem] = Field(description="Those with both ends among the entities.")
-    is_truncated: bool = Field(description="Whether `limit` left something out.")
-
-
-class PathItem(BaseModel):
-    """A way from one entity to another."""
-
-    entities: list[EntityItem] = Field(description="One more than there are relations.")
-    relations: list[RelationItem]
-
-    @classmethod
-    def of(cls, path: GraphPath) -> PathItem:
-        """Return what is told of a path."""
-        return cls(
-            entities=[EntityItem.of(item) for item in path.entities],
-            relations=[RelationItem.of(item) for item in path.relations],
         )
 
 
-class PathResponse(BaseModel):
+class EntityDetail(Shape):
+    """An entity and one page of the chunks that mention it."""
+
+    entity: EntityItem
+    sources: tuple[SourceChunk, ...]
+    source_count: int = Field(description="Chunks there are without `limit`.")
+
+
+class RelationDetail(Shape):
+    """A relation and one page of the chunks that tell of it."""
+
+    relation: RelationItem
+    sources: tuple[SourceChunk, ...]
+    source_count: int = Field(description="Chunks there are without `limit`.")
+
+
+class NeighbourResponse(Shape):
+    """What lies around an entity."""
+
+    entities: tuple[EntityItem, ...] = Field(description="The entity itself, then by distance, degree and name.")
+    relations: tuple[RelationItem, ...] = Field(description="Those with both ends among the entities.")
+    is_truncated: bool = Field(description="Whether `limit` left something out.")
+
+
+class PathItem(Shape):
+    """A way from one entity to another."""
+
+    entities: tuple[EntityItem, ...] = Field(description="One more than there are relations.")
+    relations: tuple[RelationItem, ...]
+
+    @classmethod
+    def of(cls, record: GraphPath) -> Self:
+        """Return what is told of a path."""
+        return cls(
+            entities=tuple(map(EntityItem.of, record.entities)), relations=tuple(map(RelationItem.of, record.relations))
+        )
+
+
+class PathResponse(Shape):
     """The shortest ways from one entity to another, strongest first; none if there is none so short."""
 
-    paths: list[PathItem]
-
-
-def _statements(description: str) -> list[str]:
-    return [part for part in description.split(FIELD_SEPARATOR) if part]
+    paths: tuple[PathItem, ...]
 
 
 # Corrections of the graph as LightRAG's clients send them, and what they get back.
@@ -493,97 +484,57 @@ class SplitRequest(BaseModel):
     chunk_ids: _Ids = Field(default=[], description="Chunks that mean the other one.")
 
 
-class CurationItem(BaseModel):
+class CurationItem(Shape):
     """One correction; it counts until it is undone."""
 
     id: str
-    kind: str = Field(description="`create_entity`, `edit_entity`, `rename_entity`, `merge_entities` and so on.")
-    names: list[str] = Field(description="What it was done to; of a merge, last what the others became.")
+    kind: str = Field(
+        description="`create_entity`, `edit_entity`, `rename_entity`, `merge_entities`, `split_entity`, "
+        "`delete_entity`, or the same of a relation."
+    )
+    names: tuple[str, ...] = Field(description="What it was done to; of a merge, last what the others became.")
     type: str | None
     description: str | None
-    keywords: list[str] | None
+    keywords: tuple[str, ...] | None
     weight: float | None
-    scope: list[str] = Field(description="Of a split: documents and chunks whose mentions go to the new name.")
+    scope: tuple[str, ...] = Field(description="Of a split: documents and chunks whose mentions go to the new name.")
     author: str
     created_at: datetime
     undone_by: str
     undone_at: datetime | None = Field(description="None while it counts.")
 
-    @classmethod
-    def of(cls, item: Curation) -> CurationItem:
-        """Return what is told of a curation."""
-        return cls(
-            id=item.id,
-            kind=item.kind.value,
-            names=list(item.names),
-            type=item.type,
-            description=item.description,
-            keywords=None if item.keywords is None else list(item.keywords),
-            weight=item.weight,
-            scope=list(item.scope),
-            author=item.author,
-            created_at=item.created_at,
-            undone_by=item.undone_by,
-            undone_at=item.undone_at,
-        )
 
-
-class CurationListResponse(BaseModel):
+class CurationListResponse(Shape):
     """One page of corrections, the latest first."""
 
-    curations: list[CurationItem]
+    curations: tuple[CurationItem, ...]
     total: int = Field(description="How many there are without `limit`.")
 
 
-class StatementItem(BaseModel):
+class StatementItem(Shape):
     """What one chunk says."""
 
     chunk_id: str
     document_id: str
-    file_path: str = Field(description="Source of the document.")
+    file_path: str = Field(validation_alias=AliasChoices("file_path", "source"), description="Source of the document.")
     position: int = Field(description="Order index of the chunk in it.")
-    names: list[str] = Field(description="The name as written; of a relation both.")
+    names: tuple[str, ...] = Field(description="The name as written; of a relation both.")
     type: str
     description: str
-    keywords: list[str]
+    keywords: tuple[str, ...]
     weight: float
 
-    @classmethod
-    def of(cls, item: Statement) -> StatementItem:
-        """Return what is told of a statement."""
-        return cls(
-            chunk_id=item.chunk_id,
-            document_id=item.document_id,
-            file_path=item.source,
-            position=item.position,
-            names=list(item.names),
-            type=item.type,
-            description=item.description,
-            keywords=list(item.keywords),
-            weight=item.weight,
-        )
 
-
-class HistoryResponse(BaseModel):
+class HistoryResponse(Shape):
     """Who said what of an entity or a relation."""
 
     id: str = Field(description="Id of the entity or relation.")
-    statements: list[StatementItem] = Field(description="What chunks say, one page of it.")
+    statements: tuple[StatementItem, ...] = Field(description="What chunks say, one page of it.")
     statement_count: int = Field(description="Statements there are without `limit`.")
-    curations: list[CurationItem] = Field(description="What people did, earliest first.")
-
-    @classmethod
-    def of(cls, history: History) -> HistoryResponse:
-        """Return what is told of a history."""
-        return cls(
-            id=history.id,
-            statements=[StatementItem.of(item) for item in history.statements],
-            statement_count=history.statement_count,
-            curations=[CurationItem.of(item) for item in history.curations],
-        )
+    curations: tuple[CurationItem, ...] = Field(description="What people did, earliest first.")
 
 
-class DuplicateItem(BaseModel):
+class DuplicateItem(Shape):
     """Two entities that may be one."""
 
     name: str = Field(description="The better connected one.")
@@ -593,20 +544,8 @@ class DuplicateItem(BaseModel):
     similarity: float = Field(description="Likeness in spelling, in [0, 1].")
     reason: str
 
-    @classmethod
-    def of(cls, pair: DuplicatePair) -> DuplicateItem:
-        """Return what is told of a pair."""
-        return cls(
-            name=pair.name,
-            other=pair.other,
-            score=pair.score,
-            cosine=pair.cosine,
-            similarity=pair.similarity,
-            reason=pair.reason,
-        )
 
-
-class DuplicateResponse(BaseModel):
+class DuplicateResponse(Shape):
     """Pairs that may be one, the most alike first; merging them is left to people."""
 
-    pairs: list[DuplicateItem]
+    pairs: tuple[DuplicateItem, ...]

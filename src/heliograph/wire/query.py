@@ -1,4 +1,4 @@
-"""Questions and answers as they go over the wire: `/query`, `/query/data`, `/api/v1/retrieve`."""
+"""Questions as they come over the wire, and answers as plain dicts in the shapes of `wire.answers`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,10 @@ def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
     }
 
 
-# What a question may ask for, as JSON, with the limits of LightRAG 1.5.7, and the shape of what comes back.
+# What a question may ask for, as JSON, with the limits of LightRAG 1.5.7.
 #
 # `QueryOptions` is shared by all routes that answer; each converts it to a `QueryParam` at once. Fields that nobody
-# knows are ignored, as LightRAG ignores them. Responses are supersets of LightRAG's; their models serve the
-# documentation and the tests, and are not run over every response, since those may be large.
+# knows are ignored, as LightRAG ignores them.
 
 # Where a request to a route of LightRAG's names no mode, its clients expect what LightRAG does.
 LIGHTRAG_MODE = Mode.MIX
@@ -212,48 +211,6 @@ class QueryRequest(QueryOptions):
         return [*super().texts(), self.query, *(item.content for item in self.conversation_history or ())]
 
 
-class ReferenceItem(BaseModel):
-    """A document that an answer draws on."""
-
-    model_config = ConfigDict(extra="allow")
-
-    reference_id: str
-    file_path: str
-    count: int = Field(description="Chunks of it in the context.")
-    content: list[str] | None = Field(None, description="Texts of its chunks, with `include_chunk_content`.")
-    other_file_paths: list[str] | None = Field(None, description="Documents with the same text.")
-
-
-class QueryResponse(BaseModel):
-    """An answer; with `include_sources` or `return_structured` there are more fields beside these."""
-
-    model_config = ConfigDict(extra="allow")
-
-    response: str = Field(description="The answer, or what was asked for in its place.")
-    references: list[ReferenceItem] | None = Field(None, description="Left out with `include_references` false.")
-    response_time: float = Field(description="Seconds from the request to the answer.")
-    llm_generated: bool = Field(description="Whether a chat model wrote it.")
-    mode: str
-    kind: Literal["generated", "extractive", "nothing_found", "context", "prompt"]
-    is_complete: bool = Field(description="False when the chat model was cut, at a length limit or in a loop.")
-    from_cache: bool
-    is_unanswered: bool = Field(description="Whether it says that the documents hold no answer.")
-    citations: list[dict[str, Any]] = Field(description="What its sentences rest on, to the character.")
-    unsupported_references: int
-    unsupported_sentences: int
-    warnings: list[str]
-    usage: dict[str, int] = Field(description="Tokens that chat models spent on it.")
-
-
-class DataResponse(BaseModel):
-    """What was found for a question; nothing found is status `failure` with an empty `data`."""
-
-    status: Literal["success", "failure"]
-    message: str
-    data: dict[str, Any] = Field(description="`entities`, `relationships`, `chunks` and `references`.")
-    metadata: dict[str, Any] = Field(description="`query_mode`, `keywords`, `processing_info` and more.")
-
-
 # The shape of `/api/v1/retrieve`: what was found, with lists as lists and every id, for other programs to use.
 
 
@@ -270,86 +227,6 @@ class RetrieveRequest(QueryOptions):
     def texts(self) -> list[str]:
         """Return all free text."""
         return [*super().texts(), self.query]
-
-
-class EntityItem(BaseModel):
-    """An entity."""
-
-    id: str
-    name: str
-    type: str
-    description: str
-    chunk_ids: list[str]
-    sources: list[str] = Field(description="Sources of its first chunks.")
-    reference_id: str = Field(description="The first reference among them, or empty.")
-    created_at: int = Field(description="Unix seconds.")
-
-
-class RelationItem(BaseModel):
-    """A relation."""
-
-    id: str
-    source: str
-    target: str
-    description: str
-    keywords: list[str]
-    weight: float
-    degree: int = Field(description="Degree of one end plus degree of the other.")
-    chunk_ids: list[str]
-    sources: list[str]
-    reference_id: str
-    created_at: int
-
-
-class ChunkItem(BaseModel):
-    """A passage, with its place in its document."""
-
-    id: str
-    document_id: str
-    source: str
-    reference_id: str
-    content: str
-    start: int = Field(description="Place of its first character in the document's text.")
-    end: int = Field(description="Place after its last character.")
-    page: int | None
-    headings: list[str]
-    scores: dict[str, float] = Field(description="What each fused channel adds to its score.")
-    rerank_score: float | None
-    found_by: list[str] = Field(description="`C` by its own vector, `E` through entities, `R` through relations.")
-
-
-class ReferenceRow(BaseModel):
-    """A document that the context quotes."""
-
-    reference_id: str
-    file_path: str
-    count: int
-    other_file_paths: list[str] | None = None
-
-
-class KeywordLists(BaseModel):
-    """What was searched for."""
-
-    high_level: list[str]
-    low_level: list[str]
-
-
-class RetrieveResponse(BaseModel):
-    """What was found."""
-
-    status: Literal["success", "failure"]
-    message: str
-    question: str
-    mode: str
-    keywords: KeywordLists
-    entities: list[EntityItem]
-    relations: list[RelationItem]
-    chunks: list[ChunkItem]
-    references: list[ReferenceRow]
-    paths: list[dict[str, list[str]]] | None = Field(None, description="Shortest paths between named entities.")
-    context: str | None = Field(None, description="The text that a chat model would read.")
-    warnings: list[str]
-    metadata: dict[str, Any] = Field(description="Counts, seconds of the stages, why nothing was found.")
 
 
 def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from heliograph.wire.base import Shape
+
 # The bodies that failures are told in (RFC 9457).
 
 
@@ -206,21 +208,21 @@ class NewWorkspace(BaseModel):
     name: str = Field(pattern=_NAME, description="Letters, digits, `_`, `.` and `-`, at most 64.")
 
 
-class WorkspaceRow(BaseModel):
+class WorkspaceRow(Shape):
     """One workspace."""
 
     name: str
     is_default: bool = Field(description="Whether requests that name none go there.")
 
 
-class WorkspaceList(BaseModel):
+class WorkspaceList(Shape):
     """The workspaces that the credentials may enter."""
 
-    workspaces: list[WorkspaceRow]
+    workspaces: tuple[WorkspaceRow, ...]
     default: str
 
 
-class WorkspaceReply(BaseModel):
+class WorkspaceReply(Shape):
     """What was done."""
 
     status: Literal["success"] = "success"
@@ -228,7 +230,7 @@ class WorkspaceReply(BaseModel):
     name: str
 
 
-class WorkspaceStats(BaseModel):
+class WorkspaceStats(Shape):
     """What a workspace holds."""
 
     name: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.mcp.rendering import fence
+from heliograph.mcp.results import fence
 
 from .world import checked, offered, text_of
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from heliograph.errors import PermissionDenied
-from heliograph.server.guard import check_page
+from heliograph.server.requests import PageCheck
 from heliograph.server.run import describe_names
 from heliograph.settings import Settings
 
@@ -24,11 +23,7 @@ NAMED = Settings.load(
 
 
 def is_answered(settings: Settings = NAMED, **headers: str) -> bool:
-    try:
-        check_page(Headers(headers), settings)
-    except PermissionDenied:
-        return False
-    return True
+    return PageCheck(settings).refusal(Headers(headers)) is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 
 from heliograph.errors import HeliographError, SchemaMismatch
-from heliograph.server.lifecycle import PlainStartup
+from heliograph.server.run import PlainStartup
 
 
 class Lifespan:

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Form, Request
 from heliograph._version import __version__
 from heliograph.errors import AuthenticationError, InvalidRequestError
 from heliograph.server.dependencies import CurrentPrincipal, CurrentService
-from heliograph.server.guard import address_of, credentials_of
 from heliograph.server.openapi import responses
+from heliograph.server.requests import address_of, credentials_of
 from heliograph.service.access import looks_like_token
 from heliograph.wire.service import AuthStatus, LoginReply, LogoutReply, VerifyReply
 

@@ -74,7 +74,7 @@ async def list_curations(
             limit=limit,
         )
     )
-    return CurationListResponse(curations=[CurationItem.of(item) for item in page.curations], total=page.total)
+    return CurationListResponse(curations=tuple(map(CurationItem.of, page.curations)), total=page.total)
 
 
 @router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
@@ -97,4 +97,4 @@ async def find_duplicates(
     """Return pairs of entities with like names and near vectors."""
     names = name or [entity.name for entity in await engine.entities(limit=examined)]
     pairs = await engine.find_duplicates(limit=limit, names=names) if names else []
-    return DuplicateResponse(pairs=[DuplicateItem.of(pair) for pair in pairs])
+    return DuplicateResponse(pairs=tuple(map(DuplicateItem.of, pairs)))

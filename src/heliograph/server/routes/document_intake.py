@@ -98,7 +98,7 @@ async def upload(
     known = await kb.document(id_)
     if known is not None and known.status in COMMITTED_STATUSES and not is_new and received.metadata is None:
         message = f"The file '{received.name}' was known already and is unchanged."
-        return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=[id_])
+        return InsertResponse(status="duplicated", message=message, track_id=known.track_id, document_ids=(id_,))
     track_id = new_track_id("upload")
     # If this fails, the file stays: the next scan reads it, and uploading it again is safe.
     await service.jobs.submit(
@@ -106,7 +106,7 @@ async def upload(
         JobRequest(JobKind.FILES, track_id, principal.name, (received.name,), metadata=received.metadata),
     )
     message = f"File '{received.name}' uploaded successfully. Processing will continue in background."
-    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=[id_])
+    return InsertResponse(status="success", message=message, track_id=track_id, document_ids=(id_,))
 
 
 @router.post("/url", summary="Take in a web page or file by its URL", responses=responses(409))
@@ -123,7 +123,7 @@ async def insert_url(
     asked = JobRequest(JobKind.URL, track_id, principal.name, (body.url,), metadata=body.metadata)
     await service.jobs.submit(workspace, asked)
     message = "The URL was accepted and is read in the background."
-    ids = await identify_files(kb.store.records, [body.url])
+    ids = tuple(await identify_files(kb.store.records, [body.url]))
     return InsertResponse(status="success", message=message, track_id=track_id, document_ids=ids)
 
 
@@ -152,7 +152,7 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
     failures = report.failures
     if len(failures) == len(report.results) and failures[0].error is not None:
         raise failures[0].error
-    waiting, ids = report.count(Outcome.PENDING), [result.id for result in report.results if result.id]
+    waiting, ids = report.count(Outcome.PENDING), tuple(result.id for result in report.results if result.id)
     note = " `chunking` was not applied: how texts are cut is a setting." if has_chunking else ""
     if failures:
         reasons = "; ".join(without_folders(str(result.error)) for result in failures[:3])

@@ -125,7 +125,7 @@ async def list_jobs(
 ) -> JobListResponse:
     """Return jobs, the latest first; those long finished are dropped."""
     jobs, total = await service.jobs.page(workspace, offset, limit)
-    return JobListResponse(jobs=[JobResponse.of(job) for job in jobs], total=total)
+    return JobListResponse(jobs=tuple(map(JobResponse.of, jobs)), total=total)
 
 
 @router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))

@@ -68,7 +68,7 @@ async def list_documents(
         limit=limit,
     )
     page = await kb.documents(query)
-    documents = [DocumentResponse.of(document) for document in page.documents]
+    documents = tuple(map(DocumentResponse.of, page.documents))
     return ListResponse(documents=documents, total=page.total, offset=offset, limit=limit)
 
 
@@ -112,7 +112,7 @@ async def get_document(
     """Return a document and a page of its chunks in order."""
     document = await _find(kb, document_id)
     chunks = await kb.chunks(document.id) if chunk_limit else []
-    shown = [ChunkResponse.of(chunk) for chunk in chunks[chunk_offset : chunk_offset + chunk_limit]]
+    shown = tuple(map(ChunkResponse.of, chunks[chunk_offset : chunk_offset + chunk_limit]))
     known = DocumentResponse.of(document).model_dump()
     return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset)
 

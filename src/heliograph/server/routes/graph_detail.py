@@ -59,8 +59,8 @@ async def get_neighbours(
     entity = await _require(engine, name)
     found = await engine.neighbours(entity.name, depth=depth, max_entities=limit)
     return NeighbourResponse(
-        entities=[EntityItem.of(item) for item in found.entities],
-        relations=[RelationItem.of(item) for item in found.relations],
+        entities=tuple(map(EntityItem.of, found.entities)),
+        relations=tuple(map(RelationItem.of, found.relations)),
         is_truncated=found.is_truncated,
     )
 
@@ -76,12 +76,12 @@ async def get_paths(
     """Return the shortest paths; none if there is none so short."""
     ends = await _require(engine, source), await _require(engine, target)
     found = await engine.paths(ends[0].name, ends[1].name, max_length=max_length, limit=limit)
-    return PathResponse(paths=[PathItem.of(path) for path in found])
+    return PathResponse(paths=tuple(map(PathItem.of, found)))
 
 
-async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> list[SourceChunk]:
+async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[SourceChunk, ...]:
     records = engine.store.records
-    return SourceChunk.of(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
+    return SourceChunk.of_chunks(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
 
 
 async def _require(engine: AsyncHeliograph, name: str) -> Entity:

@@ -16,12 +16,10 @@ from heliograph.query.models import Answer, QueryParam
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
 from heliograph.server.errors import failure_body
 from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, json_line
+from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse
 from heliograph.wire.query import (
-    DataResponse,
     QueryRequest,
-    QueryResponse,
     RetrieveRequest,
-    RetrieveResponse,
     answer_body,
     answer_details,
     answer_text,

@@ -29,9 +29,8 @@ async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) 
     """Return the workspaces that the credentials may enter, by name."""
     default = service.workspaces.default
     names = [name for name in await service.workspaces.names() if principal.may_enter(name)]
-    return WorkspaceList(
-        workspaces=[WorkspaceRow(name=name, is_default=name == default) for name in names], default=default
-    )
+    rows = tuple(WorkspaceRow(name=name, is_default=name == default) for name in names)
+    return WorkspaceList(workspaces=rows, default=default)
 
 
 @router.post("/workspaces", status_code=201, summary="Make a workspace", responses=responses(409))

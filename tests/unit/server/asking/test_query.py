@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeReranker
-from heliograph.wire.query import DataResponse, QueryResponse, RetrieveResponse
+from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse
 
 from .conftest import ANSWER, LAMPS, NOTES, QUESTION, MakeWorld, World, fake_chat
 

@@ -1,0 +1,403 @@
+"""What every request passes through, in one place and in order.
+
+1. It gets an id, is counted and traced, and leaves one line in the log; a defect leaves its traceback there, and its
+   client a body with the id. The response gets the id and the headers that browsers obey.
+2. CORS answers browsers, if origins are allowed.
+3. Web pages of elsewhere stay out where nobody is asked for credentials, or hosts are named.
+4. Credentials are looked at: nobody unknown comes further than to public paths, or has a body read.
+5. From here on it is one of the requests that end when the service is told to stop.
+6. Its body is read within its limits (`server.limits`).
+
+So every refusal is counted and has its id and its headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from heliograph.errors import AccessError, HeliographError, PermissionDenied, StoreUnavailable
+from heliograph.observing import REQUEST_ID, observing
+from heliograph.server.errors import error_response, failure_body, internal_error_response
+from heliograph.server.limits import Limits
+from heliograph.service.access import Credentials, has_credentials
+from heliograph.service.service import Service
+from heliograph.settings import Settings
+
+_LOG = logging.getLogger("heliograph.requests")
+_SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:\-]{0,63}")
+_ID_HEADER = "X-Request-ID"
+# What a parameter of a path is read as.
+_CONVERTER = re.compile(r":\w+}")
+# What is counted where the status stays unknown: an error passes through.
+_DEFECT = 500
+
+# Headers that tell browsers what they may do with what they get. A route that sets one itself keeps it.
+_DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_PAGE_POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
+    "base-uri 'self'; form-action 'self'; frame-ancestors 'none'"
+)
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+_EXPOSED = ["Mcp-Session-Id", "Retry-After", "X-New-Token", _ID_HEADER]
+_BODY_HEADERS = ("content-length", "transfer-encoding")
+
+
+class Requests:
+    """Middleware around everything else.
+
+    Args:
+        app: Serves what comes through.
+        service: Knows who asks, counts, and has the settings.
+        drain: Says when requests have to end.
+    """
+
+    def __init__(self, app: ASGIApp, service: Service, drain: Drain) -> None:
+        settings = service.settings.server
+        self._app = app
+        self._access = service.access
+        self._monitoring = service.monitoring
+        self._drain = drain
+        self._limits = Limits(app, settings)
+        is_for_pages = (service.access.is_open and not settings.insecure) or service.settings.allowed_hosts
+        self._pages = PageCheck(service.settings) if is_for_pages else None
+        self._enter: ASGIApp = self._admit
+        if settings.allowed_origins:
+            self._enter = CORSMiddleware(
+                self._admit,
+                allow_origins=list(settings.allowed_origins),
+                allow_methods=["GET", "POST", "PUT", "DELETE"],
+                allow_headers=["*"],
+                expose_headers=_EXPOSED,
+            )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request under its id; HEAD is served as GET without its body. There are no web sockets here."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._observe(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _observe(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        headers = Headers(scope=scope)
+        given = headers.get(_ID_HEADER, "")
+        request_id = given if _SANE_ID.fullmatch(given) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+        response = scope["heliograph.response"] = _Response(send, request_id, is_head=scope["method"] == "HEAD")
+        if response.is_head:
+            scope["method"] = "GET"
+        token = REQUEST_ID.set(request_id)
+        # A trace that the caller has begun (`traceparent` of W3C's Trace Context) goes on.
+        parent = headers.get("traceparent", "")
+        try:
+            with observing(self._monitoring), self._monitoring.request(parent, scope["method"]) as counted:
+                try:
+                    await self._enter(scope, receive, response.send)
+                finally:
+                    # Requests are told apart by the template of their route, never by their path: `other` is what is
+                    # mounted, empty that nothing was reached.
+                    template = getattr(scope.get("route"), "path", "other" if "endpoint" in scope else "")
+                    counted(_CONVERTER.sub("}", template), response.status or _DEFECT)
+        except Exception as error:
+            if response.status:
+                # It cannot be unsaid; the connection breaks off, so that nobody takes it for whole.
+                raise
+            await internal_error_response(Request(scope), error)(scope, receive, response.send)
+        finally:
+            _write_line(scope, response, time.perf_counter() - started)
+            REQUEST_ID.reset(token)
+
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope)
+        path = route_path(scope)
+        address = address_of(request)
+        client = address
+        if self._pages is not None and (refusal := self._pages.refusal(request.headers)) is not None:
+            await error_response(request, refusal)(scope, receive, send)
+            return
+        try:
+            identity = self._access.identify(credentials_of(request), address)
+        except HeliographError as error:
+            if not (isinstance(error, AccessError) and is_public(path)):
+                await error_response(request, error)(scope, receive, send)
+                return
+        else:
+            request.state.principal = identity.principal
+            client = identity.principal.client
+            scope["heliograph.response"].new_token = identity.new_token
+        # No route of GET reads a body, and without these headers there is none.
+        has_body = scope["method"] != "GET" or any(name in request.headers for name in _BODY_HEADERS)
+        work = self._limits.serve(path, client, scope, receive, send) if has_body else self._app(scope, receive, send)
+        if not await self._drain.run(work):
+            await self._end(request, scope, receive, send)
+
+    async def _end(self, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        """Tell a client whose time is up: by a last line where lines were sent, by 503 where nothing was."""
+        response: _Response = scope["heliograph.response"]
+        if response.is_complete:
+            return
+        error = StoreUnavailable("the service is being stopped; ask again, it may be back in a moment")
+        if not response.status:
+            refusal = error_response(request, error)
+            refusal.headers["Retry-After"] = "5"
+            await refusal(scope, receive, send)
+            return
+        if response.kind.startswith("application/x-ndjson"):
+            line = json.dumps({"error": str(error)}).encode() + b"\n"
+        elif response.kind.startswith("text/event-stream"):
+            line = b"data: " + json.dumps({"error": failure_body(request, error)}).encode() + b"\n\n"
+        else:
+            # Nothing can be added to a body of another kind; that it is cut short shows by its length.
+            raise error
+        await send({"type": "http.response.body", "body": line, "more_body": False})
+
+
+class _Response:
+    """What was sent so far.
+
+    Attributes:
+        status: Of the response; 0 before it has begun.
+        kind: Its media type.
+        bytes: How long its body is as yet.
+        is_complete: Whether its body has ended.
+        new_token: What renews the token that the request came with, if it is to be.
+    """
+
+    def __init__(self, send: Send, request_id: str, *, is_head: bool) -> None:
+        self.status = 0
+        self.kind = ""
+        self.bytes = 0
+        self.is_complete = False
+        self.is_head = is_head
+        self.new_token: str | None = None
+        self._send = send
+        self._request_id = request_id
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self._add_headers(MutableHeaders(scope=message))
+        elif message["type"] == "http.response.body":
+            self.bytes += len(message.get("body", b""))
+            self.is_complete = not message.get("more_body", False)
+            if self.is_head:
+                message = {**message, "body": b""}
+        await self._send(message)
+
+    def _add_headers(self, headers: MutableHeaders) -> None:
+        headers[_ID_HEADER] = self._request_id
+        if self.new_token is not None:
+            headers["X-New-Token"] = self.new_token
+        for name, value in _ALWAYS.items():
+            headers.setdefault(name, value)
+        self.kind = kind = headers.get("content-type", "")
+        headers.setdefault("Content-Security-Policy", _PAGE_POLICY if kind.startswith("text/html") else _DATA_POLICY)
+        # What is no page is never kept by caches.
+        if kind.startswith(("application/json", "application/problem+json", "application/x-ndjson")):
+            headers.setdefault("Cache-Control", "no-store")
+
+
+def _write_line(scope: Scope, response: _Response, seconds: float) -> None:
+    state: dict[str, Any] = scope["state"]
+    fields = {
+        "method": "HEAD" if response.is_head else scope["method"],
+        "route": getattr(scope.get("route"), "path", None),
+        "status": response.status or None,
+        "milliseconds": round(seconds * 1000, 1),
+        "bytes": response.bytes,
+        "principal": getattr(state.get("principal"), "name", None),
+        "workspace": state.get("workspace"),
+    }
+    text = " ".join(f"{name}={value}" for name, value in fields.items() if value is not None)
+    _LOG.info("%s", text, extra={"fields": fields})
+
+
+# How requests end when the service is told to stop.
+#
+# New connections are refused by then. What is under way gets most of `shutdown_seconds`; what is not done after that
+# is cancelled, and told so.
+
+# What is left of the time is for writing the last lines and closing stores.
+_SHARE_OF_REQUESTS = 0.7
+
+
+class Drain:
+    """Which requests are under way, and until when they may be.
+
+    Args:
+        shutdown_seconds: From being told to stop until everything is closed.
+    """
+
+    def __init__(self, shutdown_seconds: float) -> None:
+        self.request_seconds = shutdown_seconds * _SHARE_OF_REQUESTS
+        self._running: set[asyncio.Timeout] = set()
+        self._deadline: float | None = None
+        self._on_begin: list[Callable[[], None]] = []
+
+    def call_on_begin(self, step: Callable[[], None]) -> None:
+        """Have something called in the event loop when the service is told to stop."""
+        self._on_begin.append(step)
+
+    def begin(self) -> None:
+        """Give requests under way their last time; call it in the event loop. Calling it again changes nothing."""
+        if self._deadline is None:
+            for step in self._on_begin:
+                step()
+            self._deadline = asyncio.get_running_loop().time() + self.request_seconds
+            for timeout in self._running:
+                timeout.reschedule(self._deadline)
+
+    async def run(self, request: Any) -> bool:
+        """Run a request to its end; False if its time was up before."""
+        timeout = asyncio.timeout_at(self._deadline)
+        try:
+            async with timeout:
+                self._running.add(timeout)
+                try:
+                    await request
+                finally:
+                    self._running.discard(timeout)
+        except TimeoutError:
+            if not timeout.expired():
+                raise
+            return False
+        return True
+
+
+# Keeps web pages of elsewhere away from a service that asks nobody for credentials, or names its hosts.
+#
+# A browser on this machine runs anybody's pages and reaches what listens here. A page could read everything by a name
+# of its own that leads to this machine (DNS rebinding), and send without asking what browsers let pass, such as an
+# upload. So a request must be addressed to this machine by a name of it or by a number, and the page it comes from,
+# if it comes from one, must be of this machine as well. `server.allowed_hosts` names further hosts, for all routes
+# and tools alike.
+
+_ANY_PORT = ":*"
+_LOCAL_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost")
+# Zones that no stranger can have a name in; containers call their machine host.docker.internal.
+_LOCAL_ZONES = (".localhost", ".internal")
+
+
+class PageCheck:
+    """Looks at the names and pages of requests.
+
+    Args:
+        settings: Name further hosts and origins.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._hosts = settings.allowed_hosts
+        self._origins = {*settings.server.allowed_origins}
+        self._remedy = "" if has_credentials(settings) else ", set a key (server.api_key), or serve with --insecure"
+
+    def refusal(self, headers: Headers) -> PermissionDenied | None:
+        """Return why a request is refused: it is addressed to another name, or comes from another page.
+
+        What sends neither header is no browser.
+        """
+        address, origin = headers.get("host", ""), headers.get("origin")
+        name = _name(address)
+        if address and not (_is_local(name) or _is_number(name) or self._is_named(address)):
+            return self._refusal(f"the service does not answer by the name {address!r:.100}", "server.allowed_hosts")
+        if origin is None or {origin, "*"} & self._origins:
+            return None
+        place = origin.partition("://")[2]
+        if not place or not (_is_local(_name(place)) or place == address or self._is_named(place)):
+            return self._refusal(f"the service does not answer pages of {origin!r:.100}", "server.allowed_origins")
+        return None
+
+    def _is_named(self, address: str) -> bool:
+        return any(
+            address.lower() == host.lower()
+            or (host.endswith(_ANY_PORT) and _name(address) == _name(host[: -len(_ANY_PORT)]))
+            for host in self._hosts
+        )
+
+    def _refusal(self, what: str, setting: str) -> PermissionDenied:
+        return PermissionDenied(
+            f"{what}, only those of this machine and of the settings; name it in {setting}{self._remedy}"
+        )
+
+
+def _name(address: str) -> str:
+    """Return the host of an address with or without a port; empty if there is none."""
+    try:
+        return (urlsplit(f"//{address}").hostname or "").removesuffix(".")
+    except ValueError:
+        return ""
+
+
+def _is_local(name: str) -> bool:
+    if name in _LOCAL_NAMES or name.endswith(_LOCAL_ZONES):
+        return True
+    return _is_number(name) and ipaddress.ip_address(name).is_loopback
+
+
+def _is_number(name: str) -> bool:
+    # Such an address leads to no other machine than it says, so no page can have made it its own.
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+# Who asks, and from where.
+
+# Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
+_PAGES = ("/page", "/webui", "/workspace")
+PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", *_PAGES})
+PUBLIC_PREFIXES = ("/ui/", *(f"{page}/" for page in _PAGES))
+_BEARER = "bearer "
+
+
+def is_public(path: str) -> bool:
+    """Whether a path, below the prefix of a proxy, needs no credentials."""
+    return path in PUBLIC_PATHS or path.startswith(PUBLIC_PREFIXES)
+
+
+def credentials_of(request: Request) -> Credentials:
+    """Return what a request brought in its headers."""
+    header = request.headers.get("Authorization", "")
+    bearer = header[len(_BEARER) :].strip() if header[: len(_BEARER)].lower() == _BEARER else ""
+    return Credentials(request.headers.get("X-API-Key", "").strip(), bearer)
+
+
+def address_of(request: Request) -> str:
+    """Return where a request comes from; of IPv6 the network, since all addresses in it are one host's to choose."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4 or address.ipv4_mapped:
+        return str(getattr(address, "ipv4_mapped", None) or address)
+    return str(ipaddress.ip_network((address, 64), strict=False))
+
+
+def route_path(scope: Scope) -> str:
+    """Return the path of a request below the prefix of a proxy."""
+    path, root = scope["path"], scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path

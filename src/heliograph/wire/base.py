@@ -1,0 +1,50 @@
+"""What all shapes of the wire have in common: frozen, and read from a record's attributes of the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+
+# A moment as ISO 8601 in UTC, written as Python writes it.
+Moment = Annotated[datetime, PlainSerializer(datetime.isoformat, return_type=str)]
+
+
+class Shape(BaseModel):
+    """A record as others are shown it; all its fields are always there in a reply."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True, json_schema_serialization_defaults_required=True)
+
+    @classmethod
+    def of(cls, record: Any) -> Self:
+        """Return what is told of a record: its attributes that have the names of fields."""
+        return cls.model_validate(record)
+
+
+class EntityHead(Shape):
+    """What every shape of an entity has."""
+
+    id: str
+    name: str
+    type: str
+
+
+class RelationHead(Shape):
+    """What every shape of a relation between two entities has; it has no direction."""
+
+    id: str
+    source: str = Field(description="Name of one entity.")
+    target: str = Field(description="Name of the other.")
+    keywords: tuple[str, ...]
+    weight: float
+
+
+def may_lack(*names: str) -> Callable[[dict[str, Any]], None]:
+    """Return what tells of fields in a schema that they are left out of a reply where they hold nothing."""
+
+    def edit(schema: dict[str, Any]) -> None:
+        schema["required"] = [name for name in schema.get("required", ()) if name not in names]
+
+    return edit
