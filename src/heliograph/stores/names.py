@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -80,20 +79,6 @@ def _pieces(word: str) -> list[str]:
 
 def _encode(piece: str) -> str:
     return piece.encode("utf-8", "surrogatepass").hex()
-
-
-class NameIndex(ABC):
-    """Names and aliases of the entities of one workspace, read by index only."""
-
-    @abstractmethod
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        """Return ids of entities with a name or alias that matches, best first; a text without a key matches nothing.
-
-        First come names that are the text, then those that begin with it, then those that contain it (`name_match`);
-        among equals the better connected first, then by name and id. Texts of one or two letters need only be found at
-        the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
-        back end may rank the first few thousand of each sort only.
-        """
 
 
 def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: str, limit: int) -> list[str]:

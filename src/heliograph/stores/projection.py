@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from heliograph.models import Chunk, Document, Entity, Relation
 from heliograph.stores.base import GraphStore, ReplyCache, TextStore, VectorStore
-from heliograph.stores.changeset import Collection, TextEntry
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Collection, OutboxKind, TextEntry
 
 __all__ = [
     "CacheProjection",

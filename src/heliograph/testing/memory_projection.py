@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.base import CachedReply, Hit
-from heliograph.stores.changeset import Collection
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
-from heliograph.stores.base import GraphStore, Hit, IncidentRelation, TextStore, VectorStore
+from heliograph.stores.base import CachedReply, GraphStore, Hit, IncidentRelation, ReplyCache, TextStore, VectorStore
 from heliograph.stores.changeset import Collection
 from heliograph.stores.composed.following import Following
 from heliograph.stores.projection import CacheProjection, GraphProjection, TextProjection, VectorProjection
-from heliograph.stores.replies import CachedReply, ReplyCache
 
 _Found = TypeVar("_Found")
 

@@ -13,13 +13,12 @@ from pathlib import Path
 from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import Stats
-from heliograph.stores.base import Fold, Store, StoreView
+from heliograph.stores.base import CachedReply, Fold, ReplyCache, Store, StoreView
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.composed.following import Following
 from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedTextStore, GatedVectorStore
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection, VectorProjection
-from heliograph.stores.replies import CachedReply, ReplyCache
 
 # Replies of models in another engine, and at home while that is out of reach: no reply that was paid for is lost.
 #

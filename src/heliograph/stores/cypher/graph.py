@@ -11,10 +11,9 @@ from typing import Any
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation
-from heliograph.stores.base import IncidentRelation
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.cypher.database import CypherDatabase, Dialect, Statement, quote
-from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.paths import SteppingGraphStore
+from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
 
 # Names of labels and relationship types, made of what sources call things.
@@ -327,7 +326,7 @@ _NAMELESS = "MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id IS NULL"
 _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
 
-class CypherGraphProjection(GraphProjection, SteppingGraphStore):
+class CypherGraphProjection(GraphProjection):
     """Nodes and relationships that other programs can read.
 
     Args:
@@ -374,18 +373,18 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         found = map(to_relation, await self._read_list(_AMONG, entity_ids))
         return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
-    async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
+    async def find_steps(self, nodes: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
         if limit is None:
-            rows = await self._read(_STEPS, ids=_distinct(entity_ids))
+            rows = await self._read(_STEPS, ids=_distinct(nodes))
         else:
-            rows = await self._read(f"{_STEPS} LIMIT $limit", ids=_distinct(entity_ids), limit=limit)
+            rows = await self._read(f"{_STEPS} LIMIT $limit", ids=_distinct(nodes), limit=limit)
         return [(near, far, float(weight)) for near, far, weight in rows]
 
-    async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
-        return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(entity_ids), limit=limit)]
+    async def order_nodes(self, nodes: Collection[str], limit: int) -> list[str]:
+        return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(nodes), limit=limit)]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """See `SteppingGraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
+        """See `GraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:

@@ -204,6 +204,10 @@ class Session:
                 await cursor.execute(statement.query.encode(), statement.values, prepare=prepare)
         return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
 
+    async def fetch_all(self, *statements: Statement) -> list[list[Row]]:
+        """Run reading statements within the snapshot that was begun, in one round trip."""
+        return await self.run(*statements)
+
     async def begin_snapshot(self, *statements: Statement) -> list[list[Row]]:
         """Begin to read as of one moment; return the rows of the first statements."""
         return (await self.run(Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), *statements))[1:]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from heliograph.stores.changeset import Changeset
-from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind, changed_ids
+from heliograph.stores.changeset import Changeset, Outbox, OutboxEntry, OutboxKind, changed_ids
 from heliograph.stores.postgres.database import Database, Statement, try_advisory_lock
 from heliograph.stores.postgres.rows import to_json
 

@@ -14,8 +14,7 @@ from heliograph.errors import SettingsError
 from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
-from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.commit import chunk_row, chunk_statements
 from heliograph.stores.postgres.database import (
     Address,

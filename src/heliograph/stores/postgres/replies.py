@@ -9,7 +9,8 @@ from heliograph.models import Usage
 from heliograph.stores.base import CachedReply, ReplyCache
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.database import Database, Statement
-from heliograph.stores.postgres.rows import in_utc, to_json
+from heliograph.stores.postgres.rows import to_json
+from heliograph.stores.rows import in_utc
 
 _ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"

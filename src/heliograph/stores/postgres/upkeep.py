@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError
 from heliograph.settings import StoreSettings
+from heliograph.stores.base import Reembedding
 from heliograph.stores.changeset import Collection, VectorBatch
 from heliograph.stores.postgres.database import Database, Session, Statement, parse_address, translate_errors
 from heliograph.stores.postgres.driver import psycopg
@@ -16,7 +17,6 @@ from heliograph.stores.postgres.replies import drop_answers
 from heliograph.stores.postgres.rows import Vectors, to_json
 from heliograph.stores.postgres.schema import TABLES
 from heliograph.stores.postgres.vectors import INDEXES, VECTOR_TABLES, VectorIndexer, index_patterns
-from heliograph.stores.reembedding import Reembedding
 
 # The workspaces in a database.
 

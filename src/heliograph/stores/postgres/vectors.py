@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heliograph.errors import SchemaMismatch, StoreError
 from heliograph.stores.base import Hit, VectorStore
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.postgres.database import Connection, Database, Row, Statement, translate_errors
+from heliograph.stores.postgres.database import Connection, Database, Row, Session, Statement, translate_errors
 from heliograph.stores.postgres.driver import sql
 from heliograph.stores.postgres.rows import WANTED, Vector, Vectors, read_vectors, to_json
 
@@ -280,7 +280,7 @@ class PostgresVectorStore(VectorStore):
         is_home: Whether the workspace is at home here; else its vectors alone are here.
     """
 
-    def __init__(self, database: Database, embedding: tuple[str, int], *, is_home: bool = True) -> None:
+    def __init__(self, database: Database | Session, embedding: tuple[str, int], *, is_home: bool = True) -> None:
         self._database = database
         self._embedding = embedding
         self._is_home = is_home

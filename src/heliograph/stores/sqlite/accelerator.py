@@ -25,7 +25,7 @@ from heliograph.stores.candidates import CandidateIndex, Candidates
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.postings import PostingIndex
-from heliograph.stores.sqlite.database import Row, array, fetch, fetch_one, fetch_value
+from heliograph.stores.sqlite.database import Row, array, data_version, fetch, fetch_one, fetch_value
 from heliograph.stores.sqlite.identity import KnownIds, find_known_ids
 from heliograph.stores.sqlite.reembedding import check_embedding
 
@@ -209,7 +209,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     def _is_ahead(self, connection: apsw.Connection) -> bool:
         """Whether another thread has brought the index to a later version than the connection reads."""
-        return self._version > _data_version(connection)
+        return self._version > data_version(connection)
 
     def _catch_up(self, connection: apsw.Connection) -> IndexT:
         with self._lock:
@@ -224,7 +224,7 @@ class Accelerator(ABC, Generic[IndexT]):
             return self._brought_up(connection)
 
     def _brought_up(self, connection: apsw.Connection) -> IndexT:
-        current = _data_version(connection)
+        current = data_version(connection)
         if self._index is None or current - self._version > _KEPT_VERSIONS:
             self._index = self._load(connection, current)
         if self._version < current:
@@ -296,10 +296,6 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
     if changed:
         row = (name, version, np.array(changed, "<i8").tobytes())
         connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
-
-
-def _data_version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
 
 
 # The 4-bit index over the vectors of one collection, to find candidates.

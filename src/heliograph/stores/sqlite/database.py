@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -120,12 +120,59 @@ def fetch_value(connection: apsw.Connection, query: str, values: Any = ()) -> An
     return row[0] if row else None
 
 
+def data_version(connection: apsw.Connection) -> int:
+    """Return the number that every commit raises."""
+    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+
+
 def singles(values: Iterable[int]) -> Iterable[tuple[int]]:
     """Return each value as the one argument of a statement."""
     return ((value,) for value in values)
 
 
 T = TypeVar("T")
+
+
+class ThreadLock:
+    """A lock of threads, to be entered by coroutines that are run in one of them and never suspend."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def run_at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("a coroutine waited for something outside its thread")
+
+
+class Snapshot:
+    """Reads like a `Database`, all of one moment: in the transaction that a connection is in, and in its thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the connection."""
+        return work(self._connection)
+
+    async def fetch(self, query: str, values: Any = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+        return fetch(self._connection, query, values)
+
+    async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
+        """Run one statement and return what is made of each row."""
+        return [make(row) for row in fetch(self._connection, query, values)]
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -297,7 +344,7 @@ class Database:
         self._check_checksums()
         connection.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
-        if (lost := marked - _data_version(connection)) > 0:
+        if (lost := marked - data_version(connection)) > 0:
             self._note_lost(lost)
 
     def _says_checked(self) -> bool:
@@ -333,7 +380,7 @@ class Database:
 
     def _note_version(self, connection: apsw.Connection) -> None:
         """Write the data version beside the file, where it outlives the log."""
-        version = _data_version(connection)
+        version = data_version(connection)
         if version == self._marked:
             return
         written = b"data version %d" % version
@@ -542,10 +589,6 @@ def _read_mark(path: Path) -> int:
     if found is None or zlib.crc32(b"data version " + found[1]) != int(found[2], 16):
         return 0
     return int(found[1])
-
-
-def _data_version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
 
 
 def _has_tables(connection: apsw.Connection) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 import apsw
 
 from heliograph.errors import StoreDamaged
-from heliograph.stores.sqlite.database import array, fetch, fetch_value, singles
+from heliograph.stores.sqlite.database import array, data_version, fetch, fetch_value, singles
 
 # Ids and keys that were looked up last, remembered as long as nothing is committed.
 #
@@ -28,7 +28,7 @@ class IdMemory:
 
     def at(self, connection: apsw.Connection) -> KnownIds:
         """Return what is known of the moment that a connection reads; it must be in a transaction."""
-        version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        version = data_version(connection)
         known_version, known = self._latest
         if version != known_version:
             # Who still reads the version before goes on with what it has.

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import apsw
 
-from heliograph.stores.changeset import Changeset
-from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind, changed_ids
-from heliograph.stores.sqlite.database import Database, fetch, fetch_value, try_file_lock
+from heliograph.stores.changeset import Changeset, Outbox, OutboxEntry, OutboxKind, changed_ids
+from heliograph.stores.sqlite.database import Database, data_version, fetch_value, try_file_lock
 
 
 class SqliteOutbox(Outbox):
@@ -57,7 +56,7 @@ class SqliteOutbox(Outbox):
 
         def begin_anew(connection: apsw.Connection) -> None:
             connection.execute("UPDATE outbox_reader SET version = -1 WHERE name = ?", (reader,))
-            note_reset(connection, _version(connection))
+            note_reset(connection, data_version(connection))
 
         await self._database.write(begin_anew)
 
@@ -88,14 +87,9 @@ def note_reset(connection: apsw.Connection, version: int) -> None:
 
 def _register(connection: apsw.Connection, reader: str) -> None:
     connection.execute("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", (reader,))
-    note_reset(connection, _version(connection))
+    note_reset(connection, data_version(connection))
 
 
 def _forget(connection: apsw.Connection) -> None:
     query = "DELETE FROM outbox WHERE version <= coalesce((SELECT min(version) FROM outbox_reader), 9e18)"
     connection.execute(query)
-
-
-def _version(connection: apsw.Connection) -> int:
-    rows = fetch(connection, "SELECT value FROM meta WHERE name = 'data_version'")
-    return int(rows[0][0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import apsw
 from heliograph.errors import StaleChangesetError
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset
+from heliograph.stores.rows import encode
 from heliograph.stores.sqlite.database import array, fetch_one, singles
 from heliograph.stores.sqlite.records import check_rules, name_hash
 from heliograph.stores.sqlite.replies import drop_replies_about
@@ -19,8 +19,6 @@ from heliograph.text.names import mention_entity_id, mention_relation_id
 _DOCUMENT = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
 _CHUNK = 'key, document_key, position, token_count, start, "end", page, headings, context'
-# Made once: `json.dumps` with arguments of its own makes an encoder for every call.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def mentioned_ids(changeset: Changeset) -> Iterator[str]:
@@ -119,9 +117,9 @@ def _document_row(keys: Mapping[str, int], document: Document) -> tuple[Any, ...
     return (
         *(keys[document.id], document.source, document.title, document.content_hash),
         *(document.status.value, document.error),
-        *(_json(document.metadata), document.length, document.chunk_count, document.track_id),
+        *(encode(document.metadata), document.length, document.chunk_count, document.track_id),
         *(document.usage.input_tokens, document.usage.output_tokens),
-        *(document.created_at.timestamp(), document.updated_at.timestamp(), _json(document.page_starts)),
+        *(document.created_at.timestamp(), document.updated_at.timestamp(), encode(document.page_starts)),
         keys[document.twin_of] if document.twin_of else None,
     )
 
@@ -130,7 +128,7 @@ def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Ma
     rows = (
         (
             *(keys[chunk.id], keys[chunk.document_id], chunk.position, chunk.token_count),
-            *(chunk.start, chunk.end, chunk.page, _json(chunk.headings), chunk.context),
+            *(chunk.start, chunk.end, chunk.page, encode(chunk.headings), chunk.context),
         )
         for chunk in chunks
     )
@@ -144,7 +142,7 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
     chunk = keys[extraction.chunk_id]
     usage = extraction.usage
     row = (
-        *(chunk, extraction.extractor, extraction.error, _json(extraction.reply_keys)),
+        *(chunk, extraction.extractor, extraction.error, encode(extraction.reply_keys)),
         *(usage.input_tokens, usage.output_tokens),
     )
     connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
@@ -162,7 +160,7 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
     relations = (
         (
             *(keys[mention_relation_id(item)], item.rank, chunk, ordinal),
-            *(item.source, item.target, _json(item.keywords), item.description, item.weight),
+            *(item.source, item.target, encode(item.keywords), item.description, item.weight),
             *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
         )
         for ordinal, item in enumerate(extraction.relations)
@@ -174,14 +172,14 @@ def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys:
 
 def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     entities = (
-        (keys[item.id], _json(item.names), _json(item.types), item.mention_count, version)
+        (keys[item.id], encode(item.names), encode(item.types), item.mention_count, version)
         for item in changeset.entity_evidence
         if item.mention_count
     )
     connection.executemany("INSERT OR REPLACE INTO entity_evidence VALUES (?, ?, ?, ?, ?)", entities)
     relations = (
         (
-            *(keys[item.id], keys[item.source_id], keys[item.target_id], _json(item.keywords)),
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], encode(item.keywords)),
             *(item.weight_millionths, item.mention_count, version),
         )
         for item in changeset.relation_evidence
@@ -194,7 +192,3 @@ def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Map
     ):
         gone = (keys[item.id] for item in evidence if not item.mention_count)
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(gone))
-
-
-def _json(value: Any) -> str:
-    return _ENCODER.encode(dict(value) if isinstance(value, Mapping) else value)

@@ -7,9 +7,9 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, SchemaMismatch
+from heliograph.stores.base import Reembedding
 from heliograph.stores.changeset import Collection, VectorBatch
-from heliograph.stores.reembedding import Reembedding
-from heliograph.stores.sqlite.database import Database, fetch, fetch_value
+from heliograph.stores.sqlite.database import Database, data_version, fetch, fetch_value
 from heliograph.stores.sqlite.identity import find_keys
 from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.replies import drop_answers
@@ -98,7 +98,7 @@ class SqliteReembedding(Reembedding):
         connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
         drop_answers(connection)
         self._begun = None
-        version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+        version = data_version(connection)
         note_reset(connection, version)
         return version
 

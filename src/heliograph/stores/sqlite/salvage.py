@@ -21,7 +21,7 @@ from heliograph.errors import StoreUnavailable
 from heliograph.ids import content_hash
 from heliograph.models import DocumentStatus
 from heliograph.settings import StoreSettings
-from heliograph.stores.inspection import Damage
+from heliograph.stores.base import Damage
 from heliograph.stores.sqlite.database import Row, array, fetch, fetch_value, singles, translate_errors
 from heliograph.stores.sqlite.graph import rebuild_names
 from heliograph.stores.sqlite.outbox import note_reset

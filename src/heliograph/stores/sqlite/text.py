@@ -10,7 +10,7 @@ from heliograph.stores.base import Hit, TextStore
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.accelerator import TextAccelerator, log_changes
-from heliograph.stores.sqlite.database import Database, fetch, fetch_value, singles
+from heliograph.stores.sqlite.database import Database, data_version, fetch, fetch_value, singles
 from heliograph.stores.sqlite.identity import IdMemory, KnownIds, first_by_id
 
 # Keeping the full text of FTS5, by which phrases are found, in few parts.
@@ -45,14 +45,14 @@ def merge_step(connection: apsw.Connection, version: int) -> None:
 
 def is_merge_due(connection: apsw.Connection) -> bool:
     """Whether merging now, when the store is closed, is worth it."""
-    return _is_due(connection, _version(connection), _CLOSING_GROWTH, _STEP_COMMITS)
+    return _is_due(connection, data_version(connection), _CLOSING_GROWTH, _STEP_COMMITS)
 
 
 def merge_all(connection: apsw.Connection) -> None:
     """Within a writing transaction, merge all parts of each table into one."""
     for table in _SEARCHED:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
-    _note(connection, _version(connection))
+    _note(connection, data_version(connection))
 
 
 def _is_due(connection: apsw.Connection, version: int, growth: float, least: int) -> bool:
@@ -66,10 +66,6 @@ def _command(connection: apsw.Connection, table: str, pages: int) -> None:
 
 def _note(connection: apsw.Connection, version: int) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
-
-
-def _version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
 
 
 SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)

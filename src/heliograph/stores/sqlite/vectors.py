@@ -18,14 +18,16 @@ from heliograph.stores.candidates import Candidates, cosines, count_candidates, 
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.sqlite.accelerator import VectorAccelerator, log_changes
-from heliograph.stores.sqlite.database import Database, Row, array, fetch
+from heliograph.stores.sqlite.database import Database, Row, Snapshot, array, fetch
 from heliograph.stores.sqlite.identity import IdMemory, KnownIds
 
 
 class SqliteVectorStore(VectorStore):
     """One table and one accelerator per collection."""
 
-    def __init__(self, database: Database, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory) -> None:
+    def __init__(
+        self, database: Database | Snapshot, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory
+    ) -> None:
         self._database = database
         self._ids = ids
         self._accelerators = accelerators
