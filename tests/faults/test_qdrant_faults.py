@@ -18,7 +18,8 @@ from heliograph.errors import SchemaMismatch, StoreAccessDenied, StoreUnavailabl
 from heliograph.settings import StoreSettings
 from heliograph.stores import qdrant as setup
 from heliograph.stores.changeset import Collection, OutboxKind
-from heliograph.stores.composed import following, projector
+from heliograph.stores.composed import projector
+from heliograph.stores.composed import store as following
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import unit_vector

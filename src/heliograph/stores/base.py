@@ -53,8 +53,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBatch
-from heliograph.stores.graph import GraphStore, IncidentRelation
-from heliograph.stores.names import rank_names
+from heliograph.stores.graph import GraphStore, IncidentRelation, rank_names
 
 __all__ = [
     "CachedReply",

@@ -16,12 +16,10 @@ from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import Row, Session, Statement
 from heliograph.stores.postgres.graph import graph_statements, name_statements
-from heliograph.stores.postgres.outbox import outbox_statements
 from heliograph.stores.postgres.records import curation_statements
-from heliograph.stores.postgres.replies import reply_statements
 from heliograph.stores.postgres.rows import Vectors, to_json
-from heliograph.stores.postgres.text import text_statements
-from heliograph.stores.postgres.vectors import check_dimensions, vector_statements
+from heliograph.stores.postgres.search import check_dimensions, text_statements, vector_statements
+from heliograph.stores.postgres.side_tables import outbox_statements, reply_statements
 from heliograph.stores.rows import encode, join_lines
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 

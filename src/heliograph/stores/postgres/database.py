@@ -14,17 +14,17 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.stores.postgres.driver import (
+from heliograph.stores.postgres.rows import (
     AsyncConnection,
     AsyncConnectionPool,
     PoolClosed,
     PoolTimeout,
     TransactionStatus,
+    adapters,
     conninfo_to_dict,
     make_conninfo,
     psycopg,
 )
-from heliograph.stores.postgres.rows import adapters
 
 # Where a store is: the address of its server as the driver takes it, and as people may read it.
 

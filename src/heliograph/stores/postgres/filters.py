@@ -13,7 +13,7 @@ from typing import Any
 
 from heliograph.filters import Equals, Exists, In, Range, path_keys
 from heliograph.stores.postgres.rows import to_json
-from heliograph.stores.sql import COMPARISONS, Condition, Dialect
+from heliograph.stores.rows import COMPARISONS, Condition, Dialect
 
 _NUL, _REPLACEMENT = "\x00", "\ufffd"
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.names import keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
 from heliograph.stores.postgres.database import Database, Session, Statement
 from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_json
 from heliograph.stores.rows import join_lines, split_lines, to_entity, to_relation

@@ -16,7 +16,7 @@ from heliograph.stores.postgres.rows import (
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.text import LEXEMES, RECORDS, SEGMENT, TERMS_TABLES
+from heliograph.stores.postgres.search import LEXEMES, RECORDS, SEGMENT, TERMS_TABLES
 
 # What may be wrong with the tables on PostgreSQL beyond what a check of any store finds, and putting it right.
 #

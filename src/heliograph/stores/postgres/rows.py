@@ -1,4 +1,4 @@
-"""Rows as models, and values on their way to the server and back."""
+"""The driver, psycopg 3 with its pool, which the extra `postgres` brings; what it writes and reads as rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.errors import MissingDependencyError
 from heliograph.models import EntityMention, RelationMention
-from heliograph.stores.postgres.driver import AdaptersMap, Dumper, Format, psycopg
+
+try:
+    import psycopg
+    from psycopg import AsyncConnection, sql
+    from psycopg.adapt import AdaptersMap, Dumper
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import Format, TransactionStatus
+    from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+except ImportError as error:
+    raise MissingDependencyError("psycopg", "postgres") from error
+
+__all__ = [
+    "AdaptersMap",
+    "AsyncConnection",
+    "AsyncConnectionPool",
+    "Dumper",
+    "Format",
+    "PoolClosed",
+    "PoolTimeout",
+    "TransactionStatus",
+    "conninfo_to_dict",
+    "make_conninfo",
+    "psycopg",
+    "sql",
+]
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #

@@ -28,13 +28,11 @@ from heliograph.stores.postgres.database import (
 )
 from heliograph.stores.postgres.graph import PostgresGraphStore, PostgresNameIndex
 from heliograph.stores.postgres.inspection import PostgresInspection
-from heliograph.stores.postgres.outbox import PostgresOutbox
 from heliograph.stores.postgres.records import PostgresCurationStore, PostgresRecordsStore
-from heliograph.stores.postgres.replies import PostgresReplyCache
 from heliograph.stores.postgres.schema import TABLES, migrate
-from heliograph.stores.postgres.text import PostgresTextStore
-from heliograph.stores.postgres.upkeep import PostgresReembedding, clear, vacuum
-from heliograph.stores.postgres.vectors import PostgresVectorStore, VectorIndexer
+from heliograph.stores.postgres.search import PostgresTextStore, PostgresVectorStore, VectorIndexer
+from heliograph.stores.postgres.side_tables import PostgresOutbox, PostgresReembedding, PostgresReplyCache
+from heliograph.stores.postgres.upkeep import clear, vacuum
 from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
 from heliograph.stores.view import FilteredView, ScopeMemory

@@ -25,8 +25,13 @@ from heliograph.stores.postgres.rows import (
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.text import find_phrases, search_terms
-from heliograph.stores.postgres.vectors import PostgresVectorStore, nearest_statement, to_hits
+from heliograph.stores.postgres.search import (
+    PostgresVectorStore,
+    find_phrases,
+    nearest_statement,
+    search_terms,
+    to_hits,
+)
 from heliograph.stores.view import (
     MILLION,
     Kind,

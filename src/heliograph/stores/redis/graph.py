@@ -16,8 +16,7 @@ from heliograph.models import Document, Entity, Relation
 from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.graph import GraphStore, IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange
-from heliograph.stores.redis.connection import Command, Keys, RedisConnection, Session
-from heliograph.stores.redis.projection import RedisProjection
+from heliograph.stores.redis.connection import Command, Keys, RedisConnection, RedisProjection, Session
 
 # Entities, relations and documents as hashes of Redis: their fields, and back.
 #

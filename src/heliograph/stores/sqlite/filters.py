@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heliograph.filters import Equals, Exists, In, Range, Scalar, path_keys
-from heliograph.stores.sql import COMPARISONS, Condition, Dialect
+from heliograph.stores.rows import COMPARISONS, Condition, Dialect
 from heliograph.stores.sqlite.database import array
 
 _NUMBER = "IN ('integer', 'real')"

@@ -12,10 +12,9 @@ import apsw
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.names import keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
 from heliograph.stores.rows import join_lines, to_entity, to_relation
-from heliograph.stores.sqlite.database import Database, Row, Snapshot, array, fetch, run_at_once
-from heliograph.stores.sqlite.identity import IdMemory, KnownIds
+from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, Snapshot, array, fetch, run_at_once
 from heliograph.text.names import entity_key
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.

@@ -14,15 +14,21 @@ from heliograph.errors import StoreDamaged
 from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.accelerator import TextAccelerator, VectorAccelerator, log_changes
-from heliograph.stores.sqlite.database import LOST_COMMITS, Database, data_version, fetch, fetch_value
+from heliograph.stores.sqlite.database import (
+    LOST_COMMITS,
+    Database,
+    data_version,
+    fetch,
+    fetch_value,
+    find_keys,
+    find_known_ids,
+)
 from heliograph.stores.sqlite.graph import rebuild_names
-from heliograph.stores.sqlite.identity import find_keys, find_known_ids
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
 from heliograph.stores.sqlite.records import read_relation_mention
 from heliograph.stores.sqlite.salvage import salvage
 from heliograph.stores.sqlite.schema import FILL_WORDS
-from heliograph.stores.sqlite.text import SEARCHED
+from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAccelerator, log_changes
 
 _TABLES: Mapping[ScanKind, str] = {
     ScanKind.DOCUMENTS: "document",

@@ -24,9 +24,9 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage
 from heliograph.stores.sqlite.database import Row, array, fetch, fetch_value, singles, translate_errors
 from heliograph.stores.sqlite.graph import rebuild_names
-from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, register
 from heliograph.stores.sqlite.schema import check_schema, migrate
+from heliograph.stores.sqlite.side_tables import note_reset
 from heliograph.stores.sqlite.upkeep import FILE_NAME
 
 # Where the old file is kept.

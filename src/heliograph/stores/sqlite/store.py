@@ -19,28 +19,54 @@ from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.sqlite.accelerator import Accelerator, TextAccelerator, VectorAccelerator
 from heliograph.stores.sqlite.database import (
     Database,
+    IdMemory,
     ThreadLock,
     check_path,
     data_version,
     fetch,
     fetch_value,
     file_lock,
+    find_keys,
+    forget_keys,
+    intern_ids,
     try_file_lock,
 )
 from heliograph.stores.sqlite.graph import SqliteGraphStore, SqliteNameIndex, write_graph, write_names
-from heliograph.stores.sqlite.identity import IdMemory, find_keys, forget_keys, intern_ids
 from heliograph.stores.sqlite.inspection import SqliteInspection
-from heliograph.stores.sqlite.outbox import SqliteOutbox, write_outbox
-from heliograph.stores.sqlite.records import EvidenceMemory, SqliteCurationStore, SqliteRecordsStore, write_curations
-from heliograph.stores.sqlite.records_write import check_expectations, mentioned_ids, write_records
-from heliograph.stores.sqlite.reembedding import SqliteReembedding, check_embedding, stored_embedding
-from heliograph.stores.sqlite.replies import SqliteReplyCache, drop_answers
-from heliograph.stores.sqlite.text import SEARCHED, SqliteTextStore, is_merge_due, merge_all, merge_step, write_texts
+from heliograph.stores.sqlite.records import (
+    EvidenceMemory,
+    SqliteCurationStore,
+    SqliteRecordsStore,
+    check_expectations,
+    mentioned_ids,
+    write_curations,
+    write_records,
+)
+from heliograph.stores.sqlite.search import (
+    SEARCHED,
+    Accelerator,
+    SqliteTextStore,
+    SqliteVectorStore,
+    TextAccelerator,
+    VectorAccelerator,
+    is_merge_due,
+    merge_all,
+    merge_step,
+    write_texts,
+    write_vectors,
+)
+from heliograph.stores.sqlite.side_tables import (
+    SqliteOutbox,
+    SqliteReembedding,
+    SqliteReplyCache,
+    check_embedding,
+    drop_answers,
+    stored_embedding,
+    write_outbox,
+)
 from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
-from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
 from heliograph.stores.sqlite.view import SqliteReader, SqliteScope
 from heliograph.stores.view import FilteredView, ScopeMemory
 

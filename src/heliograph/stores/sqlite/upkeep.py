@@ -14,7 +14,6 @@ import apsw
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.accelerator import log_changes
 from heliograph.stores.sqlite.database import (
     check_path,
     data_version,
@@ -22,9 +21,9 @@ from heliograph.stores.sqlite.database import (
     find_companions,
     translate_errors,
 )
-from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
-from heliograph.stores.sqlite.text import SEARCHED
+from heliograph.stores.sqlite.search import SEARCHED, log_changes
+from heliograph.stores.sqlite.side_tables import note_reset
 
 # The workspaces in a data folder: each is a folder with a database file in it.
 

@@ -19,13 +19,30 @@ from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.base import EntityPlaces, Fold, Hit
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import Keys, KeySet
-from heliograph.stores.sqlite.accelerator import TextAccelerator, VectorAccelerator
-from heliograph.stores.sqlite.database import Database, Row, Snapshot, array, data_version, fetch, run_at_once
+from heliograph.stores.sqlite.database import (
+    Database,
+    IdMemory,
+    KnownIds,
+    Row,
+    Snapshot,
+    array,
+    data_version,
+    fetch,
+    find_ids,
+    run_at_once,
+)
 from heliograph.stores.sqlite.filters import compile_filter
-from heliograph.stores.sqlite.identity import IdMemory, KnownIds, find_ids
 from heliograph.stores.sqlite.records import EvidenceMemory, SqliteRecordsStore, read_relation_mention, to_places
-from heliograph.stores.sqlite.text import SEARCHED, distinct_terms, find_texts, phrase_keys
-from heliograph.stores.sqlite.vectors import SqliteVectorStore, find_nearest
+from heliograph.stores.sqlite.search import (
+    SEARCHED,
+    SqliteVectorStore,
+    TextAccelerator,
+    VectorAccelerator,
+    distinct_terms,
+    find_nearest,
+    find_texts,
+    phrase_keys,
+)
 from heliograph.stores.view import (
     MILLION,
     Kind,
@@ -130,7 +147,13 @@ class SqliteReading(ScopedReading):
         ids = self.known.find_ids(self.connection, resolved | {row[1] for row in rows})
         return self._grouped(
             rows,
-            [read_relation_mention(ids[row[1]], *row[2:8], ids.get(row[8]), ids.get(row[9])) for row in rows],
+            [
+                read_relation_mention(
+                    *(ids[chunk], source, target, keywords, text, weight, rank),
+                    *(ids.get(source_key), ids.get(target_key)),
+                )
+                for _, chunk, source, target, keywords, text, weight, rank, source_key, target_key in rows
+            ],
         )
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
