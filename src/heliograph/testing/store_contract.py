@@ -29,6 +29,8 @@ from heliograph.stores.base import (
     CurationQuery,
     DocumentQuery,
     EntityPlaces,
+    NoReembedding,
+    NoReplyCache,
     ScanKind,
     Store,
     digest_terms,
@@ -42,6 +44,11 @@ from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["CurationContract", "InspectionContract", "NameContract", "StoreContract"]
+
+
+def _skip_without(role: object, none: type) -> None:
+    if isinstance(role, none):
+        pytest.skip(f"the store does without: {none.__doc__}")
 
 
 # What every store must do for finding entities by parts of their names, and relations among given ones.
@@ -335,6 +342,7 @@ class InspectionContract:
         assert await store.inspection.find_faults() == []
 
     async def test_next_vectors_take_the_place_of_the_first_when_all_are_there(self, store: Store) -> None:
+        _skip_without(store.reembedding, NoReembedding)
         changeset = example_changeset("a.md", ["X"])
         await store.apply(changeset)
         reembedding, (chunk,) = store.reembedding, changeset.chunks
@@ -351,6 +359,7 @@ class InspectionContract:
             await reembedding.finish()
 
     async def test_commit_takes_next_vectors_away(self, store: Store) -> None:
+        _skip_without(store.reembedding, NoReembedding)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
         await store.reembedding.begin(_INFO)
@@ -638,6 +647,7 @@ class _Replies:
     """The reply cache."""
 
     async def test_reply_comes_back_until_deleted(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         reply = CachedReply("default:extract:1", "text", "model", Usage(1, 2), _MOMENT, "chunk-1")
         await store.replies.put_reply(reply)
         await store.replies.put_reply(replace(reply, text="newer"))
@@ -652,6 +662,7 @@ class _Replies:
         assert await store.replies.delete_replies() == 1
 
     async def test_replies_go_with_their_chunk(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
         reply = CachedReply("default:extract:1", "text", "model", Usage(), _MOMENT, changeset.chunks[0].id)
@@ -660,6 +671,7 @@ class _Replies:
         assert await store.replies.get_reply(reply.key) is None
 
     async def test_answers_go_with_the_next_commit(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         await store.replies.put_reply(CachedReply("mix:query:1", "text", "model", Usage(), _MOMENT))
         await store.replies.put_reply(CachedReply("mix:keywords:1", "text", "model", Usage(), _MOMENT))
         await store.apply(example_changeset("a.md"))

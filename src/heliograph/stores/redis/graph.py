@@ -463,7 +463,7 @@ return wrong
 _SCANNED = {OutboxKind.DOCUMENTS: "documents", OutboxKind.RELATIONS: "relations"}
 
 
-class RedisGraphProjection(RedisProjection, GraphProjection, RedisGraphStore):
+class RedisGraphProjection(RedisProjection, RedisGraphStore, GraphProjection):
     """The graph, and what documents say of themselves, as keys that other programs can read."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
