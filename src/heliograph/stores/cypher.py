@@ -508,6 +508,9 @@ WITH a, b, row {verb} (a)-[r:{type} {{id: row.id}}]->(b) SET r += row.properties
 """
 
 
+# What a database has to offer to keep a graph in it, and the few things that databases say differently.
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A statement and the values of its parameters."""

@@ -326,6 +326,9 @@ def _best(
     return sorted(ways, key=lambda way: (way[0], [ids[step] for step in way[1]]))[:limit]
 
 
+# Names: finding entities while somebody types, by what their names and aliases are, begin with, or contain.
+
+
 # Prefixes as ranges: all strings that begin alike stand next to one another in the order of code points.
 
 _LAST_CHARACTER = 0x10FFFF

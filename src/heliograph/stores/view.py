@@ -15,7 +15,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Literal, TypeVar
+from functools import wraps
+from types import CoroutineType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -348,6 +350,33 @@ class _HeldReader(ScopedReader):
 # The roles of a view.
 
 
+class _Role:
+    """What the roles of a view have in common.
+
+    Args:
+        reader: Reads under the filter.
+    """
+
+    def __init__(self, reader: ScopedReader) -> None:
+        self.reader = reader
+
+
+R = TypeVar("R", bound=_Role)
+P = ParamSpec("P")
+
+
+def _within(
+    method: Callable[Concatenate[R, ScopedReading, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[R, P], CoroutineType[Any, Any, T]]:
+    """Have a method run on what the filter leaves of one moment, which it is given first."""
+
+    @wraps(method)
+    async def call(role: R, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await role.reader.read(lambda reading: method(role, reading, *args, **kwargs))
+
+    return call
+
+
 class FilteredView(StoreView):
     """A workspace under one filter."""
 
@@ -358,106 +387,77 @@ class FilteredView(StoreView):
         self.text = _Text(reader)
 
 
-class _Records(RecordsStore):
+class _Records(_Role, RecordsStore):
     """Matching documents and what they say."""
 
-    def __init__(self, reader: ScopedReader) -> None:
-        self._reader = reader
+    @_within
+    async def get_documents(self, reading: ScopedReading, ids: Sequence[str]) -> list[Document]:
+        return await _as_left(reading, await reading.records.get_documents(await reading.keep("documents", ids)))
 
-    async def get_documents(self, ids: Sequence[str]) -> list[Document]:
+    @_within
+    async def find_documents(self, reading: ScopedReading, query: DocumentQuery) -> DocumentPage:
+        both = And((self.reader.filter, query.filter)) if query.filter else self.reader.filter
+        page = await reading.records.find_documents(replace(query, filter=both))
+        return replace(page, documents=tuple(await _as_left(reading, page.documents)))
 
-        async def read(reading: ScopedReading) -> list[Document]:
-            return await _as_left(reading, await reading.records.get_documents(await reading.keep("documents", ids)))
+    @_within
+    async def get_document_text(self, reading: ScopedReading, document_id: str) -> str | None:
+        is_left = await reading.keep("documents", [document_id])
+        return await reading.records.get_document_text(document_id) if is_left else None
 
-        return await self._reader.read(read)
+    @_within
+    async def get_chunks(self, reading: ScopedReading, ids: Sequence[str]) -> list[Chunk]:
+        return _owned(reading.scope, await reading.records.get_chunks(await reading.keep("chunks", ids)))
 
-    async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        both = And((self._reader.filter, query.filter)) if query.filter else self._reader.filter
+    @_within
+    async def get_document_chunks(self, reading: ScopedReading, document_id: str) -> list[Chunk]:
+        if not await reading.keep("documents", [document_id]):
+            return []
+        held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
+        holder = held_by.get(document_id, document_id)
+        return _owned(reading.scope, await reading.records.get_document_chunks(holder))
 
-        async def read(reading: ScopedReading) -> DocumentPage:
-            page = await reading.records.find_documents(replace(query, filter=both))
-            return replace(page, documents=tuple(await _as_left(reading, page.documents)))
+    @_within
+    async def get_sources(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> dict[str, str]:
+        allowed = await reading.keep("chunks", chunk_ids)
+        if not reading.scope.owners:
+            return await reading.records.get_sources(allowed)
+        chunks = _owned(reading.scope, await reading.records.get_chunks(allowed))
+        documents = await reading.records.get_documents(list(dict.fromkeys(item.document_id for item in chunks)))
+        sources = {document.id: document.source for document in documents}
+        return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
 
-        return await self._reader.read(read)
+    @_within
+    async def get_twins(
+        self, reading: ScopedReading, chunk_ids: Sequence[str]
+    ) -> dict[str, tuple[tuple[str, str], ...]]:
+        found = await reading.records.get_twins(await reading.keep("chunks", chunk_ids))
+        ids = dict.fromkeys(id_ for twins in found.values() for id_, _ in twins)
+        # One that has the chunks here is their document and no twin of it.
+        others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.owners.values())
+        left = {id_: tuple(twin for twin in twins if twin[0] in others) for id_, twins in found.items()}
+        return {id_: twins for id_, twins in left.items() if twins}
 
-    async def get_document_text(self, document_id: str) -> str | None:
+    @_within
+    async def get_extractions(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> list[Extraction]:
+        return await reading.records.get_extractions(await reading.keep("chunks", chunk_ids))
 
-        async def read(reading: ScopedReading) -> str | None:
-            is_left = await reading.keep("documents", [document_id])
-            return await reading.records.get_document_text(document_id) if is_left else None
+    @_within
+    async def get_entity_mentions(
+        self, reading: ScopedReading, chunk_ids: Sequence[str]
+    ) -> dict[str, tuple[EntityMention, ...]]:
+        return await reading.records.get_entity_mentions(await reading.keep("chunks", chunk_ids))
 
-        return await self._reader.read(read)
-
-    async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-
-        async def read(reading: ScopedReading) -> list[Chunk]:
-            return _owned(reading.scope, await reading.records.get_chunks(await reading.keep("chunks", ids)))
-
-        return await self._reader.read(read)
-
-    async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-
-        async def read(reading: ScopedReading) -> list[Chunk]:
-            if not await reading.keep("documents", [document_id]):
-                return []
-            held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
-            holder = held_by.get(document_id, document_id)
-            return _owned(reading.scope, await reading.records.get_document_chunks(holder))
-
-        return await self._reader.read(read)
-
-    async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-
-        async def read(reading: ScopedReading) -> dict[str, str]:
-            allowed = await reading.keep("chunks", chunk_ids)
-            if not reading.scope.owners:
-                return await reading.records.get_sources(allowed)
-            chunks = _owned(reading.scope, await reading.records.get_chunks(allowed))
-            documents = await reading.records.get_documents(list(dict.fromkeys(item.document_id for item in chunks)))
-            sources = {document.id: document.source for document in documents}
-            return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
-
-        return await self._reader.read(read)
-
-    async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
-
-        async def read(reading: ScopedReading) -> dict[str, tuple[tuple[str, str], ...]]:
-            found = await reading.records.get_twins(await reading.keep("chunks", chunk_ids))
-            ids = dict.fromkeys(id_ for twins in found.values() for id_, _ in twins)
-            # One that has the chunks here is their document and no twin of it.
-            others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.owners.values())
-            left = {id_: tuple(twin for twin in twins if twin[0] in others) for id_, twins in found.items()}
-            return {id_: twins for id_, twins in left.items() if twins}
-
-        return await self._reader.read(read)
-
-    async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-
-        async def read(reading: ScopedReading) -> list[Extraction]:
-            return await reading.records.get_extractions(await reading.keep("chunks", chunk_ids))
-
-        return await self._reader.read(read)
-
-    async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
-
-        async def read(reading: ScopedReading) -> dict[str, tuple[EntityMention, ...]]:
-            return await reading.records.get_entity_mentions(await reading.keep("chunks", chunk_ids))
-
-        return await self._reader.read(read)
-
+    @_within
     async def get_evidence(
-        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
+        self, reading: ScopedReading, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
         """See `RecordsStore`; the evidence of a view is counted when it is asked for, and bears the data version."""
-
-        async def read(reading: ScopedReading) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-            entities = await reading.read_entity_evidence(entity_ids, leading)
-            return entities, await reading.read_relation_evidence(relation_ids, leading)
-
-        return await self._reader.read(read)
+        entities = await reading.read_entity_evidence(entity_ids, leading)
+        return entities, await reading.read_relation_evidence(relation_ids, leading)
 
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        return await self._reader.read(lambda reading: reading.read_places(entity_ids, most))
+        return await self.reader.read(lambda reading: reading.read_places(entity_ids, most))
 
 
 def _owned(scope: Scope, chunks: list[Chunk]) -> list[Chunk]:
@@ -481,106 +481,86 @@ async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> lis
     return left
 
 
-class _Graph(GraphStore):
+class _Graph(_Role, GraphStore):
     """Entities and relations as the matching documents tell of them; walks go over the arrays of the `Scope`."""
 
-    def __init__(self, reader: ScopedReader) -> None:
-        self._reader = reader
-
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
-        return await self._reader.read(lambda reading: work(_Graph(_HeldReader(reading))))
+        return await self.reader.read(lambda reading: work(_Graph(_HeldReader(reading))))
 
-    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+    @_within
+    async def get_entities(self, reading: ScopedReading, ids: Sequence[str]) -> list[Entity]:
+        keys = await reading.find_keys("entities", ids)
+        found = await reading.fold_entities(list(keys.values()))
+        return [found[keys[id_]] for id_ in ids if id_ in keys]
 
-        async def read(reading: ScopedReading) -> list[Entity]:
-            keys = await reading.find_keys("entities", ids)
-            found = await reading.fold_entities(list(keys.values()))
-            return [found[keys[id_]] for id_ in ids if id_ in keys]
+    @_within
+    async def get_relations(self, reading: ScopedReading, ids: Sequence[str]) -> list[Relation]:
+        keys = await reading.find_keys("relations", ids)
+        found = await reading.fold_relations(list(keys.values()))
+        return [found[keys[id_]] for id_ in ids if id_ in keys]
 
-        return await self._reader.read(read)
+    @_within
+    async def rank_incident_relations(
+        self, reading: ScopedReading, entity_ids: Sequence[str]
+    ) -> list[IncidentRelation]:
+        scope = reading.scope
+        places = scope.touching(await reading.find_places(entity_ids))
+        relations = scope.relations.keys[places].tolist()
+        ids = await reading.find_ids("relations", relations)
+        degrees = scope.degrees[scope.ends[places]].sum(axis=1).tolist()
+        weights = scope.weights[places].tolist()
+        ranked = [IncidentRelation(ids[key], *rank) for key, *rank in zip(relations, degrees, weights, strict=True)]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
 
-    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+    @_within
+    async def list_entities(self, reading: ScopedReading, offset: int, limit: int) -> list[Entity]:
+        order = np.argsort(-reading.scope.degrees, kind="stable")
+        falling = -reading.scope.degrees[order]
+        page = falling[max(offset, 0) : max(offset, 0) + max(limit, 0)]
+        if not len(page):
+            return []
+        # Names decide among equals, so all that are equal to the first or the last of the page are read.
+        start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
+        ranked = await _ranked(reading, order[start:end])
+        return ranked[offset - int(start) :][: len(page)]
 
-        async def read(reading: ScopedReading) -> list[Relation]:
-            keys = await reading.find_keys("relations", ids)
-            found = await reading.fold_relations(list(keys.values()))
-            return [found[keys[id_]] for id_ in ids if id_ in keys]
-
-        return await self._reader.read(read)
-
-    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-
-        async def read(reading: ScopedReading) -> list[IncidentRelation]:
-            scope = reading.scope
-            places = scope.touching(await reading.find_places(entity_ids))
-            relations = scope.relations.keys[places].tolist()
-            ids = await reading.find_ids("relations", relations)
-            degrees = scope.degrees[scope.ends[places]].sum(axis=1).tolist()
-            weights = scope.weights[places].tolist()
-            ranked = [IncidentRelation(ids[key], *rank) for key, *rank in zip(relations, degrees, weights, strict=True)]
-            return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
-
-        return await self._reader.read(read)
-
-    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-
-        async def read(reading: ScopedReading) -> list[Entity]:
-            order = np.argsort(-reading.scope.degrees, kind="stable")
-            falling = -reading.scope.degrees[order]
-            page = falling[max(offset, 0) : max(offset, 0) + max(limit, 0)]
-            if not len(page):
-                return []
-            # Names decide among equals, so all that are equal to the first or the last of the page are read.
-            start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
-            ranked = await _ranked(reading, order[start:end])
-            return ranked[offset - int(start) :][: len(page)]
-
-        return await self._reader.read(read)
-
-    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-
-        async def read(reading: ScopedReading) -> list[Relation]:
-            places = await reading.find_places(entity_ids)
-            touching = reading.scope.touching(places)
-            inside = touching[np.isin(reading.scope.ends[touching], places).all(axis=1)]
-            found = await reading.fold_relations(reading.scope.relations.keys[inside].tolist())
-            return sorted(found.values(), key=lambda relation: (-relation.weight, relation.id))
-
-        return await self._reader.read(read)
+    @_within
+    async def find_relations_among(self, reading: ScopedReading, entity_ids: Sequence[str]) -> list[Relation]:
+        places = await reading.find_places(entity_ids)
+        touching = reading.scope.touching(places)
+        inside = touching[np.isin(reading.scope.ends[touching], places).all(axis=1)]
+        found = await reading.fold_relations(reading.scope.relations.keys[inside].tolist())
+        return sorted(found.values(), key=lambda relation: (-relation.weight, relation.id))
 
     async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, Node]:
-        return await self._reader.read(lambda reading: reading.find_keys("entities", entity_ids))
+        return await self.reader.read(lambda reading: reading.find_keys("entities", entity_ids))
 
     async def name_nodes(self, nodes: Some[Node]) -> Mapping[Node, str]:
-        return await self._reader.read(lambda reading: reading.find_ids("entities", nodes))
+        return await self.reader.read(lambda reading: reading.find_ids("entities", nodes))
 
-    async def find_steps(self, nodes: Some[Node], limit: int | None) -> list[tuple[Node, Node, float]]:
+    @_within
+    async def find_steps(
+        self, reading: ScopedReading, nodes: Some[Node], limit: int | None
+    ) -> list[tuple[Node, Node, float]]:
+        scope = reading.scope
+        touching = scope.touching(scope.entities.places(np.fromiter(nodes, np.int64, len(nodes))))
+        ends = scope.entities.keys[scope.ends[touching]].reshape(-1, 2).tolist()
+        ways = list(zip(ends, scope.weights[touching].tolist(), strict=True))
+        near = set(nodes)
+        steps = [(left, right, weight) for (left, right), weight in ways if left in near]
+        return [*steps, *((right, left, weight) for (left, right), weight in ways if right in near)][:limit]
 
-        async def read(reading: ScopedReading) -> list[tuple[Node, Node, float]]:
-            scope = reading.scope
-            touching = scope.touching(scope.entities.places(np.fromiter(nodes, np.int64, len(nodes))))
-            ends = scope.entities.keys[scope.ends[touching]].reshape(-1, 2).tolist()
-            ways = list(zip(ends, scope.weights[touching].tolist(), strict=True))
-            near = set(nodes)
-            steps = [(left, right, weight) for (left, right), weight in ways if left in near]
-            return [*steps, *((right, left, weight) for (left, right), weight in ways if right in near)][:limit]
-
-        return await self._reader.read(read)
-
-    async def order_nodes(self, nodes: Some[Node], limit: int) -> list[Node]:
-
-        async def read(reading: ScopedReading) -> list[Node]:
-            scope = reading.scope
-            places = scope.entities.places(np.fromiter(nodes, np.int64, len(nodes)))
-            # Names decide among equals: all that are as well connected as the last are read.
-            if limit < len(places):
-                degrees = scope.degrees[places]
-                least = np.partition(degrees, len(degrees) - limit)[len(degrees) - limit] if limit > 0 else np.inf
-                places = places[degrees >= least]
-            first = (await _ranked(reading, places))[: max(0, limit)]
-            return list((await reading.find_keys("entities", [entity.id for entity in first])).values())
-
-        return await self._reader.read(read)
+    @_within
+    async def order_nodes(self, reading: ScopedReading, nodes: Some[Node], limit: int) -> list[Node]:
+        scope = reading.scope
+        places = scope.entities.places(np.fromiter(nodes, np.int64, len(nodes)))
+        # Names decide among equals: all that are as well connected as the last are read.
+        if limit < len(places):
+            degrees = scope.degrees[places]
+            least = np.partition(degrees, len(degrees) - limit)[len(degrees) - limit] if limit > 0 else np.inf
+            places = places[degrees >= least]
+        first = (await _ranked(reading, places))[: max(0, limit)]
+        return list((await reading.find_keys("entities", [entity.id for entity in first])).values())
 
 
 async def _ranked(reading: ScopedReading, places: Places) -> list[Entity]:
@@ -589,70 +569,59 @@ async def _ranked(reading: ScopedReading, places: Places) -> list[Entity]:
     return sorted(found.values(), key=lambda entity: (-entity.degree, entity.name, entity.id))
 
 
-class _Vectors(VectorStore):
+class _Vectors(_Role, VectorStore):
     """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
-
-    def __init__(self, reader: ScopedReader) -> None:
-        self._reader = reader
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        return await self._reader.read(lambda reading: reading.find_nearest(collection, vector, limit, min_score))
+        return await self.reader.read(lambda reading: reading.find_nearest(collection, vector, limit, min_score))
 
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    @_within
+    async def get_vectors(
+        self, reading: ScopedReading, collection: Collection, ids: Sequence[str]
+    ) -> dict[str, NDArray[np.float32]]:
+        return await reading.vectors.get_vectors(collection, await reading.keep(collection, ids))
 
-        async def read(reading: ScopedReading) -> dict[str, NDArray[np.float32]]:
-            return await reading.vectors.get_vectors(collection, await reading.keep(collection, ids))
 
-        return await self._reader.read(read)
-
-
-class _Text(TextStore):
+class _Text(_Role, TextStore):
     """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
 
-    def __init__(self, reader: ScopedReader) -> None:
-        self._reader = reader
-
-    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+    @_within
+    async def search(
+        self, reading: ScopedReading, collection: Collection, terms: Sequence[str], limit: int
+    ) -> list[Hit]:
         if limit < 1:
             return []
         wanted = set(terms)
+        if collection is not Collection.ENTITIES:
+            return await reading.find_texts(collection, terms, limit)
+        looked_at = max(limit * _HITS_PER_HIT, _LEAST_HITS)
+        while True:
+            found = await reading.find_texts(collection, terms, looked_at)
+            keys = await reading.find_keys(collection, [hit.id for hit in found])
+            hits = {keys[hit.id]: hit for hit in found if hit.id in keys}
+            kept = await _called(reading, list(hits), lambda names: not wanted.isdisjoint(names), limit)
+            if len(kept) >= limit or len(found) < looked_at:
+                return [hits[key] for key in kept]
+            looked_at = len(reading.scope.entities) + 1
 
-        async def read(reading: ScopedReading) -> list[Hit]:
-            if collection is not Collection.ENTITIES:
-                return await reading.find_texts(collection, terms, limit)
-            looked_at = max(limit * _HITS_PER_HIT, _LEAST_HITS)
-            while True:
-                found = await reading.find_texts(collection, terms, looked_at)
-                keys = await reading.find_keys(collection, [hit.id for hit in found])
-                hits = {keys[hit.id]: hit for hit in found if hit.id in keys}
-                kept = await _called(reading, list(hits), lambda names: not wanted.isdisjoint(names), limit)
-                if len(kept) >= limit or len(found) < looked_at:
-                    return [hits[key] for key in kept]
-                looked_at = len(reading.scope.entities) + 1
-
-        return await self._reader.read(read)
-
+    @_within
     async def find_phrases(
-        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+        self, reading: ScopedReading, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
         """See `TextStore`; entities are found by the names that are left."""
         if limit < 1:
             return [[] for _ in phrases]
-
-        async def read(reading: ScopedReading) -> list[list[str]]:
-            found = await reading.find_phrases(collection, phrases)
-            if collection is Collection.ENTITIES:
-                found = [
-                    await _called(reading, keys, lambda names, held=phrase: _holds(names, held), limit)
-                    for keys, phrase in zip(found, phrases, strict=True)
-                ]
-            first = [keys[:limit] for keys in found]
-            ids = await reading.find_ids(collection, {key for keys in first for key in keys})
-            return [[ids[key] for key in keys] for keys in first]
-
-        return await self._reader.read(read)
+        found = await reading.find_phrases(collection, phrases)
+        if collection is Collection.ENTITIES:
+            found = [
+                await _called(reading, keys, lambda names, held=phrase: _holds(names, held), limit)
+                for keys, phrase in zip(found, phrases, strict=True)
+            ]
+        first = [keys[:limit] for keys in found]
+        ids = await reading.find_ids(collection, {key for keys in first for key in keys})
+        return [[ids[key] for key in keys] for keys in first]
 
 
 async def _called(

@@ -19,6 +19,8 @@ from heliograph.stores.postgres.rows import Vectors, to_json
 from heliograph.stores.postgres.search import VECTOR_TABLES, VectorIndexer
 from heliograph.stores.rows import in_utc
 
+# Replies of models.
+
 _ANSWERS = "query"
 _ENCODING = "utf-8", "surrogatepass"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
@@ -89,6 +91,8 @@ def _cache_type(key: str) -> str:
     parts = key.split(":", 2)
     return parts[1] if len(parts) == 3 else ""
 
+
+# The outbox: one row per thing that changed, under the version of its last change.
 
 _READERS = "SELECT name, version FROM heliograph_outbox_reader WHERE workspace = %s ORDER BY name"
 _REGISTER = "INSERT INTO heliograph_outbox_reader (workspace, name, version) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"

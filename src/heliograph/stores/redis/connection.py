@@ -277,6 +277,9 @@ class RedisConnection:
         await self.client.aclose()
 
 
+# What the graph and the cache in Redis have in common: a connection, a cursor, an end.
+
+
 # The number is the layout's: what an earlier one filled has no cursor here, and is made anew.
 CURSOR = ("cursor", "3")
 _APPLIED = "applied"

@@ -605,6 +605,8 @@ def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str]
     return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
 
 
+# Writing truth, within the transaction of a commit.
+
 _DOCUMENT_ROW = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
                input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
 _CHUNK_ROW = 'key, document_key, position, token_count, start, "end", page, headings, context'

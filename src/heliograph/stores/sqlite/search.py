@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from heliograph.errors import StoreDamaged
 from heliograph.stores.base import Hit, TextStore, VectorStore
+from heliograph.stores.bm25 import PostingIndex
 from heliograph.stores.candidates import (
     CandidateIndex,
     Candidates,
@@ -35,7 +36,6 @@ from heliograph.stores.candidates import (
 )
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import Keys, KeySet
-from heliograph.stores.postings import PostingIndex
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -536,6 +536,8 @@ def _note(connection: apsw.Connection, version: int) -> None:
 
 
 SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
+# Full text: posting lists rank what holds terms.
+
 _MAX_TERMS = 256
 # Rows that are ordered by id where equals are cut.
 _MOST_EQUALS = 10_000
@@ -631,6 +633,9 @@ def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping
         connection.executemany(f"INSERT OR REPLACE INTO {name}_terms (rowid, terms) VALUES (?, ?)", rows)
         connection.executemany(f"INSERT OR REPLACE INTO {name}_words VALUES (?, ?)", rows)
         log_changes(connection, f"{name}_terms", version, (*gone, *(key for key, _ in rows)))
+
+
+# Vectors: exact float32 in the database.
 
 
 class SqliteVectorStore(VectorStore):

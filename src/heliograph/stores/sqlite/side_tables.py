@@ -141,6 +141,8 @@ def _abandon(connection: apsw.Connection) -> None:
         connection.execute(f"DELETE FROM next_{collection.value}_vector")
 
 
+# Replies of models.
+
 _ANSWERS = "query"
 _COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
 
@@ -196,6 +198,9 @@ def drop_replies_about(connection: apsw.Connection, subject_ids: Some[str], kept
         query = """DELETE FROM reply WHERE subject_id IN (SELECT value FROM carray(?))
                    AND key NOT IN (SELECT value FROM carray(?))"""
         connection.execute(query, (array(subject_ids), array(kept or ("",))))
+
+
+# The outbox: one row per thing that changed, under the version of its last change.
 
 
 class SqliteOutbox(Outbox):
