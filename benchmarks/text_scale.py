@@ -28,10 +28,9 @@ from benchmarks.measure import Stopwatch, peak_memory_mib, pin
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
-from heliograph.stores.sqlite.accelerator import TextAccelerator
 from heliograph.stores.sqlite.database import fetch, fetch_value
 from heliograph.stores.sqlite.schema import migrate
-from heliograph.stores.sqlite.text import write_texts
+from heliograph.stores.sqlite.search import TextAccelerator, write_texts
 
 __all__ = ["TITLE", "run"]
 

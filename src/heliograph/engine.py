@@ -710,7 +710,7 @@ class AsyncHeliograph(GraphCuration):
 
     async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
         """Return what was taken in together, the latest first: documents per status, moments, tokens spent."""
-        return await (await self._rooms()).store.inspection.list_batches(offset, limit)
+        return await (await self._rooms()).store.records.list_batches(offset, limit)
 
     # Upkeep
 

@@ -116,7 +116,7 @@ async def see(world: World) -> dict[str, Any]:
     """Return all that a store holds."""
     found = await snapshot(world.store)
     found["found"] = [_ranks(hits) for hits in found["found"]]
-    batches = await world.store.inspection.list_batches(0, 1000)
+    batches = await world.store.records.list_batches(0, 1000)
     return found | {"batches": len(batches), "faults": await world.store.inspection.find_faults()}
 
 

@@ -12,9 +12,9 @@ import pytest
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.settings import IngestSettings, StoreSettings
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.cypher.database import Statement
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.cypher import Statement
 from heliograph.stores.postgres.database import Statement as SqlStatement
 from heliograph.stores.registry import open_store
 

@@ -12,10 +12,9 @@ import psycopg
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.models import Entity, Relation, Usage, utc_now
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Store
-from heliograph.stores.cypher.graph import entity_row, relation_row
+from heliograph.stores.base import CachedReply, Store
+from heliograph.stores.cypher import entity_row, relation_row
 from heliograph.stores.registry import open_store
-from heliograph.stores.replies import CachedReply
 from heliograph.testing.examples import DIMENSION, example_changeset
 from tests.servers.redis import RedisServer
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from heliograph.stores.base import Store
-from heliograph.stores.composed import following, projector
+from heliograph.stores.composed import projector
 from heliograph.stores.composed import store as composed
+from heliograph.stores.composed import store as following
 
 from .engines import Graph, open_home
 

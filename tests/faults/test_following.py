@@ -9,9 +9,9 @@ import pytest
 
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.base import Store
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import OutboxKind
 
 from .engines import Graph, example, until
 

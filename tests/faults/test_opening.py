@@ -12,9 +12,9 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, 
 from heliograph.settings import StoreSettings
 from heliograph.stores import registry
 from heliograph.stores.base import Store
-from heliograph.stores.composed import following
+from heliograph.stores.changeset import OutboxKind
+from heliograph.stores.composed import store as following
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.registry import open_store
 from heliograph.testing.memory_projection import MemoryVectorProjection
 

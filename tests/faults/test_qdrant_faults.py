@@ -17,10 +17,10 @@ pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdra
 from heliograph.errors import SchemaMismatch, StoreAccessDenied, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores import qdrant as setup
-from heliograph.stores.changeset import Collection
-from heliograph.stores.composed import following, projector
+from heliograph.stores.changeset import Collection, OutboxKind
+from heliograph.stores.composed import projector
+from heliograph.stores.composed import store as following
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import unit_vector
 from heliograph.testing.projection_contract import example_change

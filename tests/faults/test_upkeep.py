@@ -14,8 +14,8 @@ from heliograph.maintenance.migration import migrate_workspace
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import registry
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import OutboxKind
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_store
 from heliograph.testing.fakes import FakeEmbeddingModel
 

@@ -17,7 +17,7 @@ from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Usage, utc_now
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import CachedReply, Store
-from heliograph.stores.composed import following
+from heliograph.stores.composed import store as following
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_projection, open_store
 
 from ..contract.congruence import World, answer, make_operations, make_questions

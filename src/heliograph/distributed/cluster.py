@@ -27,7 +27,7 @@ from heliograph.extraction.base import Extractor
 from heliograph.ingest.reading import ChunkProgress, DocumentReading, FindStored, Reader, ReadingTask
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings, IngestSettings, Settings
-from heliograph.stores.replies import ReplyCache
+from heliograph.stores.base import ReplyCache
 
 # What the pipeline sees of the workers: a reader, an embedding, and sources whose bytes are loaded there.
 #

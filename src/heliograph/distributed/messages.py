@@ -19,7 +19,7 @@ from heliograph.errors import HeliographError
 from heliograph.extraction.base import Extractor
 from heliograph.models import Usage
 from heliograph.settings import ChatSettings, DocumentSettings, EmbeddingSettings, IngestSettings
-from heliograph.stores.replies import CachedReply
+from heliograph.stores.base import CachedReply
 
 
 @dataclass(frozen=True, slots=True)

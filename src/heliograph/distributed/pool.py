@@ -36,7 +36,7 @@ from heliograph.ingest.processing import OUTAGES
 from heliograph.ingest.reading import ChunkProgress
 from heliograph.observing import ModelCalls, tell_model_calls
 from heliograph.settings import RaySettings
-from heliograph.stores.replies import ReplyCache
+from heliograph.stores.base import ReplyCache
 
 # Where the notices of workers come in: progress is passed on, costs are counted, replies are looked up and kept.
 #

@@ -36,7 +36,7 @@ from heliograph.errors import CancelledIngestError, ClusterUnavailable, Heliogra
 from heliograph.extraction.choosing import choose_extractor
 from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
-from heliograph.stores.replies import CachedReply, ReplyCache
+from heliograph.stores.base import CachedReply, ReplyCache
 
 # What a worker has to tell and to ask, until somebody comes for it.
 #

@@ -419,7 +419,7 @@ class _Task:
         ids = {id_ for id_ in _named_ids(self._change) | self._aliases if book.is_ambiguous(id_)}
         if not ids or not self._document_id:
             return {}
-        found = await self._store.curations.get_document_aliases([self._document_id])
+        found = await self._store.records.get_document_aliases([self._document_id])
         kept = tuple(item for item in found.get(self._document_id, ()) if item.chunk_id not in self._own_chunks)
         return local_aliases((*self._change.extractions, Extraction("", "", aliases=kept)), ids)
 
@@ -434,7 +434,7 @@ class _Task:
             places |= {chunk.id: self._document_id for chunk in kept}
         places = {chunk: document for chunk, document in places.items() if chunk not in self._own_chunks}
         found = await self._store.records.get_extractions(list(places))
-        given = await self._store.curations.get_document_aliases(sorted({*places.values()})) if ambiguous else {}
+        given = await self._store.records.get_document_aliases(sorted({*places.values()})) if ambiguous else {}
         per_document = {
             id_: local_aliases([Extraction("", "", aliases=tuple(items))], ambiguous) for id_, items in given.items()
         }
@@ -583,7 +583,7 @@ async def resolve_again(store: Store, document_id: str, extractions: Sequence[Ex
     await loader.load(ids)
     book = RuleBook(loader.rules.values())
     ambiguous = {id_ for id_ in ids if book.is_ambiguous(id_)}
-    given = await store.curations.get_document_aliases([document_id]) if ambiguous else {}
+    given = await store.records.get_document_aliases([document_id]) if ambiguous else {}
     said = Extraction("", "", aliases=tuple(given.get(document_id, ())))
     local = local_aliases([said], ambiguous)
     return [resolve_extraction(item, book, document_id, local) for item in extractions]

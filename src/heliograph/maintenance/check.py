@@ -44,9 +44,8 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Follower, FollowerDifference, Store
+from heliograph.stores.base import Follower, FollowerDifference, Inspection, ScanKind, Store, digest_terms
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.inspection import Inspection, ScanKind, digest_terms
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
 

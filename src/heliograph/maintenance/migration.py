@@ -31,13 +31,11 @@ from heliograph.maintenance.migration_sections import (
     scan_pages,
 )
 from heliograph.settings import StoreSettings, hide_password
-from heliograph.stores.base import Store
+from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
 from heliograph.stores.changeset import Collection
 from heliograph.stores.composed.store import TwofoldReplyCache
-from heliograph.stores.inspection import ScanKind
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
-from heliograph.stores.replies import CachedReply, ReplyCache
 
 __all__ = [
     "REPLIES",

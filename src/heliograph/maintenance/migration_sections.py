@@ -29,10 +29,9 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
-from heliograph.stores.base import CachedReply, CurationQuery, Store
+from heliograph.stores.base import CachedReply, CurationQuery, ScanKind, Store
 from heliograph.stores.bm25 import entity_terms
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.inspection import ScanKind
 from heliograph.text.analysis import chunk_index_text, terms
 
 # Checksums of what is moved: equal for equal things, whichever back end they were read from.

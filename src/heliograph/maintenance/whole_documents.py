@@ -22,8 +22,7 @@ from heliograph.ingest.duplicate_documents import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
-from heliograph.stores.base import CachedReply, CurationQuery, Store
-from heliograph.stores.inspection import ScanKind
+from heliograph.stores.base import CachedReply, CurationQuery, ScanKind, Store
 
 # Reading everything in a workspace, a page at a time, in the order of ids.
 

@@ -1,89 +1,224 @@
-"""The contracts of the stores of one workspace.
+"""The contract of a store: its roles, what is asked of them, and what comes back.
 
-Five roles read: records and curations (truth), graph, vectors, text; a reply cache stands beside them. One `Store`
-holds a set of them and applies a `Changeset` to all. Every method takes and returns lists in the given order; what is
-missing is absent from the result, and deleting what is missing does nothing. No call reaches into another workspace.
-Implementations translate their driver's exceptions into `StoreError`s.
+Five roles read: records and curations (the truth), graph, vectors, text; names, replies of models, whole-workspace
+reads and the change of an embedding stand beside them. One `Store` holds a set of them and applies a `Changeset` to
+all. Every method takes and returns lists in the given order; what is missing is absent from the result, and deleting
+what is missing does nothing. No call reaches into another workspace. Implementations translate their driver's
+exceptions into `StoreError`s.
+
+What is abstract is all that a back end must bring. The rest is written once on top of it; a back end overrides what it
+can do for less.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
+from sys import maxsize
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.filters import Filter
+from heliograph.arguments import check_count, check_limit
+from heliograph.embedding.base import EmbeddingInfo
+from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.filters import DocumentIds, Filter, check_filter, matches
+from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
+    COMMITTED_STATUSES,
     AliasMention,
+    Batch,
     Chunk,
     Curation,
     Document,
+    DocumentStatus,
     Entity,
     EntityEvidence,
     EntityMention,
     Extraction,
-    GraphPath,
     NameRules,
     Relation,
     RelationEvidence,
     RelationMention,
     Stats,
-    Subgraph,
+    Usage,
 )
-from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.inspection import Inspection
-from heliograph.stores.listing import (
-    CurationPage,
-    CurationQuery,
-    DocumentPage,
-    DocumentQuery,
-    DocumentSort,
-    EntityPlaces,
-    Hit,
-    IncidentRelation,
-    places_of,
-)
-from heliograph.stores.names import NameIndex
-from heliograph.stores.outbox import Outbox
-from heliograph.stores.reembedding import Reembedding
-from heliograph.stores.replies import CachedReply, ReplyCache
-from heliograph.text.tokens import count_tokens, relation_row
+from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBatch
+from heliograph.stores.graph import GraphStore, IncidentRelation, rank_names
 
 __all__ = [
     "CachedReply",
     "CurationPage",
     "CurationQuery",
     "CurationStore",
+    "Damage",
     "DocumentPage",
     "DocumentQuery",
     "DocumentSort",
     "EntityPlaces",
+    "EveryName",
     "Fold",
     "Follower",
     "FollowerDifference",
     "GraphStore",
     "Hit",
     "IncidentRelation",
+    "Inspection",
+    "NameIndex",
+    "NoReembedding",
+    "NoReplyCache",
     "RecordsStore",
+    "Reembedding",
     "ReplyCache",
+    "ScanKind",
     "Store",
     "StoreView",
     "TextStore",
     "VectorStore",
+    "batch_of",
+    "digest_terms",
+    "is_wanted",
+    "places_of",
 ]
+
+# How many a `Batch` carries.
+SHOWN_ERRORS = 5
+_MODULUS = 1 << 63
+# Documents that are read at once where all are looked through.
+_PAGE = 1_000
+
+DocumentSort = Literal["created_at", "updated_at", "source", "id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result: an id and its score, higher is better."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentQuery:
+    """Which documents to list; every condition given must hold.
+
+    Attributes:
+        statuses: Any of these; empty means all.
+        track_id: Of this batch.
+        source_prefix: Whose source starts so.
+        filter: Which match it.
+        content_hashes: Whose text has any of these hashes; empty means any text.
+        twin_of: Which are twins of this document.
+        sort: Field to sort by; ties by id.
+        descending: Largest first.
+        offset: Documents to skip.
+        limit: Documents to return at the most; `sys.maxsize` for all.
+
+    Raises:
+        InvalidRequestError: The filter is none, there is no such field to sort by, or a number is negative or
+            `offset` above `LARGEST_COUNT`.
+    """
+
+    statuses: tuple[DocumentStatus, ...] = ()
+    track_id: str | None = None
+    source_prefix: str | None = None
+    filter: Filter | None = None
+    content_hashes: tuple[str, ...] = ()
+    twin_of: str | None = None
+    sort: DocumentSort = "created_at"
+    descending: bool = False
+    offset: int = 0
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        # What is no filter must not pass for none: what matches may be about to be deleted.
+        if isinstance(self.filter, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequestError(f"filter is {self.filter!r:.200}; read it with heliograph.filters.parse_filter")
+        if self.filter is not None:
+            check_filter(self.filter)
+        if self.source_prefix is not None and not isinstance(self.source_prefix, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidRequestError(f"source_prefix is {self.source_prefix!r}; give a string")
+        if self.sort not in get_args(DocumentSort):
+            raise InvalidRequestError(f"sort is {self.sort!r}; choose one of {', '.join(get_args(DocumentSort))}")
+        object.__setattr__(self, "offset", check_count("offset", self.offset))
+        object.__setattr__(self, "limit", check_limit("limit", self.limit))
+
+    @property
+    def can_match(self) -> bool:
+        """Whether all its texts are such as a store can hold; no document answers others."""
+        texts = (self.track_id, self.source_prefix, self.twin_of, *self.content_hashes)
+        return all(text is None or is_storable(text) for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    """Documents that answer a `DocumentQuery`, and how many there are without its limit."""
+
+    documents: tuple[Document, ...]
+    total: int
+
+
+def is_wanted(document: Document, query: DocumentQuery) -> bool:
+    """Return whether every condition of a query holds for a document."""
+    return (
+        (not query.statuses or document.status in query.statuses)
+        and (query.track_id is None or document.track_id == query.track_id)
+        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
+        and (query.filter is None or matches(query.filter, document))
+        and (not query.content_hashes or document.content_hash in query.content_hashes)
+        and (query.twin_of is None or document.twin_of == query.twin_of)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPlaces:
+    """Where an entity is mentioned: of its evidence what it takes to go from chunk to chunk.
+
+    Attributes:
+        id: The entity's id.
+        mention_count: Number of mentions.
+        chunk_ids: The chunks of its mentions in canonical order, one for each; of an entity that is mentioned more
+            often than was asked for, the first of those that are about it.
+        subjects: How many of these, the first ones, are about it.
+    """
+
+    id: str
+    mention_count: int
+    chunk_ids: tuple[str, ...]
+    subjects: int
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """Chunks that are about it, once each, in canonical order, at most as many as were asked for."""
+        return tuple(dict.fromkeys(self.chunk_ids[: self.subjects]))
+
+
+def places_of(evidence: EntityEvidence, most: int) -> EntityPlaces:
+    """Return where an entity is mentioned, given its evidence with its first `most` mentions."""
+    leading = evidence.leading
+    subjects = sum(is_subject_rank(mention.rank) for mention in leading)
+    read = leading if evidence.mention_count <= most else leading[:subjects]
+    return EntityPlaces(evidence.id, evidence.mention_count, tuple(mention.chunk_id for mention in read), subjects)
 
 
 class RecordsStore(ABC):
     """Truth: documents, chunks, extractions, and the evidence counted from them."""
 
-    @abstractmethod
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """Return the documents with these ids."""
+        wanted = tuple(id_ for id_ in dict.fromkeys(ids) if is_storable(id_))
+        found = await self.find_documents(DocumentQuery(filter=DocumentIds(wanted), limit=max(1, len(wanted))))
+        documents = {document.id: document for document in found.documents}
+        return [documents[id_] for id_ in ids if id_ in documents]
 
     @abstractmethod
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
@@ -92,6 +227,19 @@ class RecordsStore(ABC):
     @abstractmethod
     async def get_document_text(self, document_id: str) -> str | None:
         """Return a document's whole text, or None if there is no such document."""
+
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
+        """Return batches by the moment of their last change, descending, then by id; documents without one are left."""
+        batches: dict[str, list[Document]] = {}
+        start = 0
+        while page := (await self.find_documents(DocumentQuery(sort="id", offset=start, limit=_PAGE))).documents:
+            for document in page:
+                if document.track_id:
+                    batches.setdefault(document.track_id, []).append(document)
+            start += len(page)
+        listed = [batch_of(track_id, documents) for track_id, documents in batches.items()]
+        listed.sort(key=lambda batch: (-batch.updated_at.timestamp(), batch.track_id))
+        return listed[offset : offset + limit]
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         """Return, per document with a text, its first `length` characters; back ends need not read all of it."""
@@ -106,13 +254,29 @@ class RecordsStore(ABC):
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         """Return a document's chunks by position; empty if there is no such document."""
 
-    @abstractmethod
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """Return, per chunk id, the source of its document."""
+        chunks = await self.get_chunks(chunk_ids)
+        documents = await self.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
+        sources = {document.id: document.source for document in documents}
+        return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
 
-    @abstractmethod
+    async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return, per chunk id, ids and sources of other documents with the text of its document, by id, if any.
+
+        Those count that are in use (`COMMITTED_STATUSES`).
+        """
+        chunks = await self.get_chunks(chunk_ids)
+        twins: dict[str, tuple[tuple[str, str], ...]] = {}
+        for holder in dict.fromkeys(chunk.document_id for chunk in chunks):
+            query = DocumentQuery(twin_of=holder, statuses=tuple(COMMITTED_STATUSES), sort="id", limit=maxsize)
+            twins[holder] = tuple((item.id, item.source) for item in (await self.find_documents(query)).documents)
+        return {chunk.id: twins[chunk.document_id] for chunk in chunks if twins[chunk.document_id]}
+
     async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return, per chunk id, the sources of other documents with the text of its document, by their ids, if any."""
+        twins = await self.get_twins(chunk_ids)
+        return {id_: tuple(source for _, source in others) for id_, others in twins.items()}
 
     @abstractmethod
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
@@ -134,6 +298,16 @@ class RecordsStore(ABC):
         Both lists and all versions are of one moment.
         """
 
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
+        """Return, per document that has any, the alias mentions of all its chunks."""
+        found: dict[str, list[AliasMention]] = {}
+        for id_ in dict.fromkeys(document_ids):
+            chunks = await self.get_document_chunks(id_)
+            extractions = await self.get_extractions([chunk.id for chunk in chunks])
+            if aliases := [alias for item in extractions for alias in item.aliases]:
+                found[id_] = aliases
+        return found
+
     async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """Return where these entities are mentioned, up to `most` places of each in canonical order.
 
@@ -142,63 +316,6 @@ class RecordsStore(ABC):
         """
         entities, _ = await self.get_evidence(entity_ids, [], most)
         return [places_of(evidence, most) for evidence in entities]
-
-
-class GraphStore(ABC):
-    """Folded entities and relations, their degrees and neighbourhoods."""
-
-    @abstractmethod
-    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        """Return the entities with these ids."""
-
-    @abstractmethod
-    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        """Return the relations with these ids."""
-
-    async def name_ends(self, relations: Sequence[Relation], entities: Iterable[Entity] = ()) -> list[Relation]:
-        """Return relations whose ends are called as their entities are, for whoever shows them.
-
-        A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
-
-        Args:
-            relations: As they were read.
-            entities: Those that are at hand; the others are read. An end that is not there keeps its name.
-        """
-        names = {entity.id: entity.name for entity in entities}
-        ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
-        if unread := [end for end in ends if end not in names]:
-            names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
-        return [_with_ends(relation, names) for relation in relations]
-
-    @abstractmethod
-    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        """Return every relation that touches any of these, once, by (degree, weight) descending, then id.
-
-        Cheap in what it returns per relation, so that a hub's relations can all be ranked and few be read.
-        """
-
-    @abstractmethod
-    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """Return entities by degree (descending), then name."""
-
-    @abstractmethod
-    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        """Return the relations whose two ends are both among these, heaviest first, then by id."""
-
-    @abstractmethod
-    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-        """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
-
-    @abstractmethod
-    async def find_shortest_paths(
-        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
-    ) -> list[GraphPath]:
-        """Return up to `limit` paths of the least length, at most `max_length` relations; empty if there is none.
-
-        Among equally short paths, those with the larger sum of weights come first, then by entity ids. A back end whose
-        cost follows the entities met on the way gives up, with no path, where they or their relations are more than
-        `most_visited`; two entities so far apart are as good as unrelated.
-        """
 
 
 class VectorStore(ABC):
@@ -222,33 +339,6 @@ class VectorStore(ABC):
         """Return the stored vectors, exact, per id."""
 
 
-class CurationStore(ABC):
-    """What decides which entity a name counts for, and what people corrected by hand."""
-
-    @abstractmethod
-    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
-        """Return the rules of names, per entity id of a name, all of one moment; most names have none."""
-
-    @abstractmethod
-    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        """Return the curations with these ids, undone ones too."""
-
-    @abstractmethod
-    async def find_curations(self, query: CurationQuery) -> CurationPage:
-        """Return one page of curations by sequence."""
-
-    @abstractmethod
-    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return chunks with an entity mention that is about one of these ids, with the id of their document.
-
-        About it is what counts for this entity, and what is written with a name that alone stands for it.
-        """
-
-    @abstractmethod
-    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        """Return, per document that has any, the alias mentions of all its chunks."""
-
-
 class TextStore(ABC):
     """Full text over terms, in the collections of chunks and of entities."""
 
@@ -270,6 +360,311 @@ class TextStore(ABC):
         part of them, always the same while the collection does not change. Ask for one more than is wanted to see
         whether there are more. An empty phrase is held by nothing.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class CurationQuery:
+    """Which curations to list; every condition given must hold.
+
+    Attributes:
+        entity_id: That names this entity, alone or as an end of a relation.
+        ids: Which have any of these ids; None means all.
+        includes_undone: Whether to list those that were taken back, too.
+        descending: Latest first.
+        offset: Curations to skip.
+        limit: Curations to return at the most; `sys.maxsize` for all.
+
+    Raises:
+        InvalidRequestError: A number is negative, or `offset` above `LARGEST_COUNT`.
+    """
+
+    entity_id: str | None = None
+    ids: tuple[str, ...] | None = None
+    includes_undone: bool = True
+    descending: bool = False
+    offset: int = 0
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offset", check_count("offset", self.offset))
+        object.__setattr__(self, "limit", check_limit("limit", self.limit))
+
+
+@dataclass(frozen=True, slots=True)
+class CurationPage:
+    """Curations that answer a `CurationQuery`, and how many there are without its limit."""
+
+    curations: tuple[Curation, ...]
+    total: int
+
+
+class CurationStore(ABC):
+    """What decides which entity a name counts for, and what people corrected by hand."""
+
+    @abstractmethod
+    async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
+        """Return the rules of names, per entity id of a name, all of one moment; most names have none."""
+
+    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
+        """Return the curations with these ids, undone ones too."""
+        if not ids:
+            return []
+        page = await self.find_curations(CurationQuery(ids=tuple(ids), limit=len(ids)))
+        found = {curation.id: curation for curation in page.curations}
+        return [found[id_] for id_ in ids if id_ in found]
+
+    @abstractmethod
+    async def find_curations(self, query: CurationQuery) -> CurationPage:
+        """Return one page of curations by sequence."""
+
+    @abstractmethod
+    async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return chunks with an entity mention that is about one of these ids, with the id of their document.
+
+        About it is what counts for this entity, and what is written with a name that alone stands for it.
+        """
+
+
+class NameIndex(ABC):
+    """Names and aliases of the entities of one workspace."""
+
+    @abstractmethod
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """Return ids of entities with a name or alias that matches, best first; a text without a key matches nothing.
+
+        First come names that are the text, then those that begin with it, then those that contain it (`name_match`);
+        among equals the better connected first, then by name and id. Texts of one or two letters need only be found at
+        the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
+        back end may rank the first few thousand of each sort only.
+        """
+
+
+class EveryName(NameIndex):
+    """Looks at the names of all entities: what a store has that keeps no index of them.
+
+    Args:
+        graph: Whose entities are looked for.
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        self._graph = graph
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        entities = await self._graph.list_entities(0, maxsize)
+        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedReply:
+    """A finished model call.
+
+    Attributes:
+        key: `{mode}:{cache_type}:{args_hash}`.
+        text: The reply.
+        model: Name of the model that gave it.
+        usage: What it cost.
+        subject_id: The chunk, entity or relation it was asked about, if any; a commit that removes that chunk, or
+            anything said of that entity or relation, drops it.
+        created_at: When it came, UTC.
+    """
+
+    key: str
+    text: str
+    model: str
+    usage: Usage
+    created_at: datetime
+    subject_id: str = ""
+
+    @property
+    def cache_type(self) -> str:
+        """The middle part of the key; empty if it has no such part."""
+        parts = self.key.split(":", 2)
+        return parts[1] if len(parts) == 3 else ""
+
+
+class ReplyCache(ABC):
+    """Finished model calls, so that none is paid for twice."""
+
+    @abstractmethod
+    async def get_reply(self, key: str) -> CachedReply | None:
+        """Return the reply under this key, or None."""
+
+    @abstractmethod
+    async def put_reply(self, reply: CachedReply) -> None:
+        """Keep a reply, durably, in place of any under its key."""
+
+    @abstractmethod
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        """Drop all replies, or those of one type (the middle part of their key); return how many."""
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:  # noqa: ARG002 (of those that can)
+        """Return replies by ascending key, those after the key `after`; empty says that there are no more.
+
+        For export. A cache that cannot list what it holds returns nothing, and its replies are not exported.
+        """
+        return []
+
+
+class NoReplyCache(ReplyCache):
+    """Keeps nothing: what a store without a place for replies has. Every model call is then made again."""
+
+    async def get_reply(self, key: str) -> CachedReply | None:  # noqa: ARG002
+        return None
+
+    async def put_reply(self, reply: CachedReply) -> None:  # noqa: ARG002
+        return
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:  # noqa: ARG002
+        return 0
+
+
+class ScanKind(StrEnum):
+    """What ids can be listed of; names of projections say what they are of."""
+
+    DOCUMENTS = "documents"
+    CHUNKS = "chunks"
+    EXTRACTIONS = "extractions"
+    MENTIONED_ENTITIES = "mentioned_entities"
+    MENTIONED_RELATIONS = "mentioned_relations"
+    ENTITY_EVIDENCE = "entity_evidence"
+    RELATION_EVIDENCE = "relation_evidence"
+    ENTITIES = "entities"
+    RELATIONS = "relations"
+    CHUNK_VECTORS = "chunk_vectors"
+    ENTITY_VECTORS = "entity_vectors"
+    RELATION_VECTORS = "relation_vectors"
+    NAME_RULES = "name_rules"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """One thing that is not what was written.
+
+    Attributes:
+        message: What, and what to do.
+        document_id: Whose it is; empty for none or several.
+        is_repaired: Whether it was put right.
+    """
+
+    message: str
+    document_id: str = ""
+    is_repaired: bool = False
+
+
+class Inspection(ABC):
+    """Whole-workspace reads of one store."""
+
+    @abstractmethod
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        """Return the first `limit` ids greater than `after`, ascending; extractions by chunk id."""
+
+    @abstractmethod
+    async def get_mentions(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
+    ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+        """Return, per id that has any, its mentions in canonical order from `offset` on, at most `limit`."""
+
+    @abstractmethod
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
+        """Return, per id with full text, the `digest_terms` of what is stored; reads all of it."""
+
+    async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
+        """Return what of the back end's files cannot be read, or is not what was written; none if an engine sees to it.
+
+        Args:
+            repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
+            is_certain: Whether something was found already that cannot be read.
+        """
+        del repair, is_certain
+        return []
+
+    async def find_faults(self) -> list[str]:
+        """Return what is wrong with the back end's own files and counts, one sentence each; empty if all is well."""
+        return []
+
+    async def repair(self) -> None:
+        """Put right what `find_faults` found, as far as it follows from the rest; otherwise change nothing."""
+        return
+
+
+def batch_of(track_id: str, documents: Sequence[Document]) -> Batch:
+    """Return what the documents of a batch, at least one, add up to."""
+    failed = sorted((document.source, document.error) for document in documents if document.error)
+    return Batch(
+        track_id,
+        Counter(document.status for document in documents),
+        sum(document.chunk_count for document in documents),
+        sum((document.usage for document in documents), Usage()),
+        min(document.created_at for document in documents),
+        max(document.updated_at for document in documents),
+        tuple(failed[:SHOWN_ERRORS]),
+    )
+
+
+def digest_terms(terms: Iterable[str]) -> int:
+    """Return a number below 2**63 that is equal for equal terms with equal counts, in whatever order."""
+    return sum(map(_hash, terms)) % _MODULUS
+
+
+@lru_cache(maxsize=200_000)
+def _hash(term: str) -> int:
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=7).digest(), "little")
+
+
+class Reembedding(ABC):
+    """The second set of vectors of one workspace."""
+
+    @abstractmethod
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        """Begin, or go on, with this embedding; what another one had begun is dropped."""
+
+    @abstractmethod
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
+        """Return the first ids greater than `after`, ascending, that have a vector but no next one."""
+
+    @abstractmethod
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        """Keep next vectors, durably; ids that have no vector any more are passed over.
+
+        Raises:
+            ConflictError: Another embedding was begun meanwhile.
+        """
+
+    @abstractmethod
+    async def finish(self) -> int:
+        """Put the second set in the first one's place in one commit; return the new data version.
+
+        Whoever has the workspace open with the old embedding gets `SchemaMismatch` from then on.
+
+        Raises:
+            ConflictError: Next vectors are missing, or nothing was begun; nothing changed.
+        """
+
+    @abstractmethod
+    async def abandon(self) -> None:
+        """Drop the second set; does nothing if there is none."""
+
+
+class NoReembedding(Reembedding):
+    """What a store has that cannot change its embedding in place."""
+
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        raise InvalidRequestError(
+            f"this store cannot be embedded anew with {embedding.name!r} in place; export the workspace, and import it "
+            "into one that is filled with that embedding"
+        )
+
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: ARG002
+        return []
+
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        raise ConflictError(f"nothing was begun that {len(batch.ids)} vectors of {collection.value} are for")
+
+    async def finish(self) -> int:
+        raise ConflictError("nothing was begun that could be finished")
+
+    async def abandon(self) -> None:
+        return
 
 
 class Fold(ABC):
@@ -389,16 +784,19 @@ class Store(StoreView):
     """The stores of one workspace, opened together.
 
     Attributes:
-        outbox: What changed, for other engines; None where the back end keeps none.
+        names: `EveryName(graph)` where the back end keeps no index.
+        replies: Replies of models, kept so that none is paid for twice.
+        reembedding: The second set of vectors.
+        outbox: What changed, for other engines; None where the back end keeps none, and nothing can stand beside it.
         followers: Other engines that serve roles beside this store; most have none.
         embedding: Name and dimension of what fills it; None where the back end does not tell.
     """
 
     names: NameIndex
     curations: CurationStore
-    replies: ReplyCache
     inspection: Inspection
-    reembedding: Reembedding
+    replies: ReplyCache = NoReplyCache()
+    reembedding: Reembedding = NoReembedding()
     outbox: Outbox | None = None
     followers: Sequence[Follower] = ()
     embedding: tuple[str, int] | None = None
@@ -454,12 +852,12 @@ class Store(StoreView):
         """
 
     @abstractmethod
-    async def get_data_version(self) -> int:
-        """Return the number that every commit raises."""
-
-    @abstractmethod
     async def get_stats(self) -> Stats:
         """Return the counts of this workspace, all of one moment."""
+
+    async def get_data_version(self) -> int:
+        """Return the number that every commit raises."""
+        return (await self.get_stats()).data_version
 
     @abstractmethod
     async def clear(self) -> int:
@@ -469,11 +867,13 @@ class Store(StoreView):
             StoreUnavailable: It cannot be written; nothing changed.
         """
 
-    @abstractmethod
     async def vacuum(self) -> None:
-        """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""
+        """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it.
 
-    @abstractmethod
+        A back end that leaves nothing behind need not do anything.
+        """
+        return
+
     async def backup(self, path: Path) -> None:
         """Write all of this workspace, as of one moment, into one new file; reading and writing go on meanwhile.
 
@@ -482,20 +882,15 @@ class Store(StoreView):
             InvalidRequestError: This back end has no backup of its own; its operators have.
             StoreUnavailable: It cannot be read, or the file not be written; nothing is left of it.
         """
+        raise InvalidRequestError(
+            f"this store writes no backup to {str(path)!r}: back it up with its own tools, or write an archive with "
+            "'heliograph export'"
+        )
 
-    @abstractmethod
     async def close(self) -> None:
         """Finish what is under way and let go of files and connections; closing twice does nothing."""
+        return
 
-    @abstractmethod
     def describe(self) -> Mapping[str, str]:
         """Return what is opened where, for `doctor`; no secrets."""
-
-
-def _with_ends(relation: Relation, names: Mapping[str, str]) -> Relation:
-    source = names.get(relation.source_id, relation.source)
-    target = names.get(relation.target_id, relation.target)
-    if (source, target) == (relation.source, relation.target):
-        return relation
-    token_count = count_tokens(relation_row(source, target, relation.description))
-    return replace(relation, source=source, target=target, token_count=token_count)
+        return {"back end": type(self).__name__}

@@ -12,8 +12,7 @@ from redis.exceptions import ResponseError
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
-from heliograph.stores.cypher.database import CypherDatabase, GroupedDialect, Statement
-from heliograph.stores.cypher.graph import CypherGraphProjection
+from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, GroupedDialect, Statement
 from heliograph.stores.redis.connection import RedisConnection
 
 # One pool of connections to FalkorDB, which keeps graphs in a Redis; a workspace has a graph of its own.

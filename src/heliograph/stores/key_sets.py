@@ -24,7 +24,7 @@ class KeySet:
     def holds(self, keys: Keys) -> NDArray[np.bool_]:
         """Return which of the keys are in it."""
         if not len(self.keys):
-            return np.zeros(len(keys), np.bool_)
+            return np.zeros(keys.shape, np.bool_)
         places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return self.keys[places] == keys
 

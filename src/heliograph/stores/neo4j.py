@@ -34,8 +34,7 @@ from neo4j.exceptions import (
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
-from heliograph.stores.cypher.database import CypherDatabase, DynamicDialect, Statement
-from heliograph.stores.cypher.graph import CypherGraphProjection
+from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, DynamicDialect, Statement
 
 # Where Neo4j is: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
 #

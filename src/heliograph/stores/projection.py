@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from heliograph.models import Chunk, Document, Entity, Relation
 from heliograph.stores.base import GraphStore, ReplyCache, TextStore, VectorStore
-from heliograph.stores.changeset import Collection, TextEntry
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Collection, OutboxKind, TextEntry
 
 __all__ = [
     "CacheProjection",
@@ -37,6 +36,8 @@ __all__ = [
 # Engines keep float32, or numbers of 15 digits; what people or damage change is more than this.
 _VECTOR_TOLERANCE = 1e-5
 _NUMBER_TOLERANCE = 1e-12
+# Entities read at once where all are looked through.
+_PAGE = 1_000
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
@@ -154,19 +155,29 @@ class Projection(ABC):
         """Return what is wrong with counts, orders and whatever else follows from its own contents, a sentence each."""
         return []
 
-    @abstractmethod
     async def close(self) -> None:
         """Let go of connections; closing twice does nothing."""
+        return
 
-    @abstractmethod
     def describe(self) -> Mapping[str, str]:
         """Return what is opened where, for `doctor`; no secrets."""
+        return {"back end": type(self).__name__}
 
 
 class GraphProjection(Projection, GraphStore):
     """Folded entities and relations in another engine."""
 
     kinds = frozenset({OutboxKind.ENTITIES, OutboxKind.RELATIONS})
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        """See `GraphStore`; reads all entities, where an engine keeps no order of them."""
+        entities: list[Entity] = []
+        after = ""
+        while ids := await self.scan(OutboxKind.ENTITIES, after, _PAGE):
+            entities += await self.get_entities(ids)
+            after = ids[-1]
+        entities.sort(key=lambda entity: (-entity.degree, entity.name, entity.id))
+        return entities[max(0, offset) :][: max(0, limit)]
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
         """See `Projection`; reads both back."""

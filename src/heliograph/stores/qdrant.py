@@ -23,8 +23,7 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, 
 from heliograph.models import Chunk, Document, Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
-from heliograph.stores.changeset import Collection
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.projection import ProjectionChange, VectorProjection, is_alike, is_same_vector
 
 # Where Qdrant is: `qdrant://[:api-key@]host[:port]`, `qdrants://` by TLS, `qdrant:///folder` or `qdrant::memory:`.

@@ -14,9 +14,8 @@ from typing import Any
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SettingsError, import_optional
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Store
+from heliograph.stores.base import Damage, Store
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.inspection import Damage
 from heliograph.stores.projection import Projection
 
 __all__ = [

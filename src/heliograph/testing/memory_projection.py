@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.base import CachedReply, Hit
-from heliograph.stores.changeset import Collection
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
@@ -69,12 +68,6 @@ class _MemoryProjection(Projection):
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         return sorted(id_ for id_ in self._ids(kind) if id_ > after)[:limit]
-
-    async def close(self) -> None:
-        return
-
-    def describe(self) -> Mapping[str, str]:
-        return {"back end": "memory"}
 
     def _check(self) -> None:
         if self.is_down:

@@ -14,19 +14,15 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import ConflictError, InvalidRequestError, StaleChangesetError, StoreUnavailable
+from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
 from heliograph.filters import Filter, filter_key
 from heliograph.models import (
-    COMMITTED_STATUSES,
-    AliasMention,
-    Batch,
     Chunk,
     Curation,
     Document,
@@ -51,23 +47,25 @@ from heliograph.stores.base import (
     CurationStore,
     DocumentPage,
     DocumentQuery,
+    EveryName,
     Fold,
     GraphStore,
     Hit,
     IncidentRelation,
+    Inspection,
     RecordsStore,
+    Reembedding,
     ReplyCache,
+    ScanKind,
     Store,
     StoreView,
     TextStore,
     VectorStore,
+    digest_terms,
+    is_wanted,
 )
 from heliograph.stores.bm25 import K1, B
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.inspection import Inspection, ScanKind, batch_of, digest_terms
-from heliograph.stores.listing import is_wanted
-from heliograph.stores.names import NameIndex, rank_names
-from heliograph.stores.reembedding import Reembedding
 from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
@@ -75,7 +73,6 @@ __all__ = [
     "MemoryCurationStore",
     "MemoryGraphStore",
     "MemoryInspection",
-    "MemoryNameIndex",
     "MemoryReembedding",
     "MemoryStore",
     "MemoryTextStore",
@@ -279,21 +276,6 @@ class MemoryGraphStore(GraphStore):
         return GraphPath(entities, tuple(self.relations[relation] for relation, _ in steps[1:]))
 
 
-class MemoryNameIndex(NameIndex):
-    """Looks at every name.
-
-    Args:
-        graph: Whose entities are looked for.
-    """
-
-    def __init__(self, graph: MemoryGraphStore) -> None:
-        self._graph = graph
-
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        entities = await self._graph.get_entities(list(self._graph.entities))
-        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
-
-
 def _weight(path: GraphPath) -> float:
     return sum(relation.weight for relation in path.relations)
 
@@ -313,9 +295,6 @@ class MemoryCurationStore(CurationStore):
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
         return [replace(self._rules[id_], curations=tuple(self._active(id_))) for id_ in ids if id_ in self._rules]
 
-    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        return [self._curations[id_] for id_ in ids if id_ in self._curations]
-
     async def find_curations(self, query: CurationQuery) -> CurationPage:
         found = [item for item in self._in_order() if _fits(item, query)]
         if query.descending:
@@ -331,14 +310,6 @@ class MemoryCurationStore(CurationStore):
                 not wanted.isdisjoint((mention_entity_id(m), name_to_entity_id(m.name))) for m in extraction.entities
             )
         }
-
-    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        found: dict[str, list[AliasMention]] = {}
-        for chunk in sorted(self._chunks.values(), key=lambda item: item.position):
-            extraction = self._extractions.get(chunk.id)
-            if extraction is not None and extraction.aliases and chunk.document_id in document_ids:
-                found.setdefault(chunk.document_id, []).extend(extraction.aliases)
-        return found
 
     def check(self, expected: Mapping[str, int]) -> None:
         """Compare versions of rules with those there are.
@@ -378,6 +349,7 @@ class MemoryCurationStore(CurationStore):
 
 def _fits(item: Curation, query: CurationQuery) -> bool:
     is_about = query.entity_id is None or query.entity_id in item.entity_ids
+    is_about &= query.ids is None or item.id in query.ids
     return is_about and (query.includes_undone or item.is_active)
 
 
@@ -432,21 +404,6 @@ class MemoryInspection(Inspection):
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
         return {id_: digest_terms(terms) for id_, terms in self._terms(collection).items()}
-
-    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        groups: dict[str, list[Document]] = {}
-        for document in self._documents.values():
-            if document.track_id:
-                groups.setdefault(document.track_id, []).append(document)
-        batches = [batch_of(track_id, documents) for track_id, documents in groups.items()]
-        batches.sort(key=lambda batch: (-batch.updated_at.timestamp(), batch.track_id))
-        return batches[offset : offset + limit]
-
-    async def find_faults(self) -> list[str]:
-        return []
-
-    async def repair(self) -> None:
-        return
 
 
 def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, list[M]]:
@@ -544,9 +501,6 @@ class _MemoryRecordsStore(RecordsStore):
     def __init__(self, records: _Records) -> None:
         self._records = records
 
-    async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        return [self._records.documents[id_] for id_ in ids if id_ in self._records.documents]
-
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         found = [document for document in self._records.documents.values() if is_wanted(document, query)]
         found.sort(key=lambda document: document.id)
@@ -564,19 +518,6 @@ class _MemoryRecordsStore(RecordsStore):
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
         chunks = (chunk for chunk in self._records.chunks.values() if chunk.document_id == document_id)
         return sorted(chunks, key=lambda chunk: chunk.position)
-
-    async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        documents = self._records.documents
-        chunks = await self.get_chunks(chunk_ids)
-        return {chunk.id: documents[chunk.document_id].source for chunk in chunks if chunk.document_id in documents}
-
-    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        twins: dict[str, list[str]] = {}
-        for document in sorted(self._records.documents.values(), key=lambda document: document.id):
-            if document.twin_of and document.status in COMMITTED_STATUSES:
-                twins.setdefault(document.twin_of, []).append(document.source)
-        chunks = await self.get_chunks(chunk_ids)
-        return {chunk.id: tuple(twins[chunk.document_id]) for chunk in chunks if chunk.document_id in twins}
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         return [self._records.extractions[id_] for id_ in chunk_ids if id_ in self._records.extractions]
@@ -699,7 +640,7 @@ class MemoryStore(Store):
         self.graph = self._graph
         self.vectors = self._vectors
         self.text = self._text
-        self.names = MemoryNameIndex(self._graph)
+        self.names = EveryName(self._graph)
         self._curations = MemoryCurationStore(self._data.chunks, self._data.extractions)
         self.curations = self._curations
         self.replies = self._replies
@@ -730,9 +671,6 @@ class MemoryStore(Store):
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         return MemoryView(lambda: self._filtered(filter_, fold))
 
-    async def get_data_version(self) -> int:
-        return self._version
-
     async def get_stats(self) -> Stats:
         counts: Counter[DocumentStatus] = Counter(document.status for document in self._data.documents.values())
         return Stats(
@@ -756,17 +694,8 @@ class MemoryStore(Store):
         self._version += 1
         return self._version
 
-    async def vacuum(self) -> None:
-        return
-
-    async def backup(self, path: Path) -> None:
-        raise InvalidRequestError(f"a store in memory has no backup to write to {str(path)!r}; export it")
-
     async def close(self) -> None:
         self._is_closed = True
-
-    def describe(self) -> Mapping[str, str]:
-        return {"store": "memory"}
 
     def _ids(self) -> Mapping[ScanKind, Iterable[str]]:
         return {

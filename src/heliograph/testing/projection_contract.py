@@ -13,8 +13,8 @@ import numpy as np
 
 from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation, Usage, utc_now
-from heliograph.stores.changeset import Changeset, Collection, TextEntry
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.base import CachedReply
+from heliograph.stores.changeset import Changeset, Collection, OutboxKind, TextEntry
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
@@ -23,7 +23,6 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
-from heliograph.stores.replies import CachedReply
 from heliograph.testing.examples import example_changeset, unit_vector
 
 __all__ = [

@@ -24,10 +24,19 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
 from heliograph.ids import document_id, mention_rank, relation_id
 from heliograph.models import AliasMention, Curation, CurationKind, DocumentStatus, NameRules, Usage
-from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, Store
+from heliograph.stores.base import (
+    CachedReply,
+    CurationQuery,
+    DocumentQuery,
+    EntityPlaces,
+    NoReembedding,
+    NoReplyCache,
+    ScanKind,
+    Store,
+    digest_terms,
+    places_of,
+)
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.inspection import ScanKind, digest_terms
-from heliograph.stores.listing import EntityPlaces, places_of
 from heliograph.testing.examples import DIMENSION, equal_things, example_changeset, unit_vector
 from heliograph.testing.view_contract import ViewContract
 from heliograph.text.names import name_to_entity_id
@@ -35,6 +44,11 @@ from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation
 
 __all__ = ["CurationContract", "InspectionContract", "NameContract", "StoreContract"]
+
+
+def _skip_without(role: object, none: type) -> None:
+    if isinstance(role, none):
+        pytest.skip(f"the store does without: {none.__doc__}")
 
 
 # What every store must do for finding entities by parts of their names, and relations among given ones.
@@ -152,9 +166,9 @@ class CurationContract:
         document = changeset.documents[0].id
         alias = AliasMention(changeset.chunks[0].id, "A", "Ay")
         await store.apply(replace(changeset, extractions=(replace(changeset.extractions[0], aliases=(alias,)),)))
-        assert await store.curations.get_document_aliases([document, "doc-none"]) == {document: [alias]}
+        assert await store.records.get_document_aliases([document, "doc-none"]) == {document: [alias]}
         await store.apply(Changeset(removed_chunks=(changeset.chunks[0].id,)))
-        assert await store.curations.get_document_aliases([document]) == {}
+        assert await store.records.get_document_aliases([document]) == {}
 
     async def test_rules_come_back_with_active_curations_and_their_version(self, store: Store) -> None:
         assert await store.curations.get_rules([entity("A")]) == []
@@ -300,19 +314,19 @@ class InspectionContract:
         assert len(await store.vectors.search(Collection.ENTITIES, unit_vector("x"), 5, -1.0)) == 2
 
     async def test_batches_add_up_their_documents(self, store: Store) -> None:
-        assert await store.inspection.list_batches(0, 9) == []
+        assert await store.records.list_batches(0, 9) == []
         first = example_changeset("a.md", track="one")
         await store.apply(first)
         await store.apply(example_changeset("b.md", track="one", status=DocumentStatus.PENDING))
         later = replace(first.documents[0], id="doc-c", track_id="two", error="why", status=DocumentStatus.FAILED)
         await store.apply(Changeset(documents=(replace(later, updated_at=later.updated_at.replace(year=2999)),)))
-        two, one = await store.inspection.list_batches(0, 9)
+        two, one = await store.records.list_batches(0, 9)
         assert (one.track_id, dict(one.documents)) == (
             "one",
             {first.documents[0].status: 1, DocumentStatus.PENDING: 1},
         )
         assert (two.track_id, two.errors) == ("two", (("a.md", "why"),))
-        assert await store.inspection.list_batches(1, 1) == [one]
+        assert await store.records.list_batches(1, 1) == [one]
 
     async def test_cleared_store_is_empty_and_usable(self, store: Store) -> None:
         changeset = example_changeset("a.md", ["X", "Y"], [("X", "Y", 1.0)])
@@ -328,6 +342,7 @@ class InspectionContract:
         assert await store.inspection.find_faults() == []
 
     async def test_next_vectors_take_the_place_of_the_first_when_all_are_there(self, store: Store) -> None:
+        _skip_without(store.reembedding, NoReembedding)
         changeset = example_changeset("a.md", ["X"])
         await store.apply(changeset)
         reembedding, (chunk,) = store.reembedding, changeset.chunks
@@ -344,6 +359,7 @@ class InspectionContract:
             await reembedding.finish()
 
     async def test_commit_takes_next_vectors_away(self, store: Store) -> None:
+        _skip_without(store.reembedding, NoReembedding)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
         await store.reembedding.begin(_INFO)
@@ -631,6 +647,7 @@ class _Replies:
     """The reply cache."""
 
     async def test_reply_comes_back_until_deleted(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         reply = CachedReply("default:extract:1", "text", "model", Usage(1, 2), _MOMENT, "chunk-1")
         await store.replies.put_reply(reply)
         await store.replies.put_reply(replace(reply, text="newer"))
@@ -645,6 +662,7 @@ class _Replies:
         assert await store.replies.delete_replies() == 1
 
     async def test_replies_go_with_their_chunk(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         changeset = example_changeset("a.md")
         await store.apply(changeset)
         reply = CachedReply("default:extract:1", "text", "model", Usage(), _MOMENT, changeset.chunks[0].id)
@@ -653,6 +671,7 @@ class _Replies:
         assert await store.replies.get_reply(reply.key) is None
 
     async def test_answers_go_with_the_next_commit(self, store: Store) -> None:
+        _skip_without(store.replies, NoReplyCache)
         await store.replies.put_reply(CachedReply("mix:query:1", "text", "model", Usage(), _MOMENT))
         await store.replies.put_reply(CachedReply("mix:keywords:1", "text", "model", Usage(), _MOMENT))
         await store.apply(example_changeset("a.md"))

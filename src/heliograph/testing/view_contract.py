@@ -11,9 +11,8 @@ from heliograph.filters import DocumentIds, Equals, In, Not, Or, SourcePrefix, S
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
 from heliograph.models import FIELD_SEPARATOR
-from heliograph.stores.base import DocumentQuery, Store, StoreView
+from heliograph.stores.base import DocumentQuery, Store, StoreView, places_of
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.listing import places_of
 from heliograph.testing.examples import example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity
 from heliograph.text.names import names_to_relation_id as relation

@@ -27,8 +27,7 @@ from heliograph.ingest.models import NewDocument, Outcome, Progress
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
-from heliograph.stores.base import DocumentQuery
-from heliograph.stores.replies import CachedReply
+from heliograph.stores.base import CachedReply, DocumentQuery
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
 

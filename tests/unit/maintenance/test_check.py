@@ -13,7 +13,7 @@ from heliograph.errors import StoreDamaged
 from heliograph.ids import document_id
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.query.models import QueryParam
-from heliograph.stores.inspection import ScanKind
+from heliograph.stores.base import ScanKind
 
 QUESTION = "Who makes the ESP32?"
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.stores.paths import PathSearch
+from heliograph.stores.graph import PathSearch
 
 NODES = "abcdefg"
 RELATIONS = st.dictionaries(
@@ -65,7 +65,7 @@ def search_hub(most_visited: int) -> list[list[int]]:
     both = [*HUB, *((right, left, weight) for left, right, weight in HUB)]
     while frontier := found.frontier:
         found.expand([step for step in both if step[0] in frontier])
-    return found.paths(lambda keys: {key: str(key) for key in keys})
+    return found.paths({key: str(key) for key in found.reached})
 
 
 def test_path_over_a_hub_is_found() -> None:

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.stores import postings as posting_ranking
-from heliograph.stores import postings as posting_segments
-from heliograph.stores.bm25 import K1, B, inverse_frequency
+from heliograph.stores import bm25 as posting_ranking
+from heliograph.stores import bm25 as posting_segments
+from heliograph.stores.bm25 import K1, B, PostingIndex, hash_term, inverse_frequency
 from heliograph.stores.key_sets import KeySet
-from heliograph.stores.postings import PostingIndex, hash_term
 
 Rows = Mapping[int, Sequence[str]]
 
@@ -219,7 +218,7 @@ def test_searches_run_beside_changes() -> None:
 
 
 def test_terms_are_known_by_the_same_number_in_every_process() -> None:
-    code = "from heliograph.stores.postings import hash_term; print(hash_term('straße'))"
+    code = "from heliograph.stores.bm25 import hash_term; print(hash_term('straße'))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert int(told) == hash_term("straße")
 

@@ -1,27 +1,32 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 
+import numpy as np
 import pytest
 
 from heliograph.errors import StoreUnavailable
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
-from heliograph.stores.scoped import Scope, ScopeMemory
+from heliograph.stores.key_sets import KeySet
+from heliograph.stores.view import Scope, ScopeMemory, scoped_relations
 
 
 class Asked:
     """Asks a memory for the scopes of teams, and notes which were made."""
 
     def __init__(self) -> None:
-        self.memory: ScopeMemory[Scope] = ScopeMemory()
+        self.memory: ScopeMemory[Scope] = ScopeMemory(asyncio.Lock)
         self.made: list[str] = []
         self.fold = EvidenceFold(FoldLimits(10, 10), 1000)
 
     async def ask(self, team: str, version: int = 1) -> Scope:
         async def make() -> Scope:
             self.made.append(team)
-            return Scope(version=version, documents=frozenset(), owners={}, chunks={}, entities={}, relations={})
+            none = KeySet(np.empty(0, np.int64))
+            relations = scoped_relations(none, none.keys, np.empty((0, 2), np.int64), np.empty(0))
+            return Scope(version=version, documents=none, owners={}, chunks=none, entities=none, **relations)
 
         return await self.memory.get(_team(team), self.fold, version, make)
 

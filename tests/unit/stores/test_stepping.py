@@ -9,14 +9,14 @@ import pytest
 from heliograph.ids import relation_id
 from heliograph.models import Entity, Relation
 from heliograph.stores.base import IncidentRelation
-from heliograph.stores.paths import SteppingGraphStore
+from heliograph.stores.graph import GraphStore
 from heliograph.text.names import name_to_entity_id
 
 NAMES = {name_to_entity_id(name): name for name in "ABCD"}
 A, B, C, D = NAMES
 
 
-class ChangingGraph(SteppingGraphStore):
+class ChangingGraph(GraphStore):
     """A graph in memory that loses edges once a given number of reads has been made.
 
     Args:
@@ -56,8 +56,8 @@ class ChangingGraph(SteppingGraphStore):
         both = [(near, far) for edge in self.edges for near, far in (edge, edge[::-1])]
         return [(near, far, 1.0) for near, far in both if near in entity_ids][:limit]
 
-    async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
-        return sorted(self._read() & set(entity_ids))[:limit]
+    async def order_nodes(self, nodes: Collection[str], limit: int) -> list[str]:
+        return sorted(self._read() & set(nodes))[:limit]
 
 
 async def _ways(graph: ChangingGraph) -> list[str]:

@@ -12,7 +12,7 @@ from heliograph.models import Entity, Relation
 from heliograph.server.dependencies import ReadEngine
 from heliograph.server.openapi import responses
 from heliograph.server.responses import JsonBody
-from heliograph.stores.inspection import ScanKind
+from heliograph.stores.base import ScanKind
 from heliograph.wire.graph import EntityExists, KnowledgeGraph, graph_body, told_chunks
 
 router = APIRouter(tags=["graph"])

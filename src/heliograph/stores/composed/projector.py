@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Chunk, Document, Entity
-from heliograph.stores.base import Follower, FollowerDifference, Store
+from heliograph.stores.base import Follower, FollowerDifference, Inspection, ScanKind, Store
 from heliograph.stores.bm25 import chunk_terms, entity_terms
-from heliograph.stores.changeset import Collection, TextEntry
-from heliograph.stores.inspection import Inspection, ScanKind
-from heliograph.stores.outbox import Outbox, OutboxEntry, OutboxKind
+from heliograph.stores.changeset import Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,

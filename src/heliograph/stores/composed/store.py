@@ -1,32 +1,233 @@
-"""Several engines as one store: the truth and what nobody else serves at home, other roles where they are served."""
+"""Several engines as one store: the truth and what nobody else serves at home, other roles where they are served.
+
+Each engine follows the store in the background, and questions reach it only while it is in step.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from copy import copy
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
-from heliograph.errors import SettingsError, StoreUnavailable
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import Stats
-from heliograph.stores.base import Fold, Store, StoreView
-from heliograph.stores.changeset import Changeset
-from heliograph.stores.composed.following import Following
-from heliograph.stores.composed.gates import GatedGraphStore, GatedReplyCache, GatedTextStore, GatedVectorStore
+from heliograph.stores.base import (
+    CachedReply,
+    Fold,
+    GraphStore,
+    Hit,
+    ReplyCache,
+    Store,
+    StoreView,
+    TextStore,
+    VectorStore,
+)
+from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.projection import CacheProjection, GraphProjection, Projection, TextProjection, VectorProjection
-from heliograph.stores.replies import CachedReply, ReplyCache
+
+_LOGGER = logging.getLogger(__name__)
+
+# Following: one task a projection has it take in what was committed, at a pace that neither floods an engine nor holds
+# up commits.
+#
+# It runs when a commit asks for it, and every few seconds anyway, since other processes commit, too, and engines come
+# back. After a failure it rests that long, whoever asks: that bounds how often an engine that is away is tried. A
+# commit waits for the run that takes it in, as long as the engine keeps up.
+
+_RETRY_SECONDS = 5.0
+
+
+class Following:
+    """A projection that is kept in step until it is told to stop.
+
+    Args:
+        projector: Brings it up to date.
+    """
+
+    def __init__(self, projector: Projector) -> None:
+        self.projector = projector
+        self._is_wanted = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._is_late = False
+        self._is_reported = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is away, or slower than commits come, so that its lag may grow."""
+        return self.projector.is_away or self._is_late
+
+    async def start(self, wait_seconds: float) -> None:
+        """Reach the engine and begin; one that is out of reach is tried again from then on.
+
+        Args:
+            wait_seconds: How long to wait until it is up to date, if it is in reach.
+
+        Raises:
+            StoreAccessDenied: The engine refuses who asks.
+            StoreError: It cannot serve.
+        """
+        try:
+            await self.projector.prepare()
+        except StoreAccessDenied:
+            raise
+        except StoreUnavailable:
+            self._report()
+            self._task = asyncio.create_task(self._go_on(_RETRY_SECONDS))
+        else:
+            self._task = asyncio.create_task(self._go_on(0.0))
+            await self.wait(wait_seconds)
+
+    async def follow(self, wait_seconds: float) -> None:
+        """Have it take in what was committed; waits for that, unless it is behind or being made anew anyway."""
+        if self.projector.is_away:
+            return
+        if self._is_late or self.projector.trouble:
+            self._is_wanted.set()
+        else:
+            await self.wait(wait_seconds)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has taken in what was committed until now, or has failed, but no longer than this."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._is_wanted.set()
+        self._is_late = not (await asyncio.wait((done,), timeout=seconds))[0]
+
+    def note_failure(self, error: Exception) -> None:
+        """Look at once whether the engine is away, as a question found that it is."""
+        self.projector.note_failure(error)
+        self._report()
+        self._is_wanted.set()
+
+    async def stop(self) -> None:
+        """End the task; what it has not taken in is taken in by whoever comes next."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _go_on(self, rest_seconds: float) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_seconds):
+                    await self._is_wanted.wait()
+            rest_seconds = _RETRY_SECONDS
+            self._is_wanted.clear()
+            waiting, self._waiting = self._waiting, []
+            await self._run()
+            self._release(waiting)
+            self._is_late = False
+            if self.projector.is_away:
+                # Whoever came meanwhile waits in vain, and is no reason to try at once.
+                self._release(self._waiting)
+                self._is_wanted.clear()
+
+    async def _run(self) -> None:
+        try:
+            await self.projector.catch_up()
+        except StoreError as error:
+            _LOGGER.debug("%r was tried: %s", self.projector.name, error)
+        except Exception:
+            # Nobody awaits this task: without it the engine would be left behind in silence.
+            _LOGGER.exception("%r cannot follow, which is a defect", self.projector.name)
+        self._report()
+
+    def _release(self, waiting: list[asyncio.Future[None]]) -> None:
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    def _report(self) -> None:
+        """Log when it goes away, and when it is back."""
+        name = self.projector.name
+        if self.projector.is_away and not self._is_reported:
+            _LOGGER.warning("%r cannot follow and falls behind: %s", name, self.projector.trouble)
+        elif self._is_reported and not self.projector.is_away:
+            _LOGGER.info("%r is up to date again", name)
+        self._is_reported = self.projector.is_away
+
+
+# Gates stand between questions and an engine: nobody asks one that is away or unfinished.
+#
+# Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an engine that
+# does not answer, or read half a graph. A call that finds the engine away closes the gate; it opens when the engine has
+# been reached again and is up to date.
+
+
+class Gate:
+    """A role of another engine: calls of its methods go through while the engine is in step.
+
+    Args:
+        following: Knows whether it is.
+        role: What is called.
+    """
+
+    def __init__(self, following: Following, role: object) -> None:
+        self._following = following
+        self._role = role
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._role, name)
+
+        async def ask(*args: Any, **kwargs: Any) -> Any:
+            self._check()
+            try:
+                found = await method(*args, **kwargs)
+            except StoreUnavailable as error:
+                self._following.note_failure(error)
+                raise
+            # What began to be made anew meanwhile may have been read in part.
+            self._check()
+            return found
+
+        return ask
+
+    def _check(self) -> None:
+        projector = self._following.projector
+        if trouble := projector.trouble:
+            raise StoreUnavailable(f"{projector.name!r} cannot be asked now: {trouble}")
+
+
+class GatedVectorStore(VectorStore):
+    """Vectors beside the store with the truth, which has each of them, too: read by id they come from there.
+
+    They are as exact there and cost less than as text over HTTP.
+
+    Args:
+        vectors: The gate to the other engine.
+        home: The vectors of the store with the truth.
+    """
+
+    def __init__(self, vectors: VectorStore, home: VectorStore) -> None:
+        self._vectors = vectors
+        self._home = home
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        return await self._vectors.search(collection, vector, limit, min_score)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return await self._home.get_vectors(collection, ids)
+
 
 # Replies of models in another engine, and at home while that is out of reach: no reply that was paid for is lost.
 #
 # What is not found in the other engine is looked for at home, where there may also be replies from before it was set
 # up.
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class TwofoldReplyCache(ReplyCache):
@@ -176,15 +377,16 @@ class ComposedStore(Store):
         return described
 
     def _serve(self, following: Following, projection: Projection) -> None:
+        gate = Gate(following, projection)
         match projection:
             case GraphProjection():
-                self.graph = GatedGraphStore(following, projection)
+                self.graph = cast("GraphStore", gate)
             case VectorProjection():
-                self.vectors = GatedVectorStore(following, projection, self._home.vectors)
+                self.vectors = GatedVectorStore(cast("VectorStore", gate), self._home.vectors)
             case TextProjection():
-                self.text = GatedTextStore(following, projection)
+                self.text = cast("TextStore", gate)
             case CacheProjection():
-                self.replies = TwofoldReplyCache(GatedReplyCache(following, projection), self._home.replies)
+                self.replies = TwofoldReplyCache(cast("ReplyCache", gate), self._home.replies)
             case _:
                 raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor text nor replies")
 

@@ -5,8 +5,7 @@ One statement a table, however many rows; graph, full text and vectors bring the
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,18 +16,16 @@ from heliograph.models import Chunk, Document, Extraction
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import Row, Session, Statement
 from heliograph.stores.postgres.graph import graph_statements, name_statements
-from heliograph.stores.postgres.outbox import outbox_statements
 from heliograph.stores.postgres.records import curation_statements
-from heliograph.stores.postgres.replies import reply_statements
-from heliograph.stores.postgres.rows import Vectors, join_lines, to_json
-from heliograph.stores.postgres.text import text_statements
-from heliograph.stores.postgres.vectors import check_dimensions, vector_statements
+from heliograph.stores.postgres.rows import Vectors, to_json
+from heliograph.stores.postgres.search import check_dimensions, text_statements, vector_statements
+from heliograph.stores.postgres.side_tables import outbox_statements, reply_statements
+from heliograph.stores.rows import encode, join_lines
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Writing truth to PostgreSQL, within the transaction of a commit: one statement a table, however many rows.
 
 _NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _DOCUMENTS = """
 INSERT INTO heliograph_document AS known (workspace, id, source, title, content_hash, status, error, metadata,
   metadata_text, length, chunk_count, track_id, input_tokens, output_tokens, created_at, updated_at, page_starts,
@@ -144,7 +141,7 @@ def _document(item: Document) -> dict[str, Any]:
         "error": item.error,
         "metadata": metadata,
         # Filters read the one; the other gives back the numbers and the order of keys that were given.
-        "metadata_text": _ENCODER.encode(metadata),
+        "metadata_text": encode(metadata),
         "length": item.length,
         "chunk_count": item.chunk_count,
         "track_id": item.track_id,
@@ -152,7 +149,7 @@ def _document(item: Document) -> dict[str, Any]:
         "output_tokens": item.usage.output_tokens,
         "created_at": item.created_at.isoformat(),
         "updated_at": item.updated_at.isoformat(),
-        "page_starts": _ENCODER.encode(item.page_starts),
+        "page_starts": encode(item.page_starts),
         "twin_of": item.twin_of,
     }
 
@@ -168,7 +165,7 @@ def chunk_row(item: Chunk) -> dict[str, Any]:
         "start_offset": item.start,
         "end_offset": item.end,
         "page": item.page,
-        "headings": _ENCODER.encode(item.headings),
+        "headings": encode(item.headings),
         "context": item.context,
     }
 
@@ -237,8 +234,8 @@ def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> 
     entities = [
         {
             "id": item.id,
-            "names": _object(item.names),
-            "types": _object(item.types),
+            "names": encode(item.names),
+            "types": encode(item.types),
             "mention_count": item.mention_count,
         }
         for item in changeset.entity_evidence
@@ -251,7 +248,7 @@ def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> 
             "id": item.id,
             "source_id": item.source_id,
             "target_id": item.target_id,
-            "keywords": _object(item.keywords),
+            "keywords": encode(item.keywords),
             "weight_millionths": item.weight_millionths,
             "mention_count": item.mention_count,
         }
@@ -265,10 +262,6 @@ def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> 
         ("heliograph_relation_evidence", changeset.relation_evidence),
     ):
         yield from _deletion(workspace, table, "id", (item.id for item in evidence if not item.mention_count))
-
-
-def _object(counts: Mapping[str, int]) -> str:
-    return _ENCODER.encode(dict(counts))
 
 
 CommitSettings = tuple[float, bool]

@@ -14,17 +14,17 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.stores.postgres.driver import (
+from heliograph.stores.postgres.rows import (
     AsyncConnection,
     AsyncConnectionPool,
     PoolClosed,
     PoolTimeout,
     TransactionStatus,
+    adapters,
     conninfo_to_dict,
     make_conninfo,
     psycopg,
 )
-from heliograph.stores.postgres.rows import adapters
 
 # Where a store is: the address of its server as the driver takes it, and as people may read it.
 
@@ -203,6 +203,10 @@ class Session:
                 prepare = False if statement.is_planned_anew else None
                 await cursor.execute(statement.query.encode(), statement.values, prepare=prepare)
         return [await cursor.fetchall() if cursor.description else [] for cursor in cursors]
+
+    async def fetch_all(self, *statements: Statement) -> list[list[Row]]:
+        """Run reading statements within the snapshot that was begun, in one round trip."""
+        return await self.run(*statements)
 
     async def begin_snapshot(self, *statements: Statement) -> list[list[Row]]:
         """Begin to read as of one moment; return the rows of the first statements."""

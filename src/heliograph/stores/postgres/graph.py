@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from heliograph.models import Entity, GraphPath, Relation, Subgraph
-from heliograph.stores.base import GraphStore, IncidentRelation
+from heliograph.models import Entity, Relation
+from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.names import NameIndex, keys_of, pieces_within, rank_names, terms_of
-from heliograph.stores.paths import PathSearch, join_paths
+from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
 from heliograph.stores.postgres.database import Database, Session, Statement
-from heliograph.stores.postgres.rows import (
-    ENTITY,
-    RELATION,
-    WANTED,
-    join_lines,
-    split_lines,
-    to_entity,
-    to_json,
-    to_relation,
-)
+from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_json
+from heliograph.stores.rows import join_lines, split_lines, to_entity, to_relation
 from heliograph.text.names import entity_key
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
@@ -191,6 +182,7 @@ def _relation(item: Relation, created_at: int) -> dict[str, Any]:
 #
 # Candidates are found by these, and their names looked at, so that order and distance of the pieces need not be kept.
 
+T = TypeVar("T")
 _MOST_READ = 2_000
 _LAST = "\U0010ffff"
 _FIND = f"""
@@ -277,46 +269,6 @@ _EXISTING = """SELECT id FROM heliograph_entity
   WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
 
 
-async def walk(session: Session, entity_id: str, depth: int, max_entities: int) -> tuple[list[str], bool]:
-    """Return the ids within `depth` relations of an entity, and whether some were left out.
-
-    The order is that of `Subgraph`: each level is taken by degree (descending), then name.
-    """
-    if max_entities < 1 or not await _exist(session, entity_id):
-        return [], False
-    found = [entity_id]
-    frontier = [entity_id]
-    for _ in range(depth):
-        room = max_entities - len(found)
-        values = (to_json(found), to_json(frontier), *[session.workspace] * 4, room + 1)
-        frontier = [id_ for (id_,) in await session.fetch(_NEXT_LEVEL, values)]
-        found += frontier[:room]
-        if len(frontier) > room:
-            return found, True
-        if not frontier:
-            break
-    return found, False
-
-
-async def find_paths(
-    session: Session, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
-) -> list[list[str]]:
-    """Return the ids along up to `limit` shortest paths, in the order of `GraphStore.find_shortest_paths`."""
-    if not await _exist(session, source_id, target_id):
-        return []
-    search = PathSearch(source_id, target_id, max_length, limit, most_visited)
-    while frontier := search.frontier:
-        wanted, workspace = to_json(frontier), session.workspace
-        values = (wanted, workspace, wanted, workspace, most_visited + 1)
-        search.expand([(near, far, weight) for near, far, weight in await session.fetch(_NEIGHBOURS, values)])
-    return search.paths()
-
-
-async def _exist(session: Session, *ids: str) -> bool:
-    rows = await session.fetch(_EXISTING, (session.workspace, to_json(ids)))
-    return {id_ for (id_,) in rows} == set(ids)
-
-
 _DEGREE = "JOIN heliograph_degree AS degree ON degree.workspace = entity.workspace AND degree.id = entity.id"
 _ENTITIES = f"""SELECT {ENTITY} FROM {WANTED}
   JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = wanted.id {_DEGREE} ORDER BY wanted.place"""
@@ -351,7 +303,7 @@ _WELL_CONNECTED = "AND degree.degree >= 16"
 class PostgresGraphStore(GraphStore):
     """The graph in tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Session) -> None:
         self._database = database
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
@@ -379,44 +331,27 @@ class PostgresGraphStore(GraphStore):
         return [to_entity(row) for row in rows]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        statement = _among(self._database.workspace, entity_ids)
-        rows = await self._database.fetch(statement.query, statement.values) if entity_ids else []
+        rows = await self._database.fetch(_AMONG, (to_json(entity_ids), self._database.workspace)) if entity_ids else []
         return [to_relation(row) for row in rows]
 
-    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+    async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
 
-        async def read(session: Session) -> Subgraph:
+        async def read(session: Session) -> T:
             await session.begin_snapshot()
-            ids, is_truncated = await walk(session, entity_id, depth, max_entities)
-            entities, relations = await _read_graph(session, ids)
-            return Subgraph(tuple(entities), tuple(relations), is_truncated)
+            return await work(PostgresGraphStore(session))
 
-        return await self._database.read(read)
+        return await self._database.read(read) if isinstance(self._database, Database) else await work(self)
 
-    async def find_shortest_paths(
-        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
-    ) -> list[GraphPath]:
+    async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, str]:
+        rows = await self._database.fetch(_EXISTING, (self._database.workspace, to_json(entity_ids)))
+        return {id_: id_ for (id_,) in rows}
 
-        async def read(session: Session) -> list[GraphPath]:
-            await session.begin_snapshot()
-            paths = await find_paths(session, source_id, target_id, max_length, limit, most_visited)
-            found, relations = await _read_graph(session, dict.fromkeys(id_ for path in paths for id_ in path))
-            entities = {entity.id: entity for entity in found}
-            return join_paths(paths, entities, relations)
+    async def find_steps(self, nodes: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
+        wanted, workspace = to_json(nodes), self._database.workspace
+        rows = await self._database.fetch(_NEIGHBOURS, (wanted, workspace, wanted, workspace, limit))
+        return [(near, far, weight) for near, far, weight in rows]
 
-        return await self._database.read(read)
-
-
-def _among(workspace: str, ids: Iterable[str]) -> Statement:
-    return Statement(_AMONG, (to_json(ids), workspace))
-
-
-async def _read_graph(session: Session, ids: Iterable[str]) -> tuple[list[Entity], list[Relation]]:
-    """Return these entities, in order, and the relations among them."""
-    wanted = list(ids)
-    if not wanted:
-        return [], []
-    entities, relations = await session.run(
-        Statement(_ENTITIES, (to_json(wanted), session.workspace)), _among(session.workspace, wanted)
-    )
-    return [to_entity(row) for row in entities], [to_relation(row) for row in relations]
+    async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
+        """See `GraphStore`; the server orders and cuts a level, so that of a hub little is sent."""
+        values = to_json(list(behind)), to_json(frontier), *[self._database.workspace] * 4, limit
+        return [id_ for (id_,) in await self._database.fetch(_NEXT_LEVEL, values)]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from heliograph.models import Batch, DocumentStatus, EntityMention, RelationMention, Usage
+from heliograph.models import EntityMention, RelationMention
+from heliograph.stores.base import Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import SHOWN_ERRORS, Inspection, ScanKind, digest_terms
 from heliograph.stores.postgres.database import Database, Statement
 from heliograph.stores.postgres.rows import (
     ENTITY_MENTION,
     RELATION_MENTION,
     WANTED,
-    in_utc,
     to_entity_mention,
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.text import LEXEMES, RECORDS, SEGMENT, TERMS_TABLES
+from heliograph.stores.postgres.search import LEXEMES, RECORDS, SEGMENT, TERMS_TABLES
 
 # What may be wrong with the tables on PostgreSQL beyond what a check of any store finds, and putting it right.
 #
@@ -151,19 +150,6 @@ _MENTIONS = """SELECT wanted.id, (SELECT json_agg(said) FROM (
   FROM {wanted} ORDER BY wanted.place"""
 _ENTITY_MENTIONS = _MENTIONS.format(mention=ENTITY_MENTION, kind="entity", wanted=WANTED)
 _RELATION_MENTIONS = _MENTIONS.format(mention=RELATION_MENTION, kind="relation", wanted=WANTED)
-_BATCHES = """
-WITH batch AS (
-  SELECT track_id, sum(chunk_count)::bigint AS chunks, sum(input_tokens)::bigint AS read,
-    sum(output_tokens)::bigint AS written, min(created_at) AS created_at, max(updated_at) AS updated_at
-  FROM heliograph_document WHERE workspace = %s AND track_id <> '' GROUP BY track_id
-  ORDER BY updated_at DESC, track_id LIMIT %s OFFSET %s
-)
-SELECT batch.*,
-  (SELECT json_object_agg(status, count) FROM (SELECT status, count(*) FROM heliograph_document AS document
-    WHERE workspace = %s AND document.track_id = batch.track_id GROUP BY status) AS statuses),
-  (SELECT json_agg(json_build_array(source, error)) FROM (SELECT source, error FROM heliograph_document AS document
-    WHERE workspace = %s AND document.track_id = batch.track_id AND error <> '' ORDER BY source LIMIT %s) AS failed)
-FROM batch ORDER BY updated_at DESC, track_id"""
 _PAGE = 1_000
 
 
@@ -201,22 +187,6 @@ class PostgresInspection(Inspection):
             digests.update((id_, digest_terms(terms.split())) for id_, terms in rows)
             after = rows[-1][0]
         return {id_: digest for id_, digest in digests.items() if digest}
-
-    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        workspace = self._database.workspace
-        rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
-        return [
-            Batch(
-                track_id,
-                {DocumentStatus(status): count for status, count in statuses.items()},
-                chunks,
-                Usage(read, written),
-                in_utc(created_at),
-                in_utc(updated_at),
-                tuple((source, error) for source, error in failed or ()),
-            )
-            for track_id, chunks, read, written, created_at, updated_at, statuses, failed in rows
-        ]
 
     async def find_faults(self) -> list[str]:
         return await find_faults(self._database)

@@ -14,8 +14,7 @@ from heliograph.errors import SettingsError
 from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
-from heliograph.stores.changeset import Changeset, Collection, VectorBatch
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.commit import chunk_row, chunk_statements
 from heliograph.stores.postgres.database import (
     Address,
@@ -30,8 +29,16 @@ from heliograph.stores.postgres.graph import PostgresGraphStore, followed_graph_
 from heliograph.stores.postgres.inspection import DEGREE_FAULTS, TEXT_FAULTS, find_faults
 from heliograph.stores.postgres.rows import Vectors, to_json
 from heliograph.stores.postgres.schema import migrate
-from heliograph.stores.postgres.text import TERMS_TABLES, PostgresTextStore, text_comparisons, text_statements
-from heliograph.stores.postgres.vectors import VECTOR_TABLES, PostgresVectorStore, VectorIndexer, check_dimensions
+from heliograph.stores.postgres.search import (
+    TERMS_TABLES,
+    VECTOR_TABLES,
+    PostgresTextStore,
+    PostgresVectorStore,
+    VectorIndexer,
+    check_dimensions,
+    text_comparisons,
+    text_statements,
+)
 from heliograph.stores.projection import GraphProjection, Projection, ProjectionChange, TextProjection, VectorProjection
 
 # What roles in PostgreSQL beside another store have in common: a pool, a cursor in the same database, an end.

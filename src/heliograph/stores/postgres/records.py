@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from heliograph.filters import And
 from heliograph.models import (
     AliasMention,
+    Batch,
     Chunk,
     Curation,
     Document,
+    DocumentStatus,
     EntityEvidence,
     Extraction,
     NameRules,
     RelationEvidence,
     Usage,
 )
-from heliograph.stores.base import CurationPage, CurationQuery, CurationStore, DocumentPage, DocumentQuery, RecordsStore
+from heliograph.stores.base import (
+    SHOWN_ERRORS,
+    CurationPage,
+    CurationQuery,
+    CurationStore,
+    DocumentPage,
+    DocumentQuery,
+    RecordsStore,
+)
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.curation_content import curation_content, curation_from_content
-from heliograph.stores.postgres.database import Database, Row, Statement
+from heliograph.stores.postgres.database import Database, Row, Session, Statement
+from heliograph.stores.postgres.filters import DIALECT
 from heliograph.stores.postgres.rows import (
     CHUNK,
     DOCUMENT,
     ENTITY_MENTION,
     RELATION_MENTION,
     WANTED,
-    in_utc,
-    split_lines,
-    to_chunk,
-    to_document,
     to_entity_mention,
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.scope import compile_filter
+from heliograph.stores.rows import (
+    curation_content,
+    encode,
+    grouped,
+    in_utc,
+    split_lines,
+    to_chunk,
+    to_curation,
+    to_document,
+)
 
 # Reading evidence from PostgreSQL: counts, and the first mentions in canonical order as one JSON list a row.
 
@@ -53,44 +65,6 @@ _RELATIONS = f"""SELECT evidence.id, source_id, target_id, keywords, weight_mill
   {_LEADING.format(mention=RELATION_MENTION, kind="relation")}
   FROM {WANTED} JOIN heliograph_relation_evidence AS evidence
     ON evidence.workspace = %s AND evidence.id = wanted.id ORDER BY wanted.place"""
-
-
-def evidence_statements(
-    workspace: str, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
-) -> tuple[Statement, Statement]:
-    """Return the statements that read the evidence of entities and of relations."""
-    return (
-        Statement(_ENTITIES, (leading, to_json(entity_ids), workspace)),
-        Statement(_RELATIONS, (leading, to_json(relation_ids), workspace)),
-    )
-
-
-def to_evidence(
-    entities: Sequence[Row], relations: Sequence[Row]
-) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-    """Return evidence from the rows of the two statements."""
-    return [_entity(*row) for row in entities], [_relation(*row) for row in relations]
-
-
-def _entity(
-    id_: str, names: str, types: str, count: int, version: int, said: Sequence[Sequence[object]] | None
-) -> EntityEvidence:
-    mentions = tuple(map(to_entity_mention, said or ()))
-    return EntityEvidence(id_, json.loads(names), json.loads(types), count, mentions, version)
-
-
-def _relation(
-    id_: str,
-    source_id: str,
-    target_id: str,
-    keywords: str,
-    weight: int,
-    count: int,
-    version: int,
-    said: Sequence[Sequence[object]] | None,
-) -> RelationEvidence:
-    mentions = tuple(map(to_relation_mention, said or ()))
-    return RelationEvidence(id_, source_id, target_id, json.loads(keywords), weight, count, mentions, version)
 
 
 # Rules of names and the log of curations on PostgreSQL.
@@ -108,8 +82,6 @@ _RULES = f"""SELECT rules.id, names, aliases, version FROM {WANTED}
 _ACTIVE = f"""SELECT subject.entity_id, {_CURATION} FROM {_SUBJECTS}
   WHERE subject.workspace = %s AND subject.entity_id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
     AND curation.undone_at IS NULL ORDER BY curation.sequence"""
-_BY_ID = f"""SELECT {_CURATION} FROM {WANTED}
-  JOIN heliograph_curation AS curation ON curation.workspace = %s AND curation.id = wanted.id ORDER BY wanted.place"""
 _MENTIONING = """
 WITH wanted AS MATERIALIZED (SELECT DISTINCT id FROM json_array_elements_text(%s) AS given (id)),
 found AS (
@@ -151,7 +123,7 @@ ON CONFLICT (workspace, id) DO UPDATE SET names = excluded.names, aliases = excl
 class PostgresCurationStore(CurationStore):
     """Rules and curations in tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Session) -> None:
         self._database = database
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
@@ -163,41 +135,34 @@ class PostgresCurationStore(CurationStore):
         )
         curations: dict[str, list[Curation]] = {}
         for id_, *row in active:
-            curations.setdefault(id_, []).append(_curation(row))
+            curations.setdefault(id_, []).append(to_curation(row, in_utc))
         return [
             NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
             for id_, names, aliases, version in rules
         ]
 
-    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        rows = await self._database.fetch(_BY_ID, (to_json(ids), self._database.workspace)) if ids else []
-        return [_curation(row) for row in rows]
-
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        tables, values = "heliograph_curation AS curation", [self._database.workspace]
+        tables = "heliograph_curation AS curation"
+        values: list[Any] = [self._database.workspace]
         conditions = ["curation.workspace = %s", *([] if query.includes_undone else ["curation.undone_at IS NULL"])]
         if query.entity_id is not None:
             tables = _SUBJECTS
             conditions.append("subject.entity_id = %s")
             values.append(query.entity_id)
+        if query.ids is not None:
+            conditions.append("curation.id = ANY (ARRAY(SELECT json_array_elements_text(%s)))")
+            values.append(to_json(query.ids))
         where = f"FROM {tables} WHERE {' AND '.join(conditions)}"
         direction = "DESC" if query.descending else "ASC"
         select = f"SELECT {_CURATION} {where} ORDER BY curation.sequence {direction} LIMIT %s OFFSET %s"
         rows, ((total,),) = await self._database.fetch_all(
             Statement(select, (*values, query.limit, query.offset)), Statement(f"SELECT count(*) {where}", values)
         )
-        return CurationPage(tuple(map(_curation, rows)), int(total))
+        return CurationPage(tuple(to_curation(row, in_utc) for row in rows), int(total))
 
     async def find_mentioning_chunks(self, ids: Sequence[str]) -> dict[str, str]:
         values = (to_json(ids), *[self._database.workspace] * 3)
         return dict(await self._database.fetch(_MENTIONING, values)) if ids else {}
-
-    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        found: dict[str, list[AliasMention]] = {}
-        values = (self._database.workspace, to_json(document_ids))
-        for document_id, *mention in await self._database.fetch(_ALIASES, values) if document_ids else []:
-            found.setdefault(document_id, []).append(AliasMention(*mention))
-        return found
 
 
 def curation_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
@@ -207,7 +172,7 @@ def curation_statements(workspace: str, changeset: Changeset, version: int) -> I
     if changeset.name_rules:
         # The last of several rules of one name counts.
         rows = {
-            item.id: {"id": item.id, "names": _object(item.names), "aliases": _object(item.aliases)}
+            item.id: {"id": item.id, "names": encode(item.names), "aliases": encode(item.aliases)}
             for item in changeset.name_rules
         }
         yield Statement(_PUT_RULES, (workspace, version, to_json(rows.values())))
@@ -218,7 +183,7 @@ def _row(item: Curation) -> dict[str, Any]:
         "sequence": item.sequence or None,
         "id": item.id,
         "kind": item.kind.value,
-        "content": json.dumps(curation_content(item), ensure_ascii=False),
+        "content": encode(curation_content(item)),
         "author": item.author,
         "created_at": item.created_at.isoformat(),
         "undone_by": item.undone_by,
@@ -227,43 +192,22 @@ def _row(item: Curation) -> dict[str, Any]:
     }
 
 
-def _curation(row: Sequence[Any]) -> Curation:
-    sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
-    return replace(
-        curation_from_content(kind, json.loads(content)),
-        id=id_,
-        author=author,
-        created_at=in_utc(created_at),
-        undone_by=undone_by,
-        undone_at=_moment(undone_at),
-        sequence=sequence,
-    )
-
-
-def _moment(value: datetime | None) -> datetime | None:
-    return None if value is None else in_utc(value)
-
-
-def _object(counts: Mapping[str, int]) -> str:
-    return json.dumps(dict(counts), ensure_ascii=False, separators=(",", ":"))
-
-
-DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
+_DOCUMENTS_BY_ID = f"""SELECT {DOCUMENT} FROM {WANTED}
   JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
 # A twin's text is that of its original.
-TEXT_BY_DOCUMENT = """SELECT text.text FROM heliograph_document AS document
+_TEXT_BY_DOCUMENT = """SELECT text.text FROM heliograph_document AS document
   JOIN heliograph_document_text AS text ON text.workspace = document.workspace
    AND text.id IN (document.id, document.twin_of)
   WHERE document.workspace = %s AND document.id = %s LIMIT 1"""
-CHUNKS_BY_ID = f"""SELECT {CHUNK} FROM {WANTED}
+_CHUNKS_BY_ID = f"""SELECT {CHUNK} FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id ORDER BY wanted.place"""
-CHUNKS_BY_DOCUMENT = f"""SELECT {CHUNK} FROM lightrag_chunks AS chunk WHERE workspace = %s AND full_doc_id = %s
+_CHUNKS_BY_DOCUMENT = f"""SELECT {CHUNK} FROM lightrag_chunks AS chunk WHERE workspace = %s AND full_doc_id = %s
   ORDER BY chunk_order_index"""
-SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
+_SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
   JOIN heliograph_document AS document ON document.workspace = chunk.workspace AND document.id = chunk.full_doc_id
   ORDER BY wanted.place"""
-_TWIN_SOURCES = f"""SELECT wanted.id, twin.source FROM {WANTED}
+_TWINS = f"""SELECT wanted.id, twin.id, twin.source FROM {WANTED}
   JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
   JOIN heliograph_document AS twin ON twin.workspace = chunk.workspace AND twin.twin_of = chunk.full_doc_id
    AND twin.twin_of <> '' AND twin.status IN ('processed', 'partial') ORDER BY wanted.place, twin.id"""
@@ -274,112 +218,126 @@ _OPENINGS = f"""SELECT wanted.id, text.opening FROM {WANTED}
   ORDER BY wanted.place"""
 _SAID = """(SELECT json_agg({mention} ORDER BY mention.ordinal) FROM {table} AS mention
             WHERE mention.workspace = extraction.workspace AND mention.chunk_id = extraction.chunk_id)"""
-EXTRACTIONS = f"""SELECT extraction.chunk_id, extractor, error, reply_keys, input_tokens, output_tokens,
+_EXTRACTIONS = f"""SELECT extraction.chunk_id, extractor, error, reply_keys, input_tokens, output_tokens,
   {_SAID.format(mention=ENTITY_MENTION, table="heliograph_entity_mention")},
   {_SAID.format(mention=RELATION_MENTION, table="heliograph_relation_mention")},
   {_SAID.format(mention="json_build_array(mention.name, mention.alias)", table="heliograph_alias_mention")}
   FROM {WANTED} JOIN heliograph_extraction AS extraction
     ON extraction.workspace = %s AND extraction.chunk_id = wanted.id ORDER BY wanted.place"""
+_BATCHES = """
+WITH batch AS (
+  SELECT track_id, sum(chunk_count)::bigint AS chunks, sum(input_tokens)::bigint AS read,
+    sum(output_tokens)::bigint AS written, min(created_at) AS created_at, max(updated_at) AS updated_at
+  FROM heliograph_document WHERE workspace = %s AND track_id <> '' GROUP BY track_id
+  ORDER BY updated_at DESC, track_id LIMIT %s OFFSET %s
+)
+SELECT batch.*,
+  (SELECT json_object_agg(status, count) FROM (SELECT status, count(*) FROM heliograph_document AS document
+    WHERE workspace = %s AND document.track_id = batch.track_id GROUP BY status) AS statuses),
+  (SELECT json_agg(json_build_array(source, error)) FROM (SELECT source, error FROM heliograph_document AS document
+    WHERE workspace = %s AND document.track_id = batch.track_id AND error <> '' ORDER BY source LIMIT %s) AS failed)
+FROM batch ORDER BY updated_at DESC, track_id"""
 _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "source", "id": "id"}
 
 
 class PostgresRecordsStore(RecordsStore):
     """Truth in normalised tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Session) -> None:
         self._database = database
 
     async def _fetch(self, query: str, ids: Sequence[str]) -> list[Row]:
         return await self._database.fetch(query, (to_json(ids), self._database.workspace)) if ids else []
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-        return [to_document(row) for row in await self._fetch(DOCUMENTS_BY_ID, ids)]
+        return [to_document(row, in_utc) for row in await self._fetch(_DOCUMENTS_BY_ID, ids)]
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        return to_page(*await self._database.fetch_all(*page_statements(self._database.workspace, query)))
+        where, values = DIALECT.where(query)
+        of = f"heliograph_document AS document WHERE document.workspace = %s AND {where}"
+        direction, bound = "DESC" if query.descending else "ASC", (self._database.workspace, *values)
+        page = f"""SELECT {DOCUMENT} FROM {of}
+                   ORDER BY document.{_SORTS[query.sort]} {direction}, document.id LIMIT %s OFFSET %s"""
+        rows, ((total,),) = await self._database.fetch_all(
+            Statement(page, (*bound, query.limit, query.offset), is_planned_anew=True),
+            Statement(f"SELECT count(*) FROM {of}", bound, is_planned_anew=True),
+        )
+        return DocumentPage(tuple(to_document(row, in_utc) for row in rows), int(total))
 
     async def get_document_text(self, document_id: str) -> str | None:
-        rows = await self._database.fetch(TEXT_BY_DOCUMENT, (self._database.workspace, document_id))
+        rows = await self._database.fetch(_TEXT_BY_DOCUMENT, (self._database.workspace, document_id))
         return rows[0][0] if rows else None
+
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
+        workspace = self._database.workspace
+        rows = await self._database.fetch(_BATCHES, (workspace, limit, offset, workspace, workspace, SHOWN_ERRORS))
+        return [
+            Batch(
+                track_id,
+                {DocumentStatus(status): count for status, count in statuses.items()},
+                chunks,
+                Usage(read, written),
+                in_utc(created_at),
+                in_utc(updated_at),
+                tuple((source, error) for source, error in failed or ()),
+            )
+            for track_id, chunks, read, written, created_at, updated_at, statuses, failed in rows
+        ]
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         values = to_json(document_ids), self._database.workspace, max(0, length)
         return dict(await self._database.fetch(_OPENINGS, values)) if document_ids else {}
 
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-        return [to_chunk(row) for row in await self._fetch(CHUNKS_BY_ID, ids)]
+        return [to_chunk(row) for row in await self._fetch(_CHUNKS_BY_ID, ids)]
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        rows = await self._database.fetch(CHUNKS_BY_DOCUMENT, (self._database.workspace, document_id))
+        rows = await self._database.fetch(_CHUNKS_BY_DOCUMENT, (self._database.workspace, document_id))
         return [to_chunk(row) for row in rows]
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        return dict(await self._fetch(SOURCES, chunk_ids))
+        return dict(await self._fetch(_SOURCES, chunk_ids))
 
-    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return grouped(await self._fetch(_TWIN_SOURCES, chunk_ids))
+    async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+        return grouped(await self._fetch(_TWINS, chunk_ids))
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        return [to_extraction(row) for row in await self._fetch(EXTRACTIONS, chunk_ids)]
+        return [_extraction(row) for row in await self._fetch(_EXTRACTIONS, chunk_ids)]
+
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
+        found: dict[str, list[AliasMention]] = {}
+        values = (self._database.workspace, to_json(document_ids))
+        for document_id, *mention in await self._database.fetch(_ALIASES, values) if document_ids else []:
+            found.setdefault(document_id, []).append(AliasMention(*mention))
+        return found
 
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        statements = evidence_statements(self._database.workspace, entity_ids, relation_ids, leading)
-        return to_evidence(*await self._database.fetch_all(*statements))
+        workspace = self._database.workspace
+        entities, relations = await self._database.fetch_all(
+            Statement(_ENTITIES, (leading, to_json(entity_ids), workspace)),
+            Statement(_RELATIONS, (leading, to_json(relation_ids), workspace)),
+        )
+        return (
+            [
+                EntityEvidence(
+                    id_, json.loads(names), json.loads(types), count, tuple(map(to_entity_mention, said or ())), version
+                )
+                for id_, names, types, count, version, said in entities
+            ],
+            [
+                RelationEvidence(
+                    *(id_, source_id, target_id, json.loads(keywords), weight, count),
+                    *(tuple(map(to_relation_mention, said or ())), version),
+                )
+                for id_, source_id, target_id, keywords, weight, count, version, said in relations
+            ],
+        )
 
 
-def page_statements(workspace: str, query: DocumentQuery) -> tuple[Statement, Statement]:
-    """Return the statements for one page of documents, and for how many there are."""
-    where, values = _conditions(query)
-    direction = "DESC" if query.descending else "ASC"
-    select = f"""SELECT {DOCUMENT} FROM heliograph_document AS document WHERE document.workspace = %s AND {where}
-                 ORDER BY document.{_SORTS[query.sort]} {direction}, document.id LIMIT %s OFFSET %s"""
-    count = f"SELECT count(*) FROM heliograph_document AS document WHERE document.workspace = %s AND {where}"
-    return (
-        Statement(select, (workspace, *values, query.limit, query.offset), is_planned_anew=True),
-        Statement(count, (workspace, *values), is_planned_anew=True),
-    )
-
-
-def to_page(documents: Sequence[Row], total: Sequence[Row]) -> DocumentPage:
-    """Return the page from the rows of its two statements."""
-    return DocumentPage(tuple(map(to_document, documents)), int(total[0][0]))
-
-
-def _conditions(query: DocumentQuery) -> tuple[str, list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-    if query.statuses:
-        conditions.append("document.status = ANY (ARRAY(SELECT json_array_elements_text(%s)))")
-        values.append(to_json([status.value for status in query.statuses]))
-    if query.track_id is not None:
-        conditions.append("document.track_id = %s")
-        values.append(query.track_id)
-    if query.source_prefix is not None:
-        # A half-open range can use the index, unlike LIKE with its wildcards.
-        conditions.append("document.source >= %s AND document.source < %s")
-        values += [query.source_prefix, query.source_prefix + chr(0x10FFFF)]
-    if query.content_hashes:
-        conditions.append("document.content_hash = ANY (ARRAY(SELECT json_array_elements_text(%s)))")
-        values.append(to_json(query.content_hashes))
-    if query.twin_of is not None:
-        conditions.append("document.twin_of = %s")
-        values.append(query.twin_of)
-    condition, arguments = compile_filter(query.filter or And(()))
-    return " AND ".join([*conditions, condition]), [*values, *arguments]
-
-
-def grouped(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[str, ...]]:
-    """Return rows of an id and a text as the texts per id, in order."""
-    found: dict[str, tuple[str, ...]] = {}
-    for id_, text in rows:
-        found[id_] = (*found.get(id_, ()), text)
-    return found
-
-
-def to_extraction(row: Row) -> Extraction:
-    """Return an extraction from the columns of `EXTRACTIONS`."""
+def _extraction(row: Row) -> Extraction:
+    """Return an extraction from the columns of `_EXTRACTIONS`."""
     chunk_id, extractor, error, reply_keys, read, written, entities, relations, aliases = row
     return Extraction(
         chunk_id,

@@ -1,4 +1,4 @@
-"""Rows as models, and values on their way to the server and back."""
+"""The driver, psycopg 3 with its pool, which the extra `postgres` brings; what it writes and reads as rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,38 @@ import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.models import Chunk, Document, DocumentStatus, Entity, EntityMention, Relation, RelationMention, Usage
-from heliograph.stores.postgres.driver import AdaptersMap, Dumper, Format, psycopg
+from heliograph.errors import MissingDependencyError
+from heliograph.models import EntityMention, RelationMention
+
+try:
+    import psycopg
+    from psycopg import AsyncConnection, sql
+    from psycopg.adapt import AdaptersMap, Dumper
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.pq import Format, TransactionStatus
+    from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+except ImportError as error:
+    raise MissingDependencyError("psycopg", "postgres") from error
+
+__all__ = [
+    "AdaptersMap",
+    "AsyncConnection",
+    "AsyncConnectionPool",
+    "Dumper",
+    "Format",
+    "PoolClosed",
+    "PoolTimeout",
+    "TransactionStatus",
+    "conninfo_to_dict",
+    "make_conninfo",
+    "psycopg",
+    "sql",
+]
 
 # Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
 #
@@ -116,17 +140,6 @@ def read_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
     return matrix[:, 1:].astype(np.float32)
 
 
-# Names, keywords and ids never hold a line break, and splitting is several times cheaper than parsing JSON.
-def join_lines(values: Sequence[str]) -> str:
-    """Return values as one text."""
-    return "\n".join(values)
-
-
-def split_lines(text: str) -> tuple[str, ...]:
-    """Return the values that `join_lines` joined."""
-    return tuple(text.split("\n")) if text else ()
-
-
 # Ids given as one `Json`, with their place in it.
 WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
 DOCUMENT = """document.id, document.source, document.title, document.content_hash, document.status, document.error,
@@ -145,51 +158,6 @@ RELATION_MENTION = """json_build_array(mention.chunk_id, mention.source, mention
   mention.description, mention.weight, mention.rank, mention.source_id, mention.target_id)"""
 
 
-def to_document(row: Sequence[Any]) -> Document:
-    """Return a document from the columns `DOCUMENT`."""
-    id_, source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = row
-    read, written, created_at, updated_at, page_starts, twin_of = rest
-    return Document(
-        id=id_,
-        source=source,
-        title=title,
-        content_hash=content_hash,
-        status=DocumentStatus(status),
-        error=error,
-        metadata=json.loads(metadata),
-        length=length,
-        chunk_count=chunk_count,
-        track_id=track_id,
-        usage=Usage(read, written),
-        created_at=in_utc(created_at),
-        updated_at=in_utc(updated_at),
-        page_starts=tuple(json.loads(page_starts)) if page_starts != "[]" else (),
-        twin_of=twin_of,
-    )
-
-
-def to_chunk(row: Sequence[Any]) -> Chunk:
-    """Return a chunk from the columns `CHUNK`."""
-    id_, document_id, position, text, token_count, start, end, headings, page, context = row
-    place = start, end, tuple(json.loads(headings)) if headings != "[]" else (), page
-    return Chunk(id_, document_id, position, text, token_count, *place, context)
-
-
-def to_entity(row: Sequence[Any]) -> Entity:
-    """Return an entity from the columns `ENTITY`."""
-    id_, name, kind, description, aliases, chunk_ids, token_count, degree, created_at = row
-    lists = split_lines(aliases), split_lines(chunk_ids)
-    return Entity(id_, name, kind, description, *lists, token_count, degree, created_at)
-
-
-def to_relation(row: Sequence[Any]) -> Relation:
-    """Return a relation from the columns `RELATION`."""
-    id_, source, target, source_id, target_id, keywords, description, weight, chunk_ids, token_count, created_at = row
-    ends = source, target, source_id, target_id
-    said = split_lines(keywords), description, weight, split_lines(chunk_ids)
-    return Relation(id_, *ends, *said, token_count, created_at)
-
-
 def to_entity_mention(values: Sequence[Any]) -> EntityMention:
     """Return a mention from `ENTITY_MENTION`."""
     return EntityMention(*values)
@@ -200,8 +168,3 @@ def to_relation_mention(values: Sequence[Any]) -> RelationMention:
     chunk_id, source, target, keywords, description, weight, rank, source_id, target_id = values
     said = tuple(keywords), description, float(weight), rank
     return RelationMention(chunk_id, source, target, *said, source_id, target_id)
-
-
-def in_utc(moment: datetime) -> datetime:
-    """Return a moment with the time zone that all moments in models have."""
-    return moment.astimezone(UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -27,16 +28,14 @@ from heliograph.stores.postgres.database import (
 )
 from heliograph.stores.postgres.graph import PostgresGraphStore, PostgresNameIndex
 from heliograph.stores.postgres.inspection import PostgresInspection
-from heliograph.stores.postgres.outbox import PostgresOutbox
 from heliograph.stores.postgres.records import PostgresCurationStore, PostgresRecordsStore
-from heliograph.stores.postgres.replies import PostgresReplyCache
 from heliograph.stores.postgres.schema import TABLES, migrate
-from heliograph.stores.postgres.text import PostgresTextStore
-from heliograph.stores.postgres.upkeep import PostgresReembedding, clear, vacuum
-from heliograph.stores.postgres.vectors import PostgresVectorStore, VectorIndexer
-from heliograph.stores.postgres.view import PostgresReader, PostgresView
+from heliograph.stores.postgres.search import PostgresTextStore, PostgresVectorStore, VectorIndexer
+from heliograph.stores.postgres.side_tables import PostgresOutbox, PostgresReembedding, PostgresReplyCache
+from heliograph.stores.postgres.upkeep import clear, vacuum
+from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
-from heliograph.stores.scoped import Scope, ScopeMemory
+from heliograph.stores.view import FilteredView, ScopeMemory
 
 _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
   SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))
@@ -70,7 +69,7 @@ class PostgresStore(Store):
         self._is_durable = settings.durability == "full"
         self._server = server
         self._indexer = VectorIndexer(database, embedding[1])
-        self._scopes: ScopeMemory[Scope] = ScopeMemory()
+        self._scopes: ScopeMemory[PostgresScope] = ScopeMemory(asyncio.Lock)
         self.records = PostgresRecordsStore(database)
         self.graph = PostgresGraphStore(database)
         self.vectors = PostgresVectorStore(database, embedding)
@@ -121,7 +120,7 @@ class PostgresStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
-        return PostgresView(PostgresReader(self._database, self._scopes, filter_, fold), self._embedding)
+        return FilteredView(PostgresReader(self._database, self._embedding, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:
         (version,) = await self._fetch_one("SELECT data_version FROM heliograph_workspace WHERE name = %s")

@@ -2,82 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection as Some
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.filters import And, Filter
-from heliograph.models import Chunk, Document, EntityEvidence, Extraction, RelationEvidence
-from heliograph.stores.base import (
-    DocumentPage,
-    DocumentQuery,
-    Fold,
-    Hit,
-    RecordsStore,
-    StoreView,
-    TextStore,
-    VectorStore,
-)
+from heliograph.filters import Filter
+from heliograph.models import EntityMention, RelationMention
+from heliograph.stores.base import Fold, Hit
 from heliograph.stores.changeset import Collection
-from heliograph.stores.postgres.database import Database, Row, Session
-from heliograph.stores.postgres.records import (
-    CHUNKS_BY_DOCUMENT,
-    CHUNKS_BY_ID,
-    DOCUMENTS_BY_ID,
-    EXTRACTIONS,
-    TEXT_BY_DOCUMENT,
-    grouped,
-    page_statements,
-    to_extraction,
-    to_page,
-)
+from heliograph.stores.key_sets import KeySet
+from heliograph.stores.postgres.database import Database, Row, Session, Statement
+from heliograph.stores.postgres.filters import compile_filter
+from heliograph.stores.postgres.records import PostgresRecordsStore
 from heliograph.stores.postgres.rows import (
     ENTITY_MENTION,
     RELATION_MENTION,
-    WANTED,
-    to_chunk,
-    to_document,
     to_entity_mention,
     to_json,
     to_relation_mention,
 )
-from heliograph.stores.postgres.scope import begin_scope, within_holders
-from heliograph.stores.postgres.text import find_phrases, search_terms
-from heliograph.stores.postgres.vectors import nearest_statement, stored_statement, to_hits, to_vectors
-from heliograph.stores.scoped import EntitySaid, RelationSaid, Scope, ScopedGraphStore, ScopedReading, ScopeMemory
-
-# How the roles of a view read: in one snapshot, together with what the filter leaves at that moment.
+from heliograph.stores.postgres.search import (
+    PostgresVectorStore,
+    find_phrases,
+    nearest_statement,
+    search_terms,
+    to_hits,
+)
+from heliograph.stores.view import (
+    MILLION,
+    Kind,
+    Said,
+    Scope,
+    ScopedReader,
+    ScopedReading,
+    ScopeMemory,
+    find_owners,
+    scoped_relations,
+)
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class PostgresReader:
-    """Reads under one filter; what is done with it stays as exact as its latest read."""
-
-    database: Database
-    scopes: ScopeMemory[Scope]
-    filter: Filter
-    fold: Fold
-
-    async def read(self, work: Callable[[PostgresReading], Awaitable[T]]) -> T:
-        """Run `work` on a snapshot and the scope of the same moment."""
-
-        async def run(session: Session) -> T:
-            scope = await begin_scope(session, self.scopes, self.filter, self.fold)
-            return await work(PostgresReading(scope, self.fold, session, self.filter))
-
-        return await self.database.read(run)
-
-
-# What is said of entities and relations in what a `Scope` leaves of a workspace on PostgreSQL.
-#
-# The server picks the mentions, in canonical order, by the same condition that made the scope.
-
-_Kind = Literal["entity", "relation"]
+_Mentioned = Literal["entity", "relation"]
 _SAID = """SELECT mention.{kind}_id, min(holding.seen),
     json_agg({mention} ORDER BY mention.rank, mention.chunk_id, mention.ordinal)
   FROM heliograph_{kind}_mention AS mention
@@ -85,312 +54,190 @@ _SAID = """SELECT mention.{kind}_id, min(holding.seen),
   JOIN holding ON holding.holder = chunk.full_doc_id
   WHERE mention.workspace = %s AND mention.{kind}_id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
   GROUP BY mention.{kind}_id"""
-_QUERIES: dict[_Kind, str] = {
+_QUERIES: dict[_Mentioned, str] = {
     "entity": _SAID.format(kind="entity", mention=ENTITY_MENTION),
     "relation": _SAID.format(kind="relation", mention=RELATION_MENTION),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PostgresReading(ScopedReading):
-    """One snapshot, what a filter leaves of it, and how it is folded."""
-
-    session: Session
-    filter: Filter
-
-    async def read_entity_mentions(self, ids: Sequence[str]) -> dict[str, EntitySaid]:
-        rows = await self._said("entity", ids)
-        return {id_: (moment, list(map(to_entity_mention, said))) for id_, moment, said in rows}
-
-    async def read_relation_mentions(self, ids: Sequence[str]) -> dict[str, RelationSaid]:
-        rows = await self._said("relation", ids)
-        return {id_: (moment, list(map(to_relation_mention, said))) for id_, moment, said in rows}
-
-    async def _said(self, kind: _Kind, ids: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Return, per thing, the moment its first document was first seen, and its mentions in canonical order."""
-        if not ids:
-            return []
-        workspace = self.session.workspace
-        statement = within_holders(workspace, self.filter, _QUERIES[kind], workspace, to_json(ids))
-        return await self.session.fetch(statement.query, statement.values, is_planned_anew=True)
-
-
-# Searches in what a filter leaves on PostgreSQL.
-#
-# A few allowed ids are handed to the server, which then looks at nothing else. Of many, more hits are taken than
-# asked for and the others passed over, doubling until there are enough.
-
-# Allowed ids handed over; ten thousand vectors are compared one by one in some 20 ms.
+# A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin with
+# another title does not vouch for them.
+_HOLDERS = """
+WITH matching AS MATERIALIZED (
+  SELECT document.id, floor(extract(epoch FROM document.created_at))::bigint AS seen,
+    CASE WHEN document.twin_of = '' THEN document.id
+         WHEN original.title = document.title AND document.status IN ('processed', 'partial') THEN original.id END
+      AS holder
+  FROM heliograph_document AS document
+  LEFT JOIN heliograph_document AS original
+    ON original.workspace = document.workspace AND original.id = document.twin_of AND document.twin_of <> ''
+  WHERE document.workspace = %s AND {condition}
+), holding AS MATERIALIZED (
+  SELECT holder, min(seen) AS seen FROM matching WHERE holder IS NOT NULL GROUP BY holder
+)"""
+_IN_CHUNKS = """JOIN lightrag_chunks AS chunk ON chunk.workspace = mention.workspace AND chunk.id = mention.chunk_id
+  JOIN holding ON holding.holder = chunk.full_doc_id"""
+_DOCUMENTS = "SELECT id, holder FROM matching ORDER BY id"
+_CHUNKS = """SELECT chunk.id FROM holding
+  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.full_doc_id = holding.holder"""
+_ENTITIES = f"""SELECT entity.id FROM (
+    SELECT DISTINCT mention.entity_id FROM heliograph_entity_mention AS mention {_IN_CHUNKS}
+    WHERE mention.workspace = %s
+  ) AS said JOIN heliograph_entity AS entity ON entity.workspace = %s AND entity.id = said.entity_id"""
+_RELATIONS = f"""SELECT relation.id, relation.source_id, relation.target_id, said.millionths FROM (
+    SELECT mention.relation_id, sum(round(mention.weight * {MILLION}))::bigint AS millionths
+    FROM heliograph_relation_mention AS mention {_IN_CHUNKS} WHERE mention.workspace = %s GROUP BY mention.relation_id
+  ) AS said JOIN heliograph_relation AS relation ON relation.workspace = %s AND relation.id = said.relation_id"""
+_VERSION = "SELECT data_version FROM heliograph_workspace WHERE name = %s"
+# Allowed ids that a search hands to the server, which then looks at nothing else; ten thousand vectors are compared one
+# by one in some 20 ms. Where there are more, more hits are taken than asked for and the others passed over, doubling
+# until there are enough.
 _MOST_LISTED = 10_000
 _LEAST_HITS = 64
 _WIDENING = 4
 _ALL = 2_000_000_000
 
 
-class ScopedVectorStore(VectorStore):
-    """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class PostgresScope(Scope):
+    """A scope whose keys are places among the ids of a kind, which ascend.
 
-    def __init__(self, reader: PostgresReader, embedding: tuple[str, int]) -> None:
-        self._reader = reader
-        self._embedding = embedding
+    Attributes:
+        ids: Per kind.
+        places: Keys by id, per kind.
+    """
 
-    async def search(
+    ids: Mapping[str, Sequence[str]]
+    places: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class PostgresReader(ScopedReader):
+    """Reads under one filter; what is done with it stays as exact as its latest read."""
+
+    database: Database
+    embedding: tuple[str, int]
+    scopes: ScopeMemory[PostgresScope]
+    filter: Filter
+    fold: Fold
+
+    async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
+
+        async def run(session: Session) -> T:
+            (((version,),),) = await session.begin_snapshot(Statement(_VERSION, (session.workspace,)))
+            make = self.scopes.get(self.filter, self.fold, version, lambda: _make_scope(session, self.filter, version))
+            records = PostgresRecordsStore(session)
+            vectors = PostgresVectorStore(session, self.embedding)
+            return await work(PostgresReading(await make, self.fold, records, vectors, session, self))
+
+        return await self.database.read(run)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresReading(ScopedReading):
+    """One snapshot; the server picks mentions, in canonical order, by the same condition that made the scope."""
+
+    scope: PostgresScope
+    session: Session
+    reader: PostgresReader
+
+    async def find_keys(self, kind: Kind | Collection, ids: Iterable[str]) -> dict[str, int]:
+        places = self.scope.places[kind]
+        return {id_: places[id_] for id_ in ids if id_ in places}
+
+    async def find_ids(self, kind: Kind | Collection, keys: Some[int]) -> Mapping[int, str]:
+        ids = self.scope.ids[kind]
+        return {key: ids[key] for key in keys}
+
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+        rows = await self._said("entity", "entities", keys)
+        return {key: Said(moment, list(map(to_entity_mention, said))) for key, moment, said in rows}
+
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+        rows = await self._said("relation", "relations", keys)
+        return {key: Said(moment, list(map(to_relation_mention, said))) for key, moment, said in rows}
+
+    async def find_nearest(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        if limit < 1:
+        allowed = self.scope.ids[collection]
+
+        async def find(count: int, among: Sequence[str] | None = None) -> list[Hit]:
+            statement = nearest_statement(self.session.workspace, collection, vector, count, min_score, among)
+            rows = await self.session.fetch(statement.query, statement.values, is_planned_anew=True)
+            return to_hits(rows, self.reader.embedding)
+
+        if limit < 1 or not allowed:
             return []
+        return await (find(limit, allowed) if len(allowed) <= _MOST_LISTED else self._enough(find, collection, limit))
 
-        async def read(reading: PostgresReading) -> list[Hit]:
-            allowed = reading.scope.ids_of(collection)
+    async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
 
-            async def find(count: int, among: Sequence[str] | None) -> list[Hit]:
-                statement = nearest_statement(reading.session.workspace, collection, vector, count, min_score, among)
-                rows = await reading.session.fetch(statement.query, statement.values, is_planned_anew=True)
-                return to_hits(rows, self._embedding)
+        async def find(count: int) -> list[Hit]:
+            return await search_terms(self.session.fetch, self.session.workspace, collection, terms, count)
 
-            if not allowed:
-                return []
-            if len(allowed) <= _MOST_LISTED:
-                return await find(limit, list(allowed))
+        return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
-            async def keep(hits: list[Hit]) -> list[Hit]:
-                return [hit for hit in hits if hit.id in allowed]
+    async def find_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[list[int]]:
+        stored = await find_phrases(self.session.fetch, self.session.workspace, collection, phrases, _ALL)
+        return [list((await self.find_keys(collection, ids)).values()) for ids in stored]
 
-            return await _enough(lambda count: find(count, None), keep, limit)
-
-        return await self._reader.read(read)
-
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-
-        async def read(reading: PostgresReading) -> dict[str, NDArray[np.float32]]:
-            allowed = reading.scope.ids_of(collection)
-            wanted = [id_ for id_ in ids if id_ in allowed]
-            if not wanted:
-                return {}
-            statement = stored_statement(reading.session.workspace, collection, wanted)
-            return to_vectors(await reading.session.fetch(statement.query, statement.values), self._embedding)
-
-        return await self._reader.read(read)
-
-
-class ScopedTextStore(TextStore):
-    """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
-
-    def __init__(self, reader: PostgresReader) -> None:
-        self._reader = reader
-
-    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        if limit < 1:
+    async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:
+        """Return, per thing, its key, when its first document was first seen, and its mentions in canonical order."""
+        if not keys:
             return []
-        asked = set(terms)
+        workspace, ids = self.session.workspace, await self.find_ids(plural, keys)
+        statement = _within(workspace, self.reader.filter, _QUERIES[kind], workspace, to_json(ids.values()))
+        rows = await self.session.fetch(statement.query, statement.values, is_planned_anew=True)
+        return [(self.scope.places[plural][id_], *said) for id_, *said in rows]
 
-        async def read(reading: PostgresReading) -> list[Hit]:
-            allowed = reading.scope.ids_of(collection)
-
-            async def find(count: int) -> list[Hit]:
-                return await search_terms(reading.session.fetch, reading.session.workspace, collection, terms, count)
-
-            async def keep(hits: list[Hit]) -> list[Hit]:
-                left = [hit for hit in hits if hit.id in allowed]
-                if collection is not Collection.ENTITIES:
-                    return left
-                called = await _called(reading, [hit.id for hit in left], lambda names: not asked.isdisjoint(names))
-                return [hit for hit in left if hit.id in called]
-
-            return await _enough(find, keep, limit) if allowed else []
-
-        return await self._reader.read(read)
-
-    async def find_phrases(
-        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
-    ) -> list[list[str]]:
-        """See `TextStore`; entities are found by the names that are left."""
-        if limit < 1:
-            return [[] for _ in phrases]
-
-        async def read(reading: PostgresReading) -> list[list[str]]:
-            allowed, session = reading.scope.ids_of(collection), reading.session
-            stored = await find_phrases(session.fetch, session.workspace, collection, phrases, _ALL)
-            left = [[id_ for id_ in ids if id_ in allowed] for ids in stored]
-            if collection is Collection.ENTITIES:
-                left = [
-                    await _first_called(reading, ids, phrase, limit) for ids, phrase in zip(left, phrases, strict=True)
-                ]
-            return [ids[:limit] for ids in left]
-
-        return await self._reader.read(read)
+    async def _enough(
+        self, find: Callable[[int], Awaitable[list[Hit]]], collection: Collection, limit: int
+    ) -> list[Hit]:
+        """Return the best hits that are left: `limit` of them if there are as many."""
+        places, count = self.scope.places[collection], max(limit * _WIDENING, _LEAST_HITS)
+        while True:
+            hits = await find(count)
+            kept = [hit for hit in hits if hit.id in places]
+            if len(kept) >= limit or len(hits) < count:
+                return kept[:limit]
+            count *= _WIDENING
 
 
-async def _enough(
-    find: Callable[[int], Awaitable[list[Hit]]], keep: Callable[[list[Hit]], Awaitable[list[Hit]]], limit: int
-) -> list[Hit]:
-    """Return the best hits that are kept: `limit` of them if there are as many."""
-    count = max(limit * _WIDENING, _LEAST_HITS)
-    while True:
-        hits = await find(count)
-        kept = await keep(hits)
-        if len(kept) >= limit or len(hits) < count:
-            return kept[:limit]
-        count *= _WIDENING
+def _within(workspace: str, filter_: Filter, query: str, *values: Any) -> Statement:
+    """Return a statement that may read `matching`, the documents, and `holding`, those that store their chunks."""
+    condition, arguments = compile_filter(filter_)
+    return Statement(
+        f"{_HOLDERS.format(condition=condition)} {query}", (workspace, *arguments, *values), is_planned_anew=True
+    )
 
 
-async def _first_called(reading: PostgresReading, ids: Sequence[str], phrase: Sequence[str], limit: int) -> list[str]:
-    """Return those of the entities, at least `limit` if there are, whose names in the scope hold a phrase."""
-    wanted = f" {' '.join(phrase)} "
-    found: list[str] = []
-    for start in range(0, len(ids), limit):
-        page = ids[start : start + limit]
-        called = await _called(reading, page, lambda names: wanted in f" {' '.join(names)} ")
-        found += [id_ for id_ in page if id_ in called]
-        if len(found) >= limit:
-            break
-    return found
-
-
-async def _called(reading: PostgresReading, ids: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> set[str]:
-    """Return those of the entities whose terms in the scope fit."""
-    entities = await reading.fold_entities(ids)
-    return {id_ for id_, entity in entities.items() if fits(reading.fold.name_terms(entity))}
-
-
-_SOURCES = f"""SELECT wanted.id, document.source FROM {WANTED}
-  JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.id ORDER BY wanted.place"""
-_TWINS = f"""SELECT wanted.id, chunk.full_doc_id, twin.id, twin.source FROM {WANTED}
-  JOIN lightrag_chunks AS chunk ON chunk.workspace = %s AND chunk.id = wanted.id
-  JOIN heliograph_document AS twin ON twin.workspace = chunk.workspace AND twin.twin_of = chunk.full_doc_id
-   AND twin.twin_of <> '' AND twin.status IN ('processed', 'partial') ORDER BY wanted.place, twin.id"""
-
-
-class PostgresView(StoreView):
-    """A workspace under one filter."""
-
-    def __init__(self, reader: PostgresReader, embedding: tuple[str, int]) -> None:
-        self.records = ScopedRecordsStore(reader)
-        self.graph = ScopedGraphStore(reader)
-        self.vectors = ScopedVectorStore(reader, embedding)
-        self.text = ScopedTextStore(reader)
-
-
-class ScopedRecordsStore(RecordsStore):
-    """Matching documents and what they say."""
-
-    def __init__(self, reader: PostgresReader) -> None:
-        self._reader = reader
-
-    async def get_documents(self, ids: Sequence[str]) -> list[Document]:
-
-        async def read(reading: PostgresReading) -> list[Document]:
-            rows = await _fetch(reading, DOCUMENTS_BY_ID, [id_ for id_ in ids if id_ in reading.scope.documents])
-            return _as_left(reading.scope, [to_document(row) for row in rows])
-
-        return await self._reader.read(read)
-
-    async def find_documents(self, query: DocumentQuery) -> DocumentPage:
-        both = And((self._reader.filter, query.filter)) if query.filter else self._reader.filter
-        narrow = replace(query, filter=both)
-
-        async def read(reading: PostgresReading) -> DocumentPage:
-            page = to_page(*await reading.session.run(*page_statements(reading.session.workspace, narrow)))
-            return replace(page, documents=tuple(_as_left(reading.scope, page.documents)))
-
-        return await self._reader.read(read)
-
-    async def get_document_text(self, document_id: str) -> str | None:
-
-        async def read(reading: PostgresReading) -> str | None:
-            if document_id not in reading.scope.documents:
-                return None
-            return await reading.session.fetch_value(TEXT_BY_DOCUMENT, (reading.session.workspace, document_id))
-
-        return await self._reader.read(read)
-
-    async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
-
-        async def read(reading: PostgresReading) -> list[Chunk]:
-            return _owned(reading.scope, await _fetch(reading, CHUNKS_BY_ID, _allowed(reading.scope, ids)))
-
-        return await self._reader.read(read)
-
-    async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-
-        async def read(reading: PostgresReading) -> list[Chunk]:
-            if document_id not in reading.scope.documents:
-                return []
-            held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
-            values = reading.session.workspace, held_by.get(document_id, document_id)
-            return _owned(reading.scope, await reading.session.fetch(CHUNKS_BY_DOCUMENT, values))
-
-        return await self._reader.read(read)
-
-    async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-
-        async def read(reading: PostgresReading) -> dict[str, str]:
-            scope = reading.scope
-            shown = {id_: scope.owners.get(scope.chunks[id_], scope.chunks[id_]) for id_ in _allowed(scope, chunk_ids)}
-            sources = dict(await _fetch(reading, _SOURCES, list(dict.fromkeys(shown.values()))))
-            return {id_: sources[owner] for id_, owner in shown.items() if owner in sources}
-
-        return await self._reader.read(read)
-
-    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-
-        async def read(reading: PostgresReading) -> dict[str, tuple[str, ...]]:
-            scope = reading.scope
-            rows = await _fetch(reading, _TWINS, _allowed(scope, chunk_ids))
-            return grouped(
-                [
-                    (id_, source)
-                    for id_, holder, twin, source in rows
-                    if twin in scope.documents and scope.owners.get(holder) != twin
-                ]
-            )
-
-        return await self._reader.read(read)
-
-    async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-
-        async def read(reading: PostgresReading) -> list[Extraction]:
-            return [
-                to_extraction(row) for row in await _fetch(reading, EXTRACTIONS, _allowed(reading.scope, chunk_ids))
-            ]
-
-        return await self._reader.read(read)
-
-    async def get_evidence(
-        self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
-    ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        """See `RecordsStore`; the evidence of a view is counted when it is asked for, and bears the data version."""
-
-        async def read(reading: PostgresReading) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-            return (
-                await reading.read_entity_evidence(entity_ids, leading),
-                await reading.read_relation_evidence(relation_ids, leading),
-            )
-
-        return await self._reader.read(read)
-
-
-async def _fetch(reading: PostgresReading, query: str, ids: Sequence[str]) -> list[Row]:
-    return await reading.session.fetch(query, (to_json(ids), reading.session.workspace)) if ids else []
-
-
-def _allowed(scope: Scope, chunk_ids: Sequence[str]) -> list[str]:
-    return [id_ for id_ in chunk_ids if id_ in scope.chunks]
-
-
-def _owned(scope: Scope, rows: Sequence[Row]) -> list[Chunk]:
-    """Return chunks under the documents that have them in the scope."""
-    chunks = map(to_chunk, rows)
-    return [replace(item, document_id=scope.owners.get(item.document_id, item.document_id)) for item in chunks]
-
-
-def _as_left(scope: Scope, documents: Sequence[Document]) -> list[Document]:
-    """Return documents as they would be without those that do not match: a twin may be the original then."""
-    left: list[Document] = []
-    for document in documents:
-        original = document.twin_of
-        if original and original not in scope.documents:
-            shown = scope.owners.get(original, "")
-            original = "" if shown == document.id else shown
-        left.append(replace(document, twin_of=original))
-    return left
+async def _make_scope(session: Session, filter_: Filter, version: int) -> PostgresScope:
+    workspace = session.workspace
+    documents, chunks, entities, relations = await session.run(
+        _within(workspace, filter_, _DOCUMENTS),
+        _within(workspace, filter_, _CHUNKS, workspace),
+        _within(workspace, filter_, _ENTITIES, workspace, workspace),
+        _within(workspace, filter_, _RELATIONS, workspace, workspace),
+    )
+    there = {id_: place for place, id_ in enumerate(sorted(id_ for (id_,) in entities))}
+    whole = sorted(row for row in relations if row[1] in there and row[2] in there)
+    ids = {
+        "documents": [id_ for id_, _ in documents],
+        "chunks": sorted(id_ for (id_,) in chunks),
+        "entities": list(there),
+        "relations": [row[0] for row in whole],
+    }
+    sets = {kind: KeySet(np.arange(len(found), dtype=np.int64)) for kind, found in ids.items()}
+    ends = np.array([(there[row[1]], there[row[2]]) for row in whole], np.int64).reshape(-1, 2)
+    weights = np.array([row[3] / MILLION for row in whole], np.float64)
+    return PostgresScope(
+        version=version,
+        documents=sets["documents"],
+        owners=find_owners((id_, holder) for id_, holder in documents),
+        chunks=sets["chunks"],
+        entities=sets["entities"],
+        **scoped_relations(sets["entities"], sets["relations"].keys, ends, weights),
+        ids=ids,
+        places={kind: {id_: place for place, id_ in enumerate(found)} for kind, found in ids.items()},
+    )

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 
 from heliograph.ids import relation_id
 from heliograph.models import Document, Entity, Relation
-from heliograph.stores.base import IncidentRelation
-from heliograph.stores.changeset import Collection
-from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.paths import SteppingGraphStore
+from heliograph.stores.changeset import Collection, OutboxKind
+from heliograph.stores.graph import GraphStore, IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange
-from heliograph.stores.redis.connection import Command, Keys, RedisConnection, Session
-from heliograph.stores.redis.projection import RedisProjection
+from heliograph.stores.redis.connection import Command, Keys, RedisConnection, RedisProjection, Session
 
 # Entities, relations and documents as hashes of Redis: their fields, and back.
 #
@@ -343,7 +340,7 @@ return cjson.encode(found)
 _WITH_DEGREES = "degrees"
 
 
-class RedisGraphStore(SteppingGraphStore):
+class RedisGraphStore(GraphStore):
     """The graph as keys that other programs can read.
 
     Args:
@@ -387,9 +384,9 @@ class RedisGraphStore(SteppingGraphStore):
         return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
 
     async def find_steps(
-        self, entity_ids: collections.abc.Collection[str], limit: int | None
+        self, nodes: collections.abc.Collection[str], limit: int | None
     ) -> list[tuple[str, str, float]]:
-        ordered = sorted(entity_ids)
+        ordered = sorted(nodes)
         rows = await ask_packed(self._graph, _STEPS, ordered, "")
         steps = [
             (near, far, float(weight))
@@ -398,8 +395,8 @@ class RedisGraphStore(SteppingGraphStore):
         ]
         return steps[:limit]
 
-    async def order_entities(self, entity_ids: collections.abc.Collection[str], limit: int) -> list[str]:
-        ids = list(entity_ids)
+    async def order_nodes(self, nodes: collections.abc.Collection[str], limit: int) -> list[str]:
+        ids = list(nodes)
         rows = await read_hashes(self._graph, "entity", ids, ["name"])
         found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
         return [id_ for *_, id_ in found[:limit]]
@@ -466,7 +463,7 @@ return wrong
 _SCANNED = {OutboxKind.DOCUMENTS: "documents", OutboxKind.RELATIONS: "relations"}
 
 
-class RedisGraphProjection(RedisProjection, GraphProjection, RedisGraphStore):
+class RedisGraphProjection(RedisProjection, RedisGraphStore, GraphProjection):
     """The graph, and what documents say of themselves, as keys that other programs can read."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from heliograph.models import Usage
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.base import CachedReply, ReplyCache
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.projection import CacheProjection, ProjectionChange
-from heliograph.stores.redis.connection import Command, Keys, RedisConnection, Session
-from heliograph.stores.redis.projection import RedisProjection
-from heliograph.stores.replies import CachedReply, ReplyCache
+from heliograph.stores.redis.connection import Command, Keys, RedisConnection, RedisProjection, Session
 
 _ANSWERS = "query"
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")

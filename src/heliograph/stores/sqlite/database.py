@@ -1,4 +1,4 @@
-"""One SQLite file: who may touch it, from which thread, how statements run, and what its errors mean."""
+"""One SQLite file: who may touch it, from which thread, what its errors mean; and ids, which are integer keys in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -120,12 +120,59 @@ def fetch_value(connection: apsw.Connection, query: str, values: Any = ()) -> An
     return row[0] if row else None
 
 
+def data_version(connection: apsw.Connection) -> int:
+    """Return the number that every commit raises."""
+    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
+
+
 def singles(values: Iterable[int]) -> Iterable[tuple[int]]:
     """Return each value as the one argument of a statement."""
     return ((value,) for value in values)
 
 
 T = TypeVar("T")
+
+
+class ThreadLock:
+    """A lock of threads, to be entered by coroutines that are run in one of them and never suspend."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    async def __aenter__(self) -> None:
+        self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def run_at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine none of whose awaits suspends, as where all that it reads is at hand in this thread."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise RuntimeError("a coroutine waited for something outside its thread")
+
+
+class Snapshot:
+    """Reads like a `Database`, all of one moment: in the transaction that a connection is in, and in its thread."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run `work` on the connection."""
+        return work(self._connection)
+
+    async def fetch(self, query: str, values: Any = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+        return fetch(self._connection, query, values)
+
+    async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
+        """Run one statement and return what is made of each row."""
+        return [make(row) for row in fetch(self._connection, query, values)]
+
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -297,7 +344,7 @@ class Database:
         self._check_checksums()
         connection.pragma("wal_autocheckpoint", _CHECKPOINT_PAGES)
         connection.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
-        if (lost := marked - _data_version(connection)) > 0:
+        if (lost := marked - data_version(connection)) > 0:
             self._note_lost(lost)
 
     def _says_checked(self) -> bool:
@@ -333,7 +380,7 @@ class Database:
 
     def _note_version(self, connection: apsw.Connection) -> None:
         """Write the data version beside the file, where it outlives the log."""
-        version = _data_version(connection)
+        version = data_version(connection)
         if version == self._marked:
             return
         written = b"data version %d" % version
@@ -544,10 +591,6 @@ def _read_mark(path: Path) -> int:
     return int(found[1])
 
 
-def _data_version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
-
-
 def _has_tables(connection: apsw.Connection) -> bool:
     return bool(fetch_value(connection, "SELECT count(*) FROM sqlite_schema"))
 
@@ -555,3 +598,133 @@ def _has_tables(connection: apsw.Connection) -> bool:
 def _compares(connection: apsw.Connection) -> bool:
     """Whether a connection that has read something compares pages with their checksums."""
     return bool(int(connection.pragma("checksum_verification")))
+
+
+# Ids and keys that were looked up last, remembered as long as nothing is committed.
+#
+# What one read of a question finds the next one asks for, and looking an id up among all takes a third of the pages
+# that a question touches. Whoever asks names the data version that it reads, and what is known of another version is
+# dropped, since a key may be given again.
+
+# Ids; some 8 MB.
+_MOST_KEPT = 32_768
+
+
+class IdMemory:
+    """Ids of one data version; may be used from any thread."""
+
+    def __init__(self) -> None:
+        # One attribute, so that a thread never sees a version with the ids of another.
+        self._latest: tuple[int, KnownIds] = (-1, KnownIds())
+
+    def at(self, connection: apsw.Connection) -> KnownIds:
+        """Return what is known of the moment that a connection reads; it must be in a transaction."""
+        version = data_version(connection)
+        known_version, known = self._latest
+        if version != known_version:
+            # Who still reads the version before goes on with what it has.
+            known = KnownIds()
+            self._latest = version, known
+        return known
+
+
+class KnownIds:
+    """Ids and their keys, each looked up once; beyond a number of them all are forgotten."""
+
+    def __init__(self) -> None:
+        self._keys: dict[str, int] = {}
+        self._ids: dict[int, str] = {}
+
+    def find_keys(self, connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
+        """Return the keys of the ids that are stored, in no order."""
+        keys = self._keys
+        found = {id_: keys[id_] for id_ in ids if id_ in keys}
+        if len(found) < len(ids):
+            read = find_keys(connection, [id_ for id_ in ids if id_ not in found])
+            self.note({key: id_ for id_, key in read.items()})
+            found |= read
+        return found
+
+    def find_ids(self, connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
+        """Return the ids of keys that tables refer to, in no order.
+
+        Raises:
+            StoreDamaged: One has none: the table of ids is damaged.
+        """
+        ids = self._ids
+        found = {key: ids[key] for key in keys if key in ids}
+        if len(found) < len(keys):
+            read = find_ids(connection, [key for key in keys if key not in found])
+            self.note(read)
+            found |= read
+        return found
+
+    def note(self, ids: Mapping[int, str]) -> None:
+        """Remember ids by key."""
+        if len(self._ids) + len(ids) > _MOST_KEPT:
+            # New ones, not emptied ones: another thread may be reading the old.
+            self._keys, self._ids = {}, {}
+        self._ids.update(ids)
+        self._keys.update(zip(ids.values(), ids, strict=True))
+
+
+def find_keys(connection: apsw.Connection, ids: Collection[str]) -> dict[str, int]:
+    """Return the keys of the ids that are known."""
+    if not ids:
+        return {}
+    query = (
+        "SELECT identity.id, identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value"
+    )
+    return dict(fetch(connection, query, (array(ids),)))
+
+
+def find_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
+    """Return the ids of keys that tables refer to.
+
+    Raises:
+        StoreDamaged: One has none: this table is damaged.
+    """
+    found = find_known_ids(connection, keys)
+    if missing := set(keys) - found.keys():
+        raise StoreDamaged(
+            f"the store refers to key {min(missing)}, which has no id: its table of ids is damaged; run 'heliograph "
+            "check --repair', and if that does not help, restore a backup or take the documents into a new workspace"
+        )
+    return found
+
+
+def find_known_ids(connection: apsw.Connection, keys: Collection[int]) -> dict[int, str]:
+    """Return the ids of those keys that have one."""
+    if not keys:
+        return {}
+    query = (
+        "SELECT identity.key, identity.id FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value"
+    )
+    return dict(fetch(connection, query, (array(keys),)))
+
+
+def first_by_id(connection: apsw.Connection, keys: Collection[int], count: int) -> list[int]:
+    """Return those of the keys whose ids come first; keys without an id are left out."""
+    if not keys or count < 1:
+        return []
+    query = """SELECT key FROM carray(?) AS wanted CROSS JOIN identity ON identity.key = wanted.value
+               ORDER BY id LIMIT ?"""
+    return [key for (key,) in fetch(connection, query, (array(keys), count))]
+
+
+def intern_ids(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, int]:
+    """Return a key for every id, giving new ones the next free keys."""
+    wanted = dict.fromkeys(ids)
+    keys = find_keys(connection, wanted)
+    new = [id_ for id_ in wanted if id_ not in keys]
+    if new:
+        start = (fetch_value(connection, "SELECT max(key) FROM identity") or 0) + 1
+        fresh = {id_: start + offset for offset, id_ in enumerate(new)}
+        connection.executemany("INSERT INTO identity (id, key) VALUES (?, ?)", iter(fresh.items()))
+        keys.update(fresh)
+    return keys
+
+
+def forget_keys(connection: apsw.Connection, keys: Iterable[int]) -> None:
+    """Drop ids that no table refers to any more."""
+    connection.executemany("DELETE FROM identity WHERE key = ?", singles(keys))

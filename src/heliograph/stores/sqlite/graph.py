@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 import apsw
 
-from heliograph.models import Entity, GraphPath, Relation, Subgraph
-from heliograph.stores.base import GraphStore, IncidentRelation
+from heliograph.models import Entity, Relation
+from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.names import NameIndex, keys_of, pieces_within, rank_names, terms_of
-from heliograph.stores.paths import PathSearch
-from heliograph.stores.sqlite.database import Database, Row, array, fetch, fetch_one
-from heliograph.stores.sqlite.identity import IdMemory, KnownIds, find_ids, find_keys
+from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.rows import join_lines, to_entity, to_relation
+from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, Snapshot, array, fetch, run_at_once
 from heliograph.text.names import entity_key
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
@@ -24,6 +22,7 @@ from heliograph.text.names import entity_key
 # `entity_name` holds the key of every name and alias, `names_terms` the `name_pieces` per entity. Candidates are
 # found by these, and their names looked at, so that order and distance of the pieces need not be kept.
 
+T = TypeVar("T")
 _MOST_READ = 2_000
 _LAST = "\U0010ffff"
 _PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"
@@ -105,53 +104,11 @@ LIMIT ?2
 _ALL = -1
 
 
-def walk(connection: apsw.Connection, entity_id: str, depth: int, max_entities: int) -> tuple[list[int], bool]:
-    """Return the keys within `depth` relations of an entity, and whether some were left out.
-
-    The order is that of `Subgraph`: each level is taken by degree (descending), then name.
-    """
-    start = find_keys(connection, (entity_id,)).get(entity_id)
-    if start is None or max_entities < 1 or not _exist(connection, start):
-        return [], False
-    found = {start: None}
-    frontier = [start]
-    for _ in range(depth):
-        level = {key for _, key, _ in fetch(connection, _NEIGHBOURS, (array(frontier), _ALL))} - found.keys()
-        if not level:
-            break
-        room = max_entities - len(found)
-        frontier = _most_connected(connection, level, room)
-        found.update(dict.fromkeys(frontier))
-        if len(level) > room:
-            return list(found), True
-    return list(found), False
-
-
-def _exist(connection: apsw.Connection, key: int) -> bool:
-    return fetch_one(connection, "SELECT 1 FROM entity WHERE key = ?", (key,)) is not None
-
-
-def _most_connected(connection: apsw.Connection, keys: Collection[int], limit: int) -> list[int]:
-    query = """SELECT entity_degree.key FROM carray(?) AS wanted
+_ORDERED = """SELECT entity_degree.key FROM carray(?) AS wanted
                CROSS JOIN entity_degree ON entity_degree.key = wanted.value CROSS JOIN entity USING (key)
                ORDER BY degree DESC, name, entity_degree.key LIMIT ?"""
-    return [key for (key,) in fetch(connection, query, (array(keys), limit))]
-
-
-def find_paths(
-    connection: apsw.Connection, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
-) -> list[list[int]]:
-    """Return the keys along up to `limit` shortest paths, in the order of `GraphStore.find_shortest_paths`."""
-    keys = find_keys(connection, (source_id, target_id))
-    if len(keys) < len({source_id, target_id}) or not all(_exist(connection, key) for key in keys.values()):
-        return []
-    search = PathSearch(keys[source_id], keys[target_id], max_length, limit, most_visited)
-    while frontier := search.frontier:
-        # One more than may be met shows that there are too many.
-        search.expand(fetch(connection, _NEIGHBOURS, (array(frontier), most_visited + 1)))
-    return search.paths(lambda found: find_ids(connection, found))
-
-
+_EXISTING = """SELECT identity.id, identity.key FROM carray(?) AS wanted
+               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity USING (key)"""
 _ENTITY = "name, type, description, aliases, chunk_ids, token_count, degree, entity.created_at"
 _ENTITIES_BY_KEY = f"""SELECT entity.key, {_ENTITY} FROM carray(?) AS wanted
                        CROSS JOIN entity ON entity.key = wanted.value CROSS JOIN entity_degree USING (key)"""
@@ -182,7 +139,7 @@ ORDER BY degree DESC, weight DESC, identity.id
 class SqliteGraphStore(GraphStore):
     """The graph in tables."""
 
-    def __init__(self, database: Database, ids: IdMemory) -> None:
+    def __init__(self, database: Database | Snapshot, ids: IdMemory) -> None:
         self._database = database
         self._ids = ids
 
@@ -235,7 +192,7 @@ class SqliteGraphStore(GraphStore):
             rows = fetch(connection, f"{query} WHERE degree >= {_WELL_CONNECTED} {order}", (limit, offset))
             return rows if len(rows) == limit else fetch(connection, f"{query} {order}", (limit, offset))
 
-        return [_entity(row) for row in await self._database.read(read)]
+        return [to_entity(row) for row in await self._database.read(read)]
 
     async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
 
@@ -247,43 +204,31 @@ class SqliteGraphStore(GraphStore):
 
         return await self._database.read(read)
 
-    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+    async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
+        """See `GraphStore`; walks go by integer keys."""
+        ids = self._ids
+        return await self._database.read(
+            lambda connection: run_at_once(work(SqliteGraphStore(Snapshot(connection), ids)))
+        )
 
-        def read(connection: apsw.Connection) -> Subgraph:
-            keys, is_truncated = walk(connection, entity_id, depth, max_entities)
-            known = self._ids.at(connection)
-            entities = _entities_by_key(connection, known, keys)
-            relations = _relations_among(connection, known, keys)
-            return Subgraph(tuple(entities[key] for key in keys), tuple(relations), is_truncated)
+    async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, int]:
+        return dict(await self._database.fetch(_EXISTING, (array(entity_ids),))) if entity_ids else {}
 
-        return await self._database.read(read)
+    async def name_nodes(self, nodes: Collection[int]) -> Mapping[int, str]:
+        return await self._database.read(lambda connection: self._ids.at(connection).find_ids(connection, nodes))
 
-    async def find_shortest_paths(
-        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
-    ) -> list[GraphPath]:
+    async def find_steps(self, nodes: Collection[int], limit: int | None) -> list[tuple[int, int, float]]:
+        values = array(nodes), _ALL if limit is None else limit
+        return [(near, far, weight) for near, far, weight in await self._database.fetch(_NEIGHBOURS, values)]
 
-        def read(connection: apsw.Connection) -> list[GraphPath]:
-            paths = find_paths(connection, source_id, target_id, max_length, limit, most_visited)
-            known = self._ids.at(connection)
-            entities = _entities_by_key(connection, known, list({key for path in paths for key in path}))
-            relations = {
-                frozenset((relation.source_id, relation.target_id)): relation
-                for relation in _relations_among(connection, known, list(entities))
-            }
-            return [_path([entities[key] for key in path], relations) for path in paths]
-
-        return await self._database.read(read)
-
-
-def _path(entities: list[Entity], relations: Mapping[frozenset[str], Relation]) -> GraphPath:
-    steps = pairwise(entities)
-    return GraphPath(tuple(entities), tuple(relations[frozenset((left.id, right.id))] for left, right in steps))
+    async def order_nodes(self, nodes: Collection[int], limit: int) -> list[int]:
+        return [key for (key,) in await self._database.fetch(_ORDERED, (array(nodes), limit))]
 
 
 def _entities_by_key(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> dict[int, Entity]:
     rows = fetch(connection, _ENTITIES_BY_KEY, (array(keys),)) if keys else []
     ids = known.find_ids(connection, {row[0] for row in rows})
-    return {key: _entity((ids[key], *row)) for key, *row in rows}
+    return {key: to_entity((ids[key], *row)) for key, *row in rows}
 
 
 def _relations_among(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> list[Relation]:
@@ -291,29 +236,12 @@ def _relations_among(connection: apsw.Connection, known: KnownIds, keys: Sequenc
     return sorted(_relations(connection, known, rows), key=lambda relation: (-relation.weight, relation.id))
 
 
-def _entity(row: Sequence[Any]) -> Entity:
-    id_, name, kind, description, aliases, chunk_ids, token_count, degree, created_at = row
-    return Entity(id_, name, kind, description, _split(aliases), _split(chunk_ids), token_count, degree, created_at)
-
-
 def _relations(connection: apsw.Connection, known: KnownIds, rows: Sequence[Row]) -> list[Relation]:
     ids = known.find_ids(connection, {key for row in rows for key in row[:3]})
-    return [_relation(ids, row) for row in rows]
-
-
-def _relation(ids: Mapping[int, str], row: Row) -> Relation:
-    key, source_key, target_key, source, target, keywords, description, weight, chunk_ids, token_count, created_at = row
-    ends = source, target, ids[source_key], ids[target_key]
-    return Relation(ids[key], *ends, _split(keywords), description, weight, _split(chunk_ids), token_count, created_at)
-
-
-# Names and ids never hold a line break, and splitting is several times cheaper than parsing JSON.
-def _join(values: Sequence[str]) -> str:
-    return "\n".join(values)
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(text.split("\n")) if text else ()
+    return [
+        to_relation((ids[key], source, target, ids[source_key], ids[target_key], *rest))
+        for key, source_key, target_key, source, target, *rest in rows
+    ]
 
 
 def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
@@ -323,7 +251,7 @@ def write_graph(connection: apsw.Connection, changeset: Changeset, keys: Mapping
     entities = (
         (
             *(keys[item.id], item.name, item.type, item.token_count, changeset.moments.get(item.id, now)),
-            *(item.description, _join(item.aliases), _join(item.chunk_ids)),
+            *(item.description, join_lines(item.aliases), join_lines(item.chunk_ids)),
         )
         for item in changeset.entities
     )
@@ -365,7 +293,7 @@ def _write_relations(
         (
             *(keys[item.id], keys[item.source_id], keys[item.target_id], item.weight, item.token_count),
             changeset.moments.get(item.id, now),
-            *(item.source, item.target, _join(item.keywords), item.description, _join(item.chunk_ids)),
+            *(item.source, item.target, join_lines(item.keywords), item.description, join_lines(item.chunk_ids)),
         )
         for item in changeset.relations
     )

@@ -11,18 +11,24 @@ from pathlib import Path
 import apsw
 
 from heliograph.errors import StoreDamaged
-from heliograph.models import Batch, EntityMention, RelationMention
+from heliograph.models import EntityMention, RelationMention
+from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import Damage, Inspection, ScanKind, digest_terms
-from heliograph.stores.sqlite.accelerator import TextAccelerator, VectorAccelerator, log_changes
-from heliograph.stores.sqlite.database import LOST_COMMITS, Database, fetch, fetch_value
+from heliograph.stores.sqlite.database import (
+    LOST_COMMITS,
+    Database,
+    data_version,
+    fetch,
+    fetch_value,
+    find_keys,
+    find_known_ids,
+)
 from heliograph.stores.sqlite.graph import rebuild_names
-from heliograph.stores.sqlite.identity import find_keys, find_known_ids
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
-from heliograph.stores.sqlite.records import list_batches, read_relation_mention
+from heliograph.stores.sqlite.records import read_relation_mention
 from heliograph.stores.sqlite.salvage import salvage
 from heliograph.stores.sqlite.schema import FILL_WORDS
-from heliograph.stores.sqlite.text import SEARCHED
+from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAccelerator, log_changes
 
 _TABLES: Mapping[ScanKind, str] = {
     ScanKind.DOCUMENTS: "document",
@@ -108,9 +114,6 @@ class SqliteInspection(Inspection):
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
         return await self._database.read_afresh(lambda connection: _digest_texts(connection, collection.value))
-
-    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
-        return await self._database.read(lambda connection: list_batches(connection, offset, limit))
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
         """See `Inspection`; a repair needs the file for itself."""
@@ -257,7 +260,7 @@ def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
 
 def _repair_words(connection: apsw.Connection) -> None:
     """Have the rows of `*_words` that full text has, and tell all processes which ones were put or removed."""
-    version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
+    version = data_version(connection) + 1
     wrong = _different_texts(connection)
     if not wrong:
         return

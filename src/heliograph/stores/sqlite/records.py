@@ -1,21 +1,18 @@
-"""Reading truth from the embedded store: documents, batches, chunks, evidence, rules of names, the log of curations."""
+"""Truth in the embedded store: documents, chunks, mentions and their evidence, rules of names, the log of curations."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import chain, starmap
 from typing import Any, TypeVar
 
 import apsw
 
 from heliograph.errors import StaleChangesetError
-from heliograph.filters import And
 from heliograph.ids import SUBJECT_RANKS
 from heliograph.models import (
     AliasMention,
@@ -33,6 +30,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.base import (
+    SHOWN_ERRORS,
     CurationPage,
     CurationQuery,
     CurationStore,
@@ -42,12 +40,24 @@ from heliograph.stores.base import (
     RecordsStore,
 )
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.curation_content import curation_content, curation_from_content
-from heliograph.stores.inspection import SHOWN_ERRORS
-from heliograph.stores.sqlite.database import Database, Row, array, fetch, fetch_one, fetch_value
-from heliograph.stores.sqlite.identity import IdMemory, KnownIds, find_ids, find_keys
-from heliograph.stores.sqlite.scope import compile_filter
-from heliograph.text.names import name_to_entity_id
+from heliograph.stores.rows import curation_content, encode, from_seconds, grouped, to_chunk, to_curation, to_document
+from heliograph.stores.sqlite.database import (
+    Database,
+    IdMemory,
+    KnownIds,
+    Row,
+    Snapshot,
+    array,
+    fetch,
+    fetch_one,
+    fetch_value,
+    find_ids,
+    find_keys,
+    singles,
+)
+from heliograph.stores.sqlite.filters import DIALECT
+from heliograph.stores.sqlite.side_tables import drop_replies_about
+from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Reading evidence from the embedded store, and remembering what was read or written last.
 #
@@ -245,39 +255,6 @@ def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int
     return RelationEvidence(id_, *ends, json.loads(keywords), weight, mention_count, mentions, version)
 
 
-# Batches of the embedded store: its documents, grouped by what they were taken in with.
-
-
-def list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
-    """Return batches by the moment of their last change, descending, then by id."""
-    query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
-                      min(created_at), max(updated_at) AS changed_at
-               FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
-               LIMIT ? OFFSET ?"""
-    return [
-        Batch(
-            track_id,
-            _statuses(connection, track_id),
-            chunks,
-            Usage(read, written),
-            datetime.fromtimestamp(created_at, UTC),
-            datetime.fromtimestamp(updated_at, UTC),
-            _errors(connection, track_id),
-        )
-        for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
-    ]
-
-
-def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus, int]:
-    query = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
-    return {DocumentStatus(status): count for status, count in fetch(connection, query, (track_id,))}
-
-
-def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
-    query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
-    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
-
-
 # Rules of names and the log of curations in the embedded store.
 #
 # A curation's content is one JSON text that is never changed; `curation_subject` finds it by the entities it names.
@@ -295,7 +272,7 @@ _HEX_DIGITS = 15
 class SqliteCurationStore(CurationStore):
     """Rules and curations in tables."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database | Snapshot) -> None:
         self._database = database
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
@@ -310,7 +287,7 @@ class SqliteCurationStore(CurationStore):
                 return []
             curations: dict[str, list[Curation]] = {}
             for *row, id_ in fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)):
-                curations.setdefault(id_, []).append(_curation(row))
+                curations.setdefault(id_, []).append(to_curation(row, from_seconds))
             return [
                 NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
                 for id_, names, aliases, version in rows
@@ -318,19 +295,17 @@ class SqliteCurationStore(CurationStore):
 
         return await self._database.read(read)
 
-    async def get_curations(self, ids: Sequence[str]) -> list[Curation]:
-        if not ids:
-            return []
-        query = f"SELECT {_CURATION} FROM carray(?) AS wanted CROSS JOIN curation ON curation.id = wanted.value"
-        return await self._database.fetch_as(_curation, query, (array(ids),))
-
     async def find_curations(self, query: CurationQuery) -> CurationPage:
-        tables, values = "curation", ()
+        tables = "curation"
         conditions = [] if query.includes_undone else ["undone_at IS NULL"]
+        values: list[str] = []
         if query.entity_id is not None:
             tables = "curation_subject CROSS JOIN curation USING (sequence)"
             conditions.append("entity_id = ?")
-            values = (query.entity_id,)
+            values.append(query.entity_id)
+        if query.ids is not None:
+            conditions.append("curation.id IN (SELECT value FROM json_each(?))")
+            values.append(encode(query.ids))
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         direction = "DESC" if query.descending else "ASC"
         select = f"SELECT {_CURATION} FROM {tables} {where} ORDER BY sequence {direction} LIMIT ? OFFSET ?"
@@ -338,7 +313,7 @@ class SqliteCurationStore(CurationStore):
         def find(connection: apsw.Connection) -> CurationPage:
             rows = fetch(connection, select, (*values, query.limit, query.offset))
             total = fetch_value(connection, f"SELECT count(*) FROM {tables} {where}", values)
-            return CurationPage(tuple(map(_curation, rows)), int(total))
+            return CurationPage(tuple(to_curation(row, from_seconds) for row in rows), int(total))
 
         return await self._database.read(find)
 
@@ -357,20 +332,6 @@ class SqliteCurationStore(CurationStore):
           CROSS JOIN identity ON identity.key = chunk.key CROSS JOIN identity AS owner ON owner.key = document_key"""
         hashes = [_id_hash(id_) for id_ in ids]
         return dict(await self._database.fetch(query, (array(ids), array(hashes))))
-
-    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
-        query = """SELECT identity.id, name, alias FROM chunk CROSS JOIN alias_mention ON chunk_key = chunk.key
-                   CROSS JOIN identity ON identity.key = chunk.key
-                   WHERE document_key = ? ORDER BY position, chunk_key, ordinal"""
-
-        def read(connection: apsw.Connection) -> dict[str, list[AliasMention]]:
-            found = {
-                id_: [AliasMention(*row) for row in fetch(connection, query, (key,))]
-                for id_, key in find_keys(connection, document_ids).items()
-            }
-            return {id_: aliases for id_, aliases in found.items() if aliases}
-
-        return await self._database.read(read)
 
 
 def name_hash(name: str) -> int:
@@ -399,14 +360,14 @@ def write_curations(connection: apsw.Connection, changeset: Changeset, version: 
     """Apply the curations and rules of a changeset that is committed as `version`."""
     for curation in changeset.curations:
         _write_curation(connection, curation)
-    rows = ((item.id, _json(item.names), _json(item.aliases), version) for item in changeset.name_rules)
+    rows = ((item.id, encode(item.names), encode(item.aliases), version) for item in changeset.name_rules)
     connection.executemany("INSERT OR REPLACE INTO name_rules VALUES (?, ?, ?, ?)", rows)
 
 
 def _write_curation(connection: apsw.Connection, item: Curation) -> None:
     undone_at = item.undone_at.timestamp() if item.undone_at else None
     row = (
-        *(item.sequence or None, item.id, item.kind.value, _json(curation_content(item))),
+        *(item.sequence or None, item.id, item.kind.value, encode(curation_content(item))),
         *(item.author, item.created_at.timestamp(), item.undone_by, undone_at),
     )
     query = """INSERT INTO curation VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
@@ -416,31 +377,8 @@ def _write_curation(connection: apsw.Connection, item: Curation) -> None:
     connection.executemany("INSERT OR IGNORE INTO curation_subject VALUES (?, ?)", subjects)
 
 
-def _curation(row: Row | list[Any]) -> Curation:
-    sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
-    return replace(
-        _parsed(kind, content),
-        id=id_,
-        author=author,
-        created_at=datetime.fromtimestamp(created_at, UTC),
-        undone_by=undone_by,
-        undone_at=None if undone_at is None else datetime.fromtimestamp(undone_at, UTC),
-        sequence=sequence,
-    )
-
-
-@lru_cache(maxsize=4_096)
-def _parsed(kind: str, content: str) -> Curation:
-    # The curations of a well-known entity are read with every document that mentions it.
-    return curation_from_content(kind, json.loads(content))
-
-
 def _id_hash(id_: str) -> int:
     return int(id_[-_HEX_DIGITS:], 16)
-
-
-def _json(value: Mapping[str, Any] | Iterable[Any]) -> str:
-    return json.dumps(dict(value) if isinstance(value, Mapping) else value, ensure_ascii=False, separators=(",", ":"))
 
 
 _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
@@ -448,20 +386,20 @@ _DOCUMENT = """identity.id, source, title, content_hash, status, error, metadata
                (SELECT original.id FROM identity AS original WHERE original.key = document.twin_key)"""
 _CHUNK = 'identity.id, owner.id, position, chunk_text.text, token_count, start, "end", headings, page, context'
 _CHUNK_PARTS = "CROSS JOIN chunk_text USING (key) CROSS JOIN identity AS owner ON owner.key = chunk.document_key"
-DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+_DOCUMENTS_BY_ID = f"""SELECT {_DOCUMENT} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
                       CROSS JOIN document USING (key)"""
 # A twin's text is that of its original.
-TEXT_BY_DOCUMENT = """SELECT text FROM identity CROSS JOIN document USING (key)
+_TEXT_BY_DOCUMENT = """SELECT text FROM identity CROSS JOIN document USING (key)
                       JOIN document_text ON document_text.key IN (document.key, document.twin_key)
                       WHERE identity.id = ? LIMIT 1"""
-CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
+_CHUNKS_BY_ID = f"""SELECT {_CHUNK} FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value
                    CROSS JOIN chunk USING (key) {_CHUNK_PARTS}"""
-CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
+_CHUNKS_BY_DOCUMENT = f"""SELECT {_CHUNK} FROM chunk CROSS JOIN identity USING (key) {_CHUNK_PARTS}
                          WHERE chunk.document_key = (SELECT key FROM identity WHERE id = ?) ORDER BY position"""
 _SOURCES_BY_CHUNK = """SELECT chunk.key, document.source FROM carray(?) AS wanted
                       CROSS JOIN chunk ON chunk.key = wanted.value
                       CROSS JOIN document ON document.key = chunk.document_key"""
-TWIN_SOURCES_BY_CHUNK = """SELECT identity.id, twin.source FROM carray(?) AS wanted
+_TWINS_BY_CHUNK = """SELECT identity.id, twin_identity.id, twin.source FROM carray(?) AS wanted
                            CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN chunk USING (key)
                            CROSS JOIN document AS twin ON twin.twin_key = chunk.document_key
                            CROSS JOIN identity AS twin_identity ON twin_identity.key = twin.key
@@ -476,7 +414,7 @@ _SORTS = {"created_at": "created_at", "updated_at": "updated_at", "source": "sou
 class SqliteRecordsStore(RecordsStore):
     """Truth in normalised tables."""
 
-    def __init__(self, database: Database, evidence: EvidenceMemory, ids: IdMemory) -> None:
+    def __init__(self, database: Database | Snapshot, evidence: EvidenceMemory, ids: IdMemory) -> None:
         self._database = database
         self._evidence = evidence
         self._ids = ids
@@ -486,14 +424,17 @@ class SqliteRecordsStore(RecordsStore):
         ids = [id_ for id_ in ids if "\0" not in id_]
         if not ids:
             return []
-        return await self._database.fetch_as(to_document, DOCUMENTS_BY_ID, (array(ids),))
+        return await self._database.fetch_as(_document, _DOCUMENTS_BY_ID, (array(ids),))
 
     async def find_documents(self, query: DocumentQuery) -> DocumentPage:
         return await self._database.read(lambda connection: find_documents(connection, query))
 
     async def get_document_text(self, document_id: str) -> str | None:
-        row = await self._database.read(lambda connection: fetch_one(connection, TEXT_BY_DOCUMENT, (document_id,)))
+        row = await self._database.read(lambda connection: fetch_one(connection, _TEXT_BY_DOCUMENT, (document_id,)))
         return row[0] if row else None
+
+    async def list_batches(self, offset: int, limit: int) -> list[Batch]:
+        return await self._database.read(lambda connection: _list_batches(connection, offset, limit))
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
         """See `RecordsStore`; of a long text, only the pages that hold its start are read."""
@@ -504,10 +445,10 @@ class SqliteRecordsStore(RecordsStore):
     async def get_chunks(self, ids: Sequence[str]) -> list[Chunk]:
         if not ids:
             return []
-        return await self._database.fetch_as(to_chunk, CHUNKS_BY_ID, (array(ids),))
+        return await self._database.fetch_as(to_chunk, _CHUNKS_BY_ID, (array(ids),))
 
     async def get_document_chunks(self, document_id: str) -> list[Chunk]:
-        return await self._database.fetch_as(to_chunk, CHUNKS_BY_DOCUMENT, (document_id,))
+        return await self._database.fetch_as(to_chunk, _CHUNKS_BY_DOCUMENT, (document_id,))
 
     async def get_sources(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         if not chunk_ids:
@@ -517,10 +458,8 @@ class SqliteRecordsStore(RecordsStore):
             lambda connection: read_sources(connection, self._ids.at(connection).find_keys(connection, chunk_ids))
         )
 
-    async def get_twin_sources(self, chunk_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        if not chunk_ids:
-            return {}
-        return grouped(await self._database.fetch(TWIN_SOURCES_BY_CHUNK, (array(chunk_ids),)))
+    async def get_twins(self, chunk_ids: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
+        return grouped(await self._database.fetch(_TWINS_BY_CHUNK, (array(chunk_ids),))) if chunk_ids else {}
 
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
         return await self._database.read(lambda connection: read_extractions(connection, chunk_ids))
@@ -537,6 +476,20 @@ class SqliteRecordsStore(RecordsStore):
                 self._evidence.read_entities(connection, entity_ids, leading),
                 self._evidence.read_relations(connection, relation_ids, leading),
             )
+
+        return await self._database.read(read)
+
+    async def get_document_aliases(self, document_ids: Sequence[str]) -> dict[str, list[AliasMention]]:
+        query = """SELECT identity.id, name, alias FROM chunk CROSS JOIN alias_mention ON chunk_key = chunk.key
+                   CROSS JOIN identity ON identity.key = chunk.key
+                   WHERE document_key = ? ORDER BY position, chunk_key, ordinal"""
+
+        def read(connection: apsw.Connection) -> dict[str, list[AliasMention]]:
+            found = {
+                id_: [AliasMention(*row) for row in fetch(connection, query, (key,))]
+                for id_, key in find_keys(connection, document_ids).items()
+            }
+            return {id_: aliases for id_, aliases in found.items() if aliases}
 
         return await self._database.read(read)
 
@@ -559,13 +512,18 @@ def _openings(connection: apsw.Connection, document_ids: Sequence[str], length: 
 
 def find_documents(connection: apsw.Connection, query: DocumentQuery) -> DocumentPage:
     """Return one page of documents."""
-    where, values = _conditions(query)
     direction = "DESC" if query.descending else "ASC"
-    select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) {where}
+    where, values = DIALECT.where(query)
+    select = f"""SELECT {_DOCUMENT} FROM document JOIN identity USING (key) WHERE {where}
                  ORDER BY {_SORTS[query.sort]} {direction}, identity.id LIMIT ? OFFSET ?"""
-    rows = fetch(connection, select, (*values(), query.limit, query.offset))
-    total = fetch_value(connection, f"SELECT count(*) FROM document {where}", values())
-    return DocumentPage(tuple(to_document(row) for row in rows), int(total))
+    rows = fetch(connection, select, (*values, query.limit, query.offset))
+    # Arrays are read once: the second statement gets its own.
+    total = fetch_value(connection, f"SELECT count(*) FROM document WHERE {where}", tuple(DIALECT.where(query)[1]))
+    return DocumentPage(tuple(map(_document, rows)), int(total))
+
+
+def _document(row: Row) -> Document:
+    return to_document(row, from_seconds)
 
 
 def read_extractions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> list[Extraction]:
@@ -581,69 +539,6 @@ def read_sources(connection: apsw.Connection, chunk_keys: Mapping[str, int]) -> 
         return {}
     sources = dict(fetch(connection, _SOURCES_BY_CHUNK, (array(list(chunk_keys.values())),)))
     return {id_: sources[key] for id_, key in chunk_keys.items() if key in sources}
-
-
-def _conditions(query: DocumentQuery) -> tuple[str, Callable[[], tuple[Any, ...]]]:
-    """Return a WHERE clause and what gives its arguments, anew for every statement."""
-    conditions: list[str] = []
-    values: list[Any] = []
-    if query.statuses:
-        conditions.append(f"status IN ({', '.join('?' * len(query.statuses))})")
-        values += [status.value for status in query.statuses]
-    if query.track_id is not None:
-        conditions.append("track_id = ?")
-        values.append(query.track_id)
-    if query.source_prefix is not None:
-        # A half-open range can use the index, unlike LIKE with its wildcards.
-        conditions.append("source >= ? AND source < ?")
-        values += [query.source_prefix, query.source_prefix + chr(0x10FFFF)]
-    if query.content_hashes:
-        conditions.append(f"content_hash IN ({', '.join('?' * len(query.content_hashes))})")
-        values += query.content_hashes
-    if query.twin_of is not None:
-        conditions.append("twin_key = (SELECT key FROM identity WHERE id = ?)")
-        values.append(query.twin_of)
-    filter_ = query.filter or And(())
-    conditions.append(compile_filter(filter_)[0])
-    return f"WHERE {' AND '.join(conditions)}", lambda: (*values, *compile_filter(filter_)[1])
-
-
-def grouped(rows: Sequence[Sequence[Any]]) -> dict[str, tuple[str, ...]]:
-    """Return rows of an id and a text as the texts per id, in order."""
-    found: dict[str, tuple[str, ...]] = {}
-    for id_, text in rows:
-        found[id_] = (*found.get(id_, ()), text)
-    return found
-
-
-def to_document(row: Sequence[Any]) -> Document:
-    """Return a document from the columns of `DOCUMENTS_BY_ID`."""
-    id_, source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = row
-    read, written, created_at, updated_at, page_starts, twin_of = rest
-    return Document(
-        id=id_,
-        source=source,
-        title=title,
-        content_hash=content_hash,
-        status=DocumentStatus(status),
-        error=error,
-        metadata=json.loads(metadata),
-        length=length,
-        chunk_count=chunk_count,
-        track_id=track_id,
-        usage=Usage(read, written),
-        created_at=datetime.fromtimestamp(created_at, UTC),
-        updated_at=datetime.fromtimestamp(updated_at, UTC),
-        page_starts=tuple(json.loads(page_starts)) if page_starts != "[]" else (),
-        twin_of=twin_of or "",
-    )
-
-
-def to_chunk(row: Sequence[Any]) -> Chunk:
-    """Return a chunk from the columns of `CHUNKS_BY_ID`."""
-    id_, document_id, position, text, token_count, start, end, headings, page, context = row
-    place = start, end, tuple(json.loads(headings)), page
-    return Chunk(id_, document_id, position, text, token_count, *place, context)
 
 
 def read_entity_mentions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
@@ -676,3 +571,215 @@ def _extraction(connection: apsw.Connection, chunk_id: str, key: int) -> Extract
         *(chunk_id, extractor, entities, relations, error, tuple(json.loads(reply_keys)), Usage(read, written)),
         aliases=aliases,
     )
+
+
+# Batches of the embedded store: its documents, grouped by what they were taken in with.
+
+
+def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[Batch]:
+    query = """SELECT track_id, sum(chunk_count), sum(input_tokens), sum(output_tokens),
+                      min(created_at), max(updated_at) AS changed_at
+               FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
+               LIMIT ? OFFSET ?"""
+    return [
+        Batch(
+            track_id,
+            _statuses(connection, track_id),
+            chunks,
+            Usage(read, written),
+            from_seconds(created_at),
+            from_seconds(updated_at),
+            _errors(connection, track_id),
+        )
+        for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
+    ]
+
+
+def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus, int]:
+    query = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
+    return {DocumentStatus(status): count for status, count in fetch(connection, query, (track_id,))}
+
+
+def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
+    query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
+    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
+
+
+# Writing truth, within the transaction of a commit.
+
+_DOCUMENT_ROW = """key, source, title, content_hash, status, error, metadata, length, chunk_count, track_id,
+               input_tokens, output_tokens, created_at, updated_at, page_starts, twin_key"""
+_CHUNK_ROW = 'key, document_key, position, token_count, start, "end", page, headings, context'
+
+
+def mentioned_ids(changeset: Changeset) -> Iterator[str]:
+    """Yield every id that writing a changeset refers to; an id may come more than once."""
+    for document in changeset.documents:
+        yield document.id
+        if document.twin_of:
+            yield document.twin_of
+    for chunk in changeset.chunks:
+        yield chunk.id
+        yield chunk.document_id
+    for extraction in changeset.extractions:
+        yield extraction.chunk_id
+        yield from map(mention_entity_id, extraction.entities)
+        yield from map(mention_relation_id, extraction.relations)
+        yield from (id_ for mention in extraction.relations for id_ in (mention.source_id, mention.target_id) if id_)
+    yield from (evidence.id for evidence in changeset.entity_evidence)
+    for evidence in changeset.relation_evidence:
+        yield from (evidence.id, evidence.source_id, evidence.target_id)
+    yield from (entity.id for entity in changeset.entities)
+    for relation in changeset.relations:
+        yield from (relation.id, relation.source_id, relation.target_id)
+    for batch in changeset.vectors.values():
+        yield from batch.ids
+    for entries in changeset.texts.values():
+        yield from (entry.id for entry in entries)
+
+
+def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    """Compare what a changeset was computed from with what is stored now.
+
+    Args:
+        connection: Within the writing transaction.
+        changeset: Its `expected`, `expected_rules` and `expected_documents` are read.
+        keys: Keys of the ids that are known so far.
+
+    Raises:
+        StaleChangesetError: Something differs.
+    """
+    known = [keys[id_] for id_ in changeset.expected if id_ in keys]
+    versions: dict[int, int] = {}
+    if known:
+        for table in ("entity_evidence", "relation_evidence"):
+            query = f"SELECT key, version FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
+            versions.update(connection.execute(query, (array(known),)))
+    for id_, version in changeset.expected.items():
+        if versions.get(keys.get(id_, 0), 0) != version:
+            raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; read it and try again")
+    check_rules(connection, changeset.expected_rules)
+    for id_, content_hash in changeset.expected_documents.items():
+        query = "SELECT content_hash FROM document WHERE key = ?"
+        stored = fetch_one(connection, query, (keys.get(id_, 0),))
+        if (stored[0] if stored else "") != content_hash:
+            raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it and try again")
+
+
+def write_records(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
+    """Apply the truth of a changeset; removals first, so that a changeset may replace what it removes."""
+    _remove(connection, changeset, keys)
+    _write_documents(connection, changeset, keys)
+    _write_chunks(connection, changeset.chunks, keys)
+    for extraction in changeset.extractions:
+        _write_extraction(connection, extraction, keys)
+    _write_evidence(connection, changeset, keys, version)
+
+
+def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    documents = [keys[id_] for id_ in changeset.removed_documents if id_ in keys]
+    for table in ("document", "document_text"):
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(documents))
+    chunks = [keys[id_] for id_ in changeset.removed_chunks if id_ in keys]
+    for table in ("chunk", "chunk_text"):
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(chunks))
+    for table in ("extraction", "entity_mention", "relation_mention", "alias_mention"):
+        connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
+    drop_replies_about(connection, changeset.removed_subjects, changeset.kept_replies)
+
+
+def _write_documents(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
+    rows = (_document_row(keys, document) for document in changeset.documents)
+    query = f"""INSERT INTO document ({_DOCUMENT_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (key) DO UPDATE SET
+      source = excluded.source, title = excluded.title, content_hash = excluded.content_hash,
+      status = excluded.status, error = excluded.error, metadata = excluded.metadata, length = excluded.length,
+      chunk_count = excluded.chunk_count, track_id = excluded.track_id, input_tokens = excluded.input_tokens,
+      output_tokens = excluded.output_tokens, updated_at = excluded.updated_at,
+      page_starts = excluded.page_starts, twin_key = excluded.twin_key"""
+    connection.executemany(query, rows)
+    texts = ((keys[id_], text) for id_, text in changeset.document_texts.items())
+    connection.executemany("INSERT OR REPLACE INTO document_text VALUES (?, ?)", texts)
+    dropped = (keys[id_] for id_ in changeset.removed_texts)
+    connection.executemany("DELETE FROM document_text WHERE key = ?", singles(dropped))
+
+
+def _document_row(keys: Mapping[str, int], document: Document) -> tuple[Any, ...]:
+    return (
+        *(keys[document.id], document.source, document.title, document.content_hash),
+        *(document.status.value, document.error),
+        *(encode(document.metadata), document.length, document.chunk_count, document.track_id),
+        *(document.usage.input_tokens, document.usage.output_tokens),
+        *(document.created_at.timestamp(), document.updated_at.timestamp(), encode(document.page_starts)),
+        keys[document.twin_of] if document.twin_of else None,
+    )
+
+
+def _write_chunks(connection: apsw.Connection, chunks: Sequence[Chunk], keys: Mapping[str, int]) -> None:
+    rows = (
+        (
+            *(keys[chunk.id], keys[chunk.document_id], chunk.position, chunk.token_count),
+            *(chunk.start, chunk.end, chunk.page, encode(chunk.headings), chunk.context),
+        )
+        for chunk in chunks
+    )
+    query = f"INSERT OR REPLACE INTO chunk ({_CHUNK_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    connection.executemany(query, rows)
+    texts = ((keys[chunk.id], chunk.text) for chunk in chunks)
+    connection.executemany("INSERT OR REPLACE INTO chunk_text VALUES (?, ?)", texts)
+
+
+def _write_extraction(connection: apsw.Connection, extraction: Extraction, keys: Mapping[str, int]) -> None:
+    chunk = keys[extraction.chunk_id]
+    usage = extraction.usage
+    row = (
+        *(chunk, extraction.extractor, extraction.error, encode(extraction.reply_keys)),
+        *(usage.input_tokens, usage.output_tokens),
+    )
+    connection.execute("INSERT OR REPLACE INTO extraction VALUES (?, ?, ?, ?, ?, ?)", row)
+    connection.execute("DELETE FROM entity_mention WHERE chunk_key = ?", (chunk,))
+    connection.execute("DELETE FROM relation_mention WHERE chunk_key = ?", (chunk,))
+    connection.execute("DELETE FROM alias_mention WHERE chunk_key = ?", (chunk,))
+    entities = (
+        (
+            *(keys[mention_entity_id(item)], item.rank, chunk, ordinal, item.name, item.type, item.description),
+            name_hash(item.name) if item.entity_id else None,
+        )
+        for ordinal, item in enumerate(extraction.entities)
+    )
+    connection.executemany("INSERT INTO entity_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entities)
+    relations = (
+        (
+            *(keys[mention_relation_id(item)], item.rank, chunk, ordinal),
+            *(item.source, item.target, encode(item.keywords), item.description, item.weight),
+            *(keys[id_] if id_ else None for id_ in (item.source_id, item.target_id)),
+        )
+        for ordinal, item in enumerate(extraction.relations)
+    )
+    connection.executemany("INSERT INTO relation_mention VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", relations)
+    aliases = ((chunk, ordinal, item.name, item.alias) for ordinal, item in enumerate(extraction.aliases))
+    connection.executemany("INSERT INTO alias_mention VALUES (?, ?, ?, ?)", aliases)
+
+
+def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
+    entities = (
+        (keys[item.id], encode(item.names), encode(item.types), item.mention_count, version)
+        for item in changeset.entity_evidence
+        if item.mention_count
+    )
+    connection.executemany("INSERT OR REPLACE INTO entity_evidence VALUES (?, ?, ?, ?, ?)", entities)
+    relations = (
+        (
+            *(keys[item.id], keys[item.source_id], keys[item.target_id], encode(item.keywords)),
+            *(item.weight_millionths, item.mention_count, version),
+        )
+        for item in changeset.relation_evidence
+        if item.mention_count
+    )
+    connection.executemany("INSERT OR REPLACE INTO relation_evidence VALUES (?, ?, ?, ?, ?, ?, ?)", relations)
+    for table, evidence in (
+        ("entity_evidence", changeset.entity_evidence),
+        ("relation_evidence", changeset.relation_evidence),
+    ):
+        gone = (keys[item.id] for item in evidence if not item.mention_count)
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(gone))

@@ -21,12 +21,12 @@ from heliograph.errors import StoreUnavailable
 from heliograph.ids import content_hash
 from heliograph.models import DocumentStatus
 from heliograph.settings import StoreSettings
-from heliograph.stores.inspection import Damage
+from heliograph.stores.base import Damage
 from heliograph.stores.sqlite.database import Row, array, fetch, fetch_value, singles, translate_errors
 from heliograph.stores.sqlite.graph import rebuild_names
-from heliograph.stores.sqlite.outbox import note_reset
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, register, write_checksums
 from heliograph.stores.sqlite.schema import check_schema, migrate
+from heliograph.stores.sqlite.side_tables import note_reset
 from heliograph.stores.sqlite.upkeep import FILE_NAME
 
 # Where the old file is kept.

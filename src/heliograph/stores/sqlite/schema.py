@@ -14,7 +14,7 @@ import apsw
 
 from heliograph.errors import SchemaMismatch
 from heliograph.ids import relation_id
-from heliograph.stores.names import name_keys_json, name_terms
+from heliograph.stores.graph import name_keys_json, name_terms
 from heliograph.stores.wal import transaction
 
 APPLICATION_ID = 0x48454C49  # "HELI"

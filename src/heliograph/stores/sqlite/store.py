@@ -19,21 +19,56 @@ from heliograph.models import DocumentStatus, Stats
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Fold, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.sqlite.accelerator import Accelerator, TextAccelerator, VectorAccelerator
-from heliograph.stores.sqlite.database import Database, check_path, fetch, fetch_value, file_lock, try_file_lock
+from heliograph.stores.sqlite.database import (
+    Database,
+    IdMemory,
+    ThreadLock,
+    check_path,
+    data_version,
+    fetch,
+    fetch_value,
+    file_lock,
+    find_keys,
+    forget_keys,
+    intern_ids,
+    try_file_lock,
+)
 from heliograph.stores.sqlite.graph import SqliteGraphStore, SqliteNameIndex, write_graph, write_names
-from heliograph.stores.sqlite.identity import IdMemory, find_keys, forget_keys, intern_ids
 from heliograph.stores.sqlite.inspection import SqliteInspection
-from heliograph.stores.sqlite.outbox import SqliteOutbox, write_outbox
-from heliograph.stores.sqlite.records import EvidenceMemory, SqliteCurationStore, SqliteRecordsStore, write_curations
-from heliograph.stores.sqlite.records_write import check_expectations, mentioned_ids, write_records
-from heliograph.stores.sqlite.reembedding import SqliteReembedding, check_embedding, stored_embedding
-from heliograph.stores.sqlite.replies import SqliteReplyCache, drop_answers
-from heliograph.stores.sqlite.scope import ScopeMemory
-from heliograph.stores.sqlite.text import SEARCHED, SqliteTextStore, is_merge_due, merge_all, merge_step, write_texts
+from heliograph.stores.sqlite.records import (
+    EvidenceMemory,
+    SqliteCurationStore,
+    SqliteRecordsStore,
+    check_expectations,
+    mentioned_ids,
+    write_curations,
+    write_records,
+)
+from heliograph.stores.sqlite.search import (
+    SEARCHED,
+    Accelerator,
+    SqliteTextStore,
+    SqliteVectorStore,
+    TextAccelerator,
+    VectorAccelerator,
+    is_merge_due,
+    merge_all,
+    merge_step,
+    write_texts,
+    write_vectors,
+)
+from heliograph.stores.sqlite.side_tables import (
+    SqliteOutbox,
+    SqliteReembedding,
+    SqliteReplyCache,
+    check_embedding,
+    drop_answers,
+    stored_embedding,
+    write_outbox,
+)
 from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
-from heliograph.stores.sqlite.vectors import SqliteVectorStore, write_vectors
-from heliograph.stores.sqlite.view import ScopedReader, SqliteView
+from heliograph.stores.sqlite.view import SqliteReader, SqliteScope
+from heliograph.stores.view import FilteredView, ScopeMemory
 
 _LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"
@@ -51,7 +86,7 @@ class SqliteStore(Store):
         self._accelerators = {item: VectorAccelerator(folder, item, embedding) for item in Collection}
         self._texts = {item: TextAccelerator(folder, item) for item in SEARCHED}
         self._evidence = EvidenceMemory()
-        ids = IdMemory()
+        self._ids = ids = IdMemory()
         self.records = SqliteRecordsStore(database, self._evidence, ids)
         self.graph = SqliteGraphStore(database, ids)
         self.vectors = SqliteVectorStore(database, self._accelerators, ids)
@@ -60,7 +95,7 @@ class SqliteStore(Store):
         self.curations = SqliteCurationStore(database)
         self.replies = SqliteReplyCache(database)
         self.inspection = SqliteInspection(database, self._accelerators, self._texts)
-        self._scopes = ScopeMemory()
+        self._scopes: ScopeMemory[SqliteScope] = ScopeMemory(ThreadLock)
         self.reembedding = SqliteReembedding(database)
         self.outbox = SqliteOutbox(database, folder)
 
@@ -93,11 +128,11 @@ class SqliteStore(Store):
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
-        reader = ScopedReader(self._database, self._scopes, filter_, fold)
-        return SqliteView(reader, self._accelerators, self._texts)
+        indexes = self._accelerators, self._texts
+        return FilteredView(SqliteReader(self._database, self._ids, *indexes, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:
-        return await self._database.read(_data_version)
+        return await self._database.read(data_version)
 
     async def get_stats(self) -> Stats:
         size = sum(path.stat().st_size for path in self._folder.iterdir() if path.is_file())
@@ -177,10 +212,6 @@ def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: Embe
     return wanted
 
 
-def _data_version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
-
-
 def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> int:
     check_embedding(connection, embedding)
     removed = list(
@@ -193,7 +224,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     known = find_keys(connection, list({*removed, *expected}))
     check_expectations(connection, changeset, known)
     keys = known | intern_ids(connection, mentioned_ids(changeset))
-    version = _data_version(connection) + 1
+    version = data_version(connection) + 1
     if changeset.expected_version not in (None, version - 1):
         raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
@@ -224,4 +255,4 @@ def _stats(connection: apsw.Connection, bytes_on_disk: int) -> Stats:
     counts = [int(fetch_value(connection, f"SELECT count(*) FROM {table}")) for table in tables]
     statuses = {DocumentStatus(status): count for status, count in documents.items()}
     chunks, entities, relations, replies = counts
-    return Stats(statuses, chunks, entities, relations, replies, _data_version(connection), bytes_on_disk)
+    return Stats(statuses, chunks, entities, relations, replies, data_version(connection), bytes_on_disk)

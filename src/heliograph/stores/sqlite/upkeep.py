@@ -14,12 +14,17 @@ import apsw
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.accelerator import log_changes
-from heliograph.stores.sqlite.database import check_path, fetch, fetch_value, find_companions, translate_errors
-from heliograph.stores.sqlite.outbox import note_reset
+from heliograph.stores.sqlite.database import (
+    check_path,
+    data_version,
+    fetch,
+    find_companions,
+    translate_errors,
+)
 from heliograph.stores.sqlite.page_checks import write_checksums
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
-from heliograph.stores.sqlite.text import SEARCHED
+from heliograph.stores.sqlite.search import SEARCHED, log_changes
+from heliograph.stores.sqlite.side_tables import note_reset
 
 # The workspaces in a data folder: each is a folder with a database file in it.
 
@@ -97,7 +102,7 @@ def vacuum(connection: apsw.Connection) -> None:
 
 def clear(connection: apsw.Connection) -> int:
     """Within a writing transaction, delete all but what says how the store was made; return the new data version."""
-    version = int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
+    version = data_version(connection) + 1
     vectors = {item.value: f"{item.value}_vector" for item in Collection}
     texts = {f"{item.value}_terms": f"{item.value}_words" for item in SEARCHED}
     for name, table in (vectors | texts).items():

@@ -10,9 +10,8 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.maintenance.migration_sections import batch_vectors
 from heliograph.models import Usage, utc_now
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import CachedReply, Store
+from heliograph.stores.base import CachedReply, ScanKind, Store
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.inspection import ScanKind
 from heliograph.stores.registry import open_store
 
 from ....contract.congruence import DIMENSION, World, make_operations

@@ -10,9 +10,8 @@ from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError,
 from heliograph.maintenance.migration import migrate_workspace
 from heliograph.models import CurationKind
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import CurationQuery, DocumentQuery, Store
+from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind, Store
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.inspection import ScanKind
 from heliograph.stores.registry import open_store
 
 from ....contract.congruence import World, answer, make_operations, make_questions, see

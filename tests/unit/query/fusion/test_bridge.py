@@ -22,7 +22,7 @@ from heliograph.query.fusion.bridge import (
     widen,
 )
 from heliograph.query.fusion.models import Bridge, FusionParameters
-from heliograph.stores.listing import EntityPlaces, places_of
+from heliograph.stores.base import EntityPlaces, places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id
 

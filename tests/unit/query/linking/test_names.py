@@ -19,7 +19,7 @@ from heliograph.query.linking import (
     passage_runs,
     question_spans,
 )
-from heliograph.stores.listing import EntityPlaces, places_of
+from heliograph.stores.base import EntityPlaces, places_of
 from heliograph.text.names import entity_key, name_to_entity_id
 
 

@@ -12,10 +12,9 @@ from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.models import Entity
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxKind
 from heliograph.stores.composed.projector import Projector
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import Outbox, OutboxKind
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.testing.memory_projection import MemoryGraphProjection, MemoryVectorProjection

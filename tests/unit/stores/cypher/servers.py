@@ -10,10 +10,9 @@ from uuid import uuid4
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.cypher.database import Statement
-from heliograph.stores.cypher.graph import CypherGraphProjection
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.cypher import CypherGraphProjection, Statement
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION
 from tests.servers.falkordb import FalkorServer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.stores.cypher.database import Dialect, DynamicDialect, GroupedDialect
+from heliograph.stores.cypher import Dialect, DynamicDialect, GroupedDialect
 
 
 def row(id_: str, type_: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ pytest.importorskip("falkordb", reason="needs: pip install 'heliograph[falkordb]
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import Entity, Relation
-from heliograph.stores.cypher.graph import TypeNames
-from heliograph.stores.outbox import OutboxKind
+from heliograph.stores.changeset import OutboxKind
+from heliograph.stores.cypher import TypeNames
 from heliograph.stores.projection import ProjectionChange
 from heliograph.testing.examples import example_changeset
 from heliograph.text.names import name_to_entity_id, names_to_relation_id

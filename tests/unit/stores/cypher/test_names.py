@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.stores.cypher.graph import RELATED, TypeNames, label_name, workspace_label
+from heliograph.stores.cypher import RELATED, TypeNames, label_name, workspace_label
 
 
 @given(st.text())

@@ -13,7 +13,7 @@ pytest.importorskip("falkordb", reason="needs: pip install 'heliograph[falkordb]
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
-from heliograph.stores.cypher.database import Statement
+from heliograph.stores.cypher import Statement
 from heliograph.stores.falkordb import FalkorDatabase
 from heliograph.stores.registry import open_projection
 from heliograph.testing.examples import DIMENSION

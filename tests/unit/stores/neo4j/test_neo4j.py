@@ -14,7 +14,7 @@ from neo4j.exceptions import DatabaseError, DriverError, TransientError
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
-from heliograph.stores.cypher.database import Statement
+from heliograph.stores.cypher import Statement
 from heliograph.stores.neo4j import Neo4jAddress, Neo4jDatabase, translate_errors
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION

@@ -14,8 +14,8 @@ from heliograph.filters import Filter, matches
 from heliograph.models import Document
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.commit import record_statements
+from heliograph.stores.postgres.filters import compile_filter
 from heliograph.stores.postgres.rows import adapters
-from heliograph.stores.postgres.scope import compile_filter
 
 from ..sqlite.test_filters import DOCUMENTS, FILTERS
 from .conftest import OpenStore

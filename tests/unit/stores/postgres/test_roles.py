@@ -17,8 +17,8 @@ from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, TextEntry
 from heliograph.stores.postgres import schema
-from heliograph.stores.postgres import vectors as vector_index
-from heliograph.stores.postgres.text import mark
+from heliograph.stores.postgres import search as vector_index
+from heliograph.stores.postgres.search import mark
 from heliograph.stores.projection import VectorProjection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector

@@ -15,12 +15,11 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SchemaMismatch, StoreUnavailable
 from heliograph.models import Usage
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import CachedReply, DocumentQuery
-from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.inspection import ScanKind
-from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.postgres import schema, text
-from heliograph.stores.postgres import vectors as vector_index
+from heliograph.stores.base import CachedReply, DocumentQuery, ScanKind
+from heliograph.stores.changeset import Changeset, Collection, OutboxKind, TextEntry, VectorBatch
+from heliograph.stores.postgres import schema
+from heliograph.stores.postgres import search as text
+from heliograph.stores.postgres import search as vector_index
 from heliograph.stores.registry import drop_workspace, find_workspaces
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.text.names import name_to_entity_id as entity

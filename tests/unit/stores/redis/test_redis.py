@@ -18,12 +18,10 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
-from heliograph.stores.changeset import Changeset
+from heliograph.stores.changeset import Changeset, OutboxKind
 from heliograph.stores.composed.store import ComposedStore
-from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.redis.connection import RedisConnection
+from heliograph.stores.redis.connection import CURSOR, RedisConnection
 from heliograph.stores.redis.graph import RedisGraphProjection
-from heliograph.stores.redis.projection import CURSOR
 from heliograph.stores.redis.replies import RedisCacheProjection
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset

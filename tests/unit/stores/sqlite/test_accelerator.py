@@ -92,7 +92,7 @@ async def test_save_that_is_cut_short_is_made_up_for(open_store: OpenStore) -> N
 
 
 async def test_process_far_behind_builds_anew(open_store: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("heliograph.stores.sqlite.accelerator._KEPT_VERSIONS", 3)
+    monkeypatch.setattr("heliograph.stores.sqlite.search._KEPT_VERSIONS", 3)
     one, two = await open_store(), await open_store()
     await _fill(one)
     await _nearest(two, "Entity 0")

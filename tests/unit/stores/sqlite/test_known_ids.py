@@ -9,8 +9,8 @@ import apsw
 import pytest
 
 from heliograph.errors import StoreUnavailable
-from heliograph.stores.sqlite import identity as known_ids
-from heliograph.stores.sqlite.identity import IdMemory, KnownIds, forget_keys, intern_ids
+from heliograph.stores.sqlite import database as known_ids
+from heliograph.stores.sqlite.database import IdMemory, KnownIds, forget_keys, intern_ids
 from heliograph.stores.sqlite.schema import migrate
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
-from heliograph.stores.names import keys_of, name_match, pieces_within, terms_of
+from heliograph.stores.graph import keys_of, name_match, pieces_within, terms_of
 from heliograph.stores.sqlite import schema
 from heliograph.stores.sqlite.store import SqliteStore
 from heliograph.testing.examples import DIMENSION, example_changeset

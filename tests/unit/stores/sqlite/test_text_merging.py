@@ -7,7 +7,7 @@ import apsw
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.database import Row, fetch
 from heliograph.stores.sqlite.schema import migrate
-from heliograph.stores.sqlite.text import is_merge_due, merge_all, merge_step
+from heliograph.stores.sqlite.search import is_merge_due, merge_all, merge_step
 from heliograph.testing.examples import example_changeset
 
 from .conftest import OpenStore

@@ -8,7 +8,7 @@ import pytest
 
 from heliograph.stores.candidates import Candidates
 from heliograph.stores.changeset import Collection
-from heliograph.stores.sqlite.vectors import _score
+from heliograph.stores.sqlite.search import _score
 
 COUNT, DIMENSION, LIMIT = 80, 16, 10
 

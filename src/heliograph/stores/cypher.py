@@ -1,20 +1,19 @@
-"""The graph of one workspace in a database that speaks Cypher: labels, properties, changes, and reads."""
+"""The graph of one workspace in a database that speaks Cypher: what such a database offers, labels, changes, reads."""
 
 from __future__ import annotations
 
 import re
 import secrets
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from heliograph.errors import StoreUnavailable
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation
-from heliograph.stores.base import IncidentRelation
-from heliograph.stores.cypher.database import CypherDatabase, Dialect, Statement, quote
-from heliograph.stores.outbox import OutboxKind
-from heliograph.stores.paths import SteppingGraphStore
+from heliograph.stores.changeset import OutboxKind
+from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
 
 # Names of labels and relationship types, made of what sources call things.
@@ -327,7 +326,7 @@ _NAMELESS = "MATCH (e:Entity) WHERE e.workspace = $workspace AND e.id IS NULL"
 _DROP_CURSOR = "MATCH (c:HeliographCursor {workspace: $workspace}) DELETE c"
 
 
-class CypherGraphProjection(GraphProjection, SteppingGraphStore):
+class CypherGraphProjection(GraphProjection):
     """Nodes and relationships that other programs can read.
 
     Args:
@@ -374,18 +373,18 @@ class CypherGraphProjection(GraphProjection, SteppingGraphStore):
         found = map(to_relation, await self._read_list(_AMONG, entity_ids))
         return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
-    async def find_steps(self, entity_ids: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
+    async def find_steps(self, nodes: Collection[str], limit: int | None) -> list[tuple[str, str, float]]:
         if limit is None:
-            rows = await self._read(_STEPS, ids=_distinct(entity_ids))
+            rows = await self._read(_STEPS, ids=_distinct(nodes))
         else:
-            rows = await self._read(f"{_STEPS} LIMIT $limit", ids=_distinct(entity_ids), limit=limit)
+            rows = await self._read(f"{_STEPS} LIMIT $limit", ids=_distinct(nodes), limit=limit)
         return [(near, far, float(weight)) for near, far, weight in rows]
 
-    async def order_entities(self, entity_ids: Collection[str], limit: int) -> list[str]:
-        return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(entity_ids), limit=limit)]
+    async def order_nodes(self, nodes: Collection[str], limit: int) -> list[str]:
+        return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(nodes), limit=limit)]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """See `SteppingGraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
+        """See `GraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:
@@ -492,3 +491,131 @@ def _holds(properties: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 def _distinct(ids: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(ids))
+
+
+Row = Mapping[str, Any]
+
+_LABEL = """
+UNWIND $rows AS row MATCH (e:Entity {{workspace: $workspace, id: row.id}}) SET e:{label}
+"""
+_RELATE = """
+UNWIND $rows AS row
+MERGE (a:Entity {{workspace: $workspace, id: row.source_id}})
+MERGE (b:Entity {{workspace: $workspace, id: row.target_id}})
+{verb} (k:RelationEnds {{workspace: $workspace, id: row.id}})
+SET k.source_id = row.source_id, k.target_id = row.target_id, k.type = row.type
+WITH a, b, row {verb} (a)-[r:{type} {{id: row.id}}]->(b) SET r += row.properties
+"""
+
+
+# What a database has to offer to keep a graph in it, and the few things that databases say differently.
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement and the values of its parameters."""
+
+    text: str
+    parameters: Row = field(default_factory=dict[str, Any])
+
+
+def quote(name: str) -> str:
+    """Return a name, made by `heliograph.stores.cypher`, as it stands in a statement."""
+    return f"`{name}`"
+
+
+class Dialect(ABC):
+    """What databases say differently.
+
+    Attributes:
+        degree: Expression: how many relationships the node `e` has; must not read them one by one.
+        constraints: Statements that make constraints and indexes where they are missing.
+        most_types: Relationship types that a database bears.
+    """
+
+    degree: str
+    constraints: tuple[str, ...]
+    most_types: int
+
+    @abstractmethod
+    def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
+        """Give each entity (`id`) its label (`label`)."""
+
+    @abstractmethod
+    def relate(self, rows: Sequence[Row]) -> list[Statement]:
+        """Make relationships that are not there: `id`, `source_id`, `target_id`, `type`, `properties`; ends too."""
+
+
+class DynamicDialect(Dialect):
+    """Labels and types may be values; a transaction that was done is never done again, as ids are unique."""
+
+    def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
+        return [Statement(_LABEL.format(label="$(row.label)"), {"rows": rows})] if rows else []
+
+    def relate(self, rows: Sequence[Row]) -> list[Statement]:
+        return [Statement(_RELATE.format(verb="CREATE", type="$(row.type)"), {"rows": rows})] if rows else []
+
+
+class GroupedDialect(Dialect):
+    """Labels and types stand in the text, so there is a statement for each; any may be done again."""
+
+    def label_entities(self, rows: Sequence[Row]) -> list[Statement]:
+        groups = _groups(rows, "label").items()
+        return [Statement(_LABEL.format(label=quote(label)), {"rows": group}) for label, group in groups]
+
+    def relate(self, rows: Sequence[Row]) -> list[Statement]:
+        groups = _groups(rows, "type").items()
+        return [Statement(_RELATE.format(verb="MERGE", type=quote(type_)), {"rows": group}) for type_, group in groups]
+
+
+def _groups(rows: Sequence[Row], name: str) -> dict[str, list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[row[name]].append(row)
+    return groups
+
+
+class CypherDatabase(ABC):
+    """Runs statements, and raises `StoreError`s only.
+
+    Attributes:
+        engine: Its name, for messages.
+        where: Host, port and such, for messages; no secrets.
+        dialect: What it says in its own way.
+    """
+
+    engine: str
+    where: str
+    dialect: Dialect
+
+    @abstractmethod
+    async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:
+        """Return the rows that a statement finds.
+
+        Args:
+            statement: Changes nothing.
+            is_patient: Whether to try for some seconds if the database is out of reach.
+
+        Raises:
+            StoreUnavailable: It is out of reach.
+        """
+
+    @abstractmethod
+    async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
+        """Run statements in one transaction, durably, and return the rows of the last.
+
+        Raises:
+            StoreUnavailable: It is out of reach; all or nothing was done.
+        """
+
+    @abstractmethod
+    async def prepare(self) -> Mapping[str, str]:
+        """Make constraints and indexes where they are missing; return what `doctor` should tell of the database.
+
+        Raises:
+            StoreUnavailable: It is out of reach.
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of connections; closing twice does nothing."""

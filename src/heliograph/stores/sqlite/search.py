@@ -1,6 +1,9 @@
-"""What makes searching one collection fast: an index made from rows of the database, that may be deleted any time.
+"""Vectors and full text in the embedded store: exact in the database, found fast through indexes made from its rows.
 
-A 4-bit index over vectors, and posting lists of the full text.
+An index, a 4-bit one over vectors or posting lists of terms, may be deleted any time. A search for vectors takes four
+times as many candidates as asked for and scores exactly those that may be among the best: how far estimates are off is
+seen on the first ones, and what is estimated worse than the last hit by more than twice that is not read
+(`stores.candidates`). Posting lists find what holds terms, FTS5 what holds a phrase.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection as Container
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -21,13 +24,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import StoreDamaged
-from heliograph.stores.candidates import CandidateIndex, Candidates
-from heliograph.stores.changeset import Collection
+from heliograph.stores.base import Hit, TextStore, VectorStore
+from heliograph.stores.bm25 import PostingIndex
+from heliograph.stores.candidates import (
+    CandidateIndex,
+    Candidates,
+    cosines,
+    count_candidates,
+    count_first,
+    late_candidates,
+)
+from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.key_sets import Keys, KeySet
-from heliograph.stores.postings import PostingIndex
-from heliograph.stores.sqlite.database import Row, array, fetch, fetch_one, fetch_value
-from heliograph.stores.sqlite.identity import KnownIds, find_known_ids
-from heliograph.stores.sqlite.reembedding import check_embedding
+from heliograph.stores.sqlite.database import (
+    Database,
+    IdMemory,
+    KnownIds,
+    Row,
+    Snapshot,
+    array,
+    data_version,
+    fetch,
+    fetch_one,
+    fetch_value,
+    find_known_ids,
+    first_by_id,
+    singles,
+)
+from heliograph.stores.sqlite.side_tables import check_embedding
 
 IndexT = TypeVar("IndexT")
 
@@ -209,7 +233,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     def _is_ahead(self, connection: apsw.Connection) -> bool:
         """Whether another thread has brought the index to a later version than the connection reads."""
-        return self._version > _data_version(connection)
+        return self._version > data_version(connection)
 
     def _catch_up(self, connection: apsw.Connection) -> IndexT:
         with self._lock:
@@ -224,7 +248,7 @@ class Accelerator(ABC, Generic[IndexT]):
             return self._brought_up(connection)
 
     def _brought_up(self, connection: apsw.Connection) -> IndexT:
-        current = _data_version(connection)
+        current = data_version(connection)
         if self._index is None or current - self._version > _KEPT_VERSIONS:
             self._index = self._load(connection, current)
         if self._version < current:
@@ -296,10 +320,6 @@ def log_changes(connection: apsw.Connection, name: str, version: int, keys: Iter
     if changed:
         row = (name, version, np.array(changed, "<i8").tobytes())
         connection.execute("INSERT INTO vector_change VALUES (?, ?, ?)", row)
-
-
-def _data_version(connection: apsw.Connection) -> int:
-    return int(fetch_value(connection, "SELECT value FROM meta WHERE name = 'data_version'"))
 
 
 # The 4-bit index over the vectors of one collection, to find candidates.
@@ -458,3 +478,288 @@ class TextAccelerator(Accelerator[PostingIndex]):
         # The same rows in a narrow table.
         rows = fetch_value(connection, f"SELECT count(*) FROM {self._name}_docsize")
         return behind >= _DUE_SHARE_UNREAD * rows
+
+
+# Keeping the full text of FTS5, by which phrases are found, in few parts.
+#
+# FTS5 adds a part with every commit and merges parts of like size now and then. A search looks into every part: with
+# eighteen of them, as they are left by 3,000 commits of one document each, it takes twice to six times as long as
+# with one. So all are merged into one whenever an eighth of the commits was made since the last time, a step every
+# few commits, which takes 0.1 ms of CPU time a commit, however large the index is; and in one go when the store is
+# closed.
+
+_SEARCHED = ("chunks_terms", "entities_terms")
+_MARK = "terms_merged"
+_STEP_COMMITS = 8
+# Pages of 4 KB; a step takes up to 30 ms.
+_STEP_PAGES = 512
+_GROWTH = 1 / 8
+_CLOSING_GROWTH = 1 / 64
+_LEAST_COMMITS = 64
+
+
+def merge_step(connection: apsw.Connection, version: int) -> None:
+    """Within a writing transaction that commits `version`, do what part of the merging is due."""
+    if version % _STEP_COMMITS:
+        return
+    begins = _is_due(connection, version, _GROWTH, _LEAST_COMMITS)
+    for table in _SEARCHED:
+        # A negative number of pages begins to merge all parts, a positive one goes on with what was begun.
+        _command(connection, table, -_STEP_PAGES if begins else _STEP_PAGES)
+    if begins:
+        _note(connection, version)
+
+
+def is_merge_due(connection: apsw.Connection) -> bool:
+    """Whether merging now, when the store is closed, is worth it."""
+    return _is_due(connection, data_version(connection), _CLOSING_GROWTH, _STEP_COMMITS)
+
+
+def merge_all(connection: apsw.Connection) -> None:
+    """Within a writing transaction, merge all parts of each table into one."""
+    for table in _SEARCHED:
+        connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
+    _note(connection, data_version(connection))
+
+
+def _is_due(connection: apsw.Connection, version: int, growth: float, least: int) -> bool:
+    merged = int(fetch_value(connection, "SELECT value FROM meta WHERE name = ?", (_MARK,)) or 0)
+    return version - merged >= least + growth * merged
+
+
+def _command(connection: apsw.Connection, table: str, pages: int) -> None:
+    connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
+
+
+def _note(connection: apsw.Connection, version: int) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, version))
+
+
+SEARCHED = (Collection.CHUNKS, Collection.ENTITIES)
+# Full text: posting lists rank what holds terms.
+
+_MAX_TERMS = 256
+# Rows that are ordered by id where equals are cut.
+_MOST_EQUALS = 10_000
+# Of so many the ids are looked up one by one, which are likely to be known; of more, by one statement.
+_FEW_EQUALS = 1_000
+
+
+class SqliteTextStore(TextStore):
+    """One index and one FTS5 table per collection."""
+
+    def __init__(self, database: Database, accelerators: Mapping[Collection, TextAccelerator], ids: IdMemory) -> None:
+        self._database = database
+        self._accelerators = accelerators
+        self._ids = ids
+
+    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+        """See `TextStore`; exact over all rows. Cut at 256 distinct terms, and equals at the end at 10,000."""
+        wanted = distinct_terms(terms)
+        if not wanted or limit < 1 or collection not in SEARCHED:
+            return []
+        accelerator = self._accelerators[collection]
+        return await self._database.read(
+            lambda connection: find_texts(connection, self._ids.at(connection), accelerator, wanted, limit)
+        )
+
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        """See `TextStore`; the first by id are returned, of the first thousand stored where very many hold a phrase.
+
+        Terms of a phrase after the 256th are not looked for.
+        """
+        if not any(phrases) or limit < 1 or collection not in SEARCHED:
+            return [[] for _ in phrases]
+
+        def find(connection: apsw.Connection) -> list[list[str]]:
+            found = [phrase_keys(connection, collection, phrase, limit) for phrase in phrases]
+            ids = self._ids.at(connection).find_ids(connection, {key for keys in found for key in keys})
+            return [[ids[key] for key in keys] for keys in found]
+
+        return await self._database.read(find)
+
+
+def distinct_terms(terms: Sequence[str]) -> list[str]:
+    """Return those of a question's terms that are searched for."""
+    return list(dict.fromkeys(terms))[:_MAX_TERMS]
+
+
+def find_texts(
+    connection: apsw.Connection,
+    known: KnownIds,
+    accelerator: TextAccelerator,
+    terms: Sequence[str],
+    limit: int,
+    allowed: KeySet | None = None,
+) -> list[Hit]:
+    """Return what holds any of the terms, of all or of the keys that are allowed, as `TextStore.search` does."""
+    found = accelerator.search(connection, terms, limit, allowed)
+    if len(found) > limit + _FEW_EQUALS:
+        equals = [key for key, score in found if score == found[-1][1]]
+        better = found[: len(found) - len(equals)]
+        first = first_by_id(connection, equals[:_MOST_EQUALS], limit - len(better))
+        found = [*better, *((key, found[-1][1]) for key in first)]
+    return to_hits(found, accelerator.find_ids(connection, known, [key for key, _ in found]))[:limit]
+
+
+def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[Hit]:
+    """Return keys with scores as hits, those with an id, best first, ties by id."""
+    hits = (Hit(ids[key], score) for key, score in found if key in ids)
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
+
+
+def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str], limit: int) -> list[int]:
+    """Return the first keys by id, -1 for all, whose terms hold this phrase."""
+    if not phrase or collection not in SEARCHED:
+        return []
+    table = f"{collection.value}_terms"
+    match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
+    query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
+    keys = [key for (key,) in fetch(connection, query, (match, -1 if limit < 0 else max(limit, _FEW_EQUALS)))]
+    return first_by_id(connection, keys, limit) if 0 <= limit < len(keys) else keys
+
+
+def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
+    """Apply the full-text part of a changeset."""
+    removed = {Collection.CHUNKS: changeset.removed_chunks, Collection.ENTITIES: changeset.removed_entities}
+    for collection in SEARCHED:
+        name = collection.value
+        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        connection.executemany(f"DELETE FROM {name}_terms WHERE rowid = ?", singles(gone))
+        connection.executemany(f"DELETE FROM {name}_words WHERE key = ?", singles(gone))
+        rows = [(keys[entry.id], " ".join(entry.terms)) for entry in changeset.texts.get(collection, ())]
+        connection.executemany(f"INSERT OR REPLACE INTO {name}_terms (rowid, terms) VALUES (?, ?)", rows)
+        connection.executemany(f"INSERT OR REPLACE INTO {name}_words VALUES (?, ?)", rows)
+        log_changes(connection, f"{name}_terms", version, (*gone, *(key for key, _ in rows)))
+
+
+# Vectors: exact float32 in the database.
+
+
+class SqliteVectorStore(VectorStore):
+    """One table and one accelerator per collection."""
+
+    def __init__(
+        self, database: Database | Snapshot, accelerators: Mapping[Collection, VectorAccelerator], ids: IdMemory
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._accelerators = accelerators
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        vector = np.ascontiguousarray(vector, np.float32)
+        accelerator = self._accelerators[collection]
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            known = self._ids.at(connection)
+            return find_nearest(connection, known, accelerator, collection, vector, limit, min_score)
+
+        return await self._database.read(find)
+
+    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        accelerator = self._accelerators[collection]
+        return await self._database.read(
+            lambda connection: read_vectors(connection, self._ids.at(connection), accelerator, collection, ids)
+        )
+
+
+def find_nearest(
+    connection: apsw.Connection,
+    known: KnownIds,
+    accelerator: VectorAccelerator,
+    collection: Collection,
+    vector: NDArray[np.float32],
+    limit: int,
+    min_score: float,
+    allowed: KeySet | None = None,
+) -> list[Hit]:
+    """Return the nearest ids, of all or of the keys that are allowed, as `VectorStore.search` does."""
+    candidates = accelerator.search(connection, vector, count_candidates(limit), allowed)
+    keys, scores = _score(connection, collection, candidates, vector, limit)
+    least = max(min_score, np.partition(scores, -limit)[-limit] if 0 < limit < len(scores) else -np.inf)
+    best = np.flatnonzero(scores >= least)
+    found: list[int] = keys[best].tolist()
+    ids = known.find_ids(connection, found)
+    hits = [Hit(ids[key], score) for key, score in zip(found, scores[best].tolist(), strict=True)]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+
+def read_vectors(
+    connection: apsw.Connection,
+    known: KnownIds,
+    accelerator: VectorAccelerator,
+    collection: Collection,
+    ids: Sequence[str],
+) -> dict[str, NDArray[np.float32]]:
+    """Return the stored vectors, exact, per id.
+
+    Raises:
+        SchemaMismatch: They are of another embedding than the store was opened with.
+    """
+    if not ids:
+        return {}
+    # A question that began before the switch to another embedding must not be compared with vectors made after it.
+    accelerator.check_embedding(connection)
+    keys = known.find_keys(connection, ids)
+    by_key = {keys[id_]: id_ for id_ in ids if id_ in keys}
+    rows = _stored(connection, collection, list(by_key)) if by_key else []
+    if not rows:
+        return {}
+    matrix = np.frombuffer(b"".join([vector for _, vector in rows]), np.float32).reshape(len(rows), -1)
+    return dict(zip([by_key[key] for key, _ in rows], matrix, strict=True))
+
+
+def _stored(connection: apsw.Connection, collection: Collection, keys: Sequence[int] | NDArray[np.int64]) -> list[Row]:
+    """Return keys and vectors of those of the keys, at least one, that are stored, in order."""
+    query = f"""SELECT stored.key, stored.vector FROM carray(?) AS wanted
+                CROSS JOIN {collection.value}_vector AS stored ON stored.key = wanted.value"""
+    return fetch(connection, query, (array(keys),))
+
+
+def _score(
+    connection: apsw.Connection, collection: Collection, candidates: Candidates, vector: NDArray[np.float32], limit: int
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the keys of the candidates that may be among the best `limit`, as far as stored, and their scores."""
+    keys, scores = _exact_scores(connection, collection, candidates.keys[: count_first(limit)], vector)
+    late = late_candidates(candidates, keys, scores, limit)
+    late_keys, late_scores = _exact_scores(connection, collection, late, vector)
+    return np.concatenate((keys, late_keys)), np.concatenate((scores, late_scores))
+
+
+def _exact_scores(
+    connection: apsw.Connection, collection: Collection, keys: NDArray[np.int64], vector: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return those of the keys that are stored, ascending, and their scores."""
+    if not len(keys):
+        return keys, np.empty(0, np.float32)
+    rows = _stored(connection, collection, np.sort(keys))
+    matrix = np.frombuffer(b"".join([stored for _, stored in rows]), np.float32).reshape(len(rows), len(vector))
+    return np.array([key for key, _ in rows], np.int64), cosines(matrix, vector)
+
+
+def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
+    """Apply the vector part of a changeset."""
+    removed = {
+        Collection.CHUNKS: changeset.removed_chunks,
+        Collection.ENTITIES: changeset.removed_entities,
+        Collection.RELATIONS: changeset.removed_relations,
+    }
+    for collection in Collection:
+        table = f"{collection.value}_vector"
+        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        connection.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in gone))
+        batch = changeset.vectors.get(collection)
+        put = [keys[id_] for id_ in batch.ids] if batch else []
+        if batch:
+            matrix = np.ascontiguousarray(batch.vectors, np.float32)
+            rows = ((key, row.tobytes()) for key, row in zip(put, matrix, strict=True))
+            connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES (?, ?)", rows)
+        if changed := sorted({*gone, *put}):
+            # What another embedding made of them, if one is on its way in, is out of date.
+            query = f"DELETE FROM next_{table} WHERE key = ?"
+            connection.executemany(query, ((key,) for key in changed))
+            log_changes(connection, collection.value, version, changed)

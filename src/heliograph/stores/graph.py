@@ -1,0 +1,425 @@
+"""The contract of a graph, the walks through it that are the same for every back end, and names that are found in it.
+
+A back end reads entities and relations; neighbourhoods and shortest paths are walked level by level, one round trip a
+level, on whatever it knows entities by.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+
+from heliograph.models import Entity, GraphPath, Relation, Subgraph
+from heliograph.text.names import entity_key
+from heliograph.text.tokens import count_tokens, relation_row
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+# What a back end knows an entity by while it walks: the id, or a key of its own that is found faster.
+Node = Any
+# How often a path is looked for that finds the graph changed under it.
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRelation:
+    """A relation that touches a given entity, with what ranks it.
+
+    Attributes:
+        id: The relation's id.
+        degree: Degree of one end plus degree of the other.
+        weight: The relation's weight.
+    """
+
+    id: str
+    degree: int
+    weight: float
+
+
+class GraphStore(ABC):
+    """Folded entities and relations, their degrees and neighbourhoods.
+
+    Four methods are a back end's own. The others follow from them, one relation read after the other; a back end
+    overrides those that it can answer for less.
+    """
+
+    @abstractmethod
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        """Return the entities with these ids."""
+
+    @abstractmethod
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        """Return the relations with these ids."""
+
+    @abstractmethod
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        """Return every relation that touches any of these, once, by (degree, weight) descending, then id.
+
+        Cheap in what it returns per relation, so that a hub's relations can all be ranked and few be read.
+        """
+
+    @abstractmethod
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        """Return entities by degree (descending), then name."""
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        """Return the relations whose two ends are both among these, heaviest first, then by id."""
+        wanted = set(entity_ids)
+        relations = await self._incident_relations(list(wanted))
+        inside = [relation for relation in relations if {relation.source_id, relation.target_id} <= wanted]
+        return sorted(inside, key=lambda relation: (-relation.weight, relation.id))
+
+    async def name_ends(self, relations: Sequence[Relation], entities: Iterable[Entity] = ()) -> list[Relation]:
+        """Return relations whose ends are called as their entities are, for whoever shows them.
+
+        A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
+
+        Args:
+            relations: As they were read.
+            entities: Those that are at hand; the others are read. An end that is not there keeps its name.
+        """
+        names = {entity.id: entity.name for entity in entities}
+        ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
+        if unread := [end for end in ends if end not in names]:
+            names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
+        return [_with_ends(relation, names) for relation in relations]
+
+    async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+        """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
+        return await self.at_one_moment(lambda graph: _read_neighbourhood(graph, entity_id, depth, max_entities))
+
+    async def find_shortest_paths(
+        self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
+    ) -> list[GraphPath]:
+        """Return up to `limit` paths of the least length, at most `max_length` relations; empty if there is none.
+
+        Among equally short paths, those with the larger sum of weights come first, then by entity ids. A back end whose
+        cost follows the entities met on the way gives up, with no path, where they or their relations are more than
+        `most_visited`; two entities so far apart are as good as unrelated.
+        """
+        ends = source_id, target_id
+        return await self.at_one_moment(lambda graph: _read_paths(graph, *ends, max_length, limit, most_visited))
+
+    # What walks are made of.
+
+    async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
+        """Run reads that belong together on a graph that has all of one moment, where the back end can give one."""
+        return await work(self)
+
+    async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, Node]:
+        """Return, per entity that is there, what the walk knows it by."""
+        return {entity.id: entity.id for entity in await self.get_entities(entity_ids)}
+
+    async def name_nodes(self, nodes: Collection[Node]) -> Mapping[Node, str]:
+        """Return the ids of nodes."""
+        return {node: node for node in nodes}
+
+    async def find_steps(self, nodes: Collection[Node], limit: int | None) -> list[tuple[Node, Node, float]]:
+        """Return all relations that touch these: the node of them, the other one, weight; both ways if both are.
+
+        Args:
+            nodes: Where to step from.
+            limit: Relations from which on the rest need not be read; None reads all.
+        """
+        relations = await self._incident_relations(list(nodes))
+        ends = [(item.source_id, item.target_id, item.weight) for item in relations]
+        both = [*ends, *((target, source, weight) for source, target, weight in ends)]
+        return [step for step in both if step[0] in nodes][:limit]
+
+    async def order_nodes(self, nodes: Collection[Node], limit: int) -> list[Node]:
+        """Return the first of these that are there, by degree (descending), then name, then id."""
+        entities = await self.get_entities(list(nodes))
+        entities.sort(key=lambda entity: (-entity.degree, entity.name, entity.id))
+        return [entity.id for entity in entities[: max(0, limit)]]
+
+    async def find_next_level(self, frontier: Sequence[Node], behind: Collection[Node], limit: int) -> list[Node]:
+        """Return the first nodes that are one step from the frontier and not behind, as `order_nodes` does."""
+        level = {far for _, far, _ in await self.find_steps(frontier, None)} - set(behind)
+        return await self.order_nodes(level, limit) if level else []
+
+    async def _incident_relations(self, entity_ids: Sequence[str]) -> list[Relation]:
+        return await self.get_relations([item.id for item in await self.rank_incident_relations(entity_ids)])
+
+
+async def _read_neighbourhood(graph: GraphStore, entity_id: str, depth: int, max_entities: int) -> Subgraph:
+    found, is_truncated = await _walk(graph, entity_id, depth, max_entities)
+    ids = await graph.name_nodes(found)
+    entities = await graph.get_entities([ids[node] for node in found])
+    relations = await graph.find_relations_among([entity.id for entity in entities]) if entities else []
+    return Subgraph(tuple(entities), tuple(relations), is_truncated)
+
+
+async def _walk(graph: GraphStore, entity_id: str, depth: int, max_entities: int) -> tuple[list[Node], bool]:
+    nodes = await graph.find_nodes([entity_id]) if max_entities > 0 else {}
+    frontier: Sequence[Node] = list(nodes.values())
+    found = dict.fromkeys(frontier)
+    for _ in range(depth if found else 0):
+        room = max_entities - len(found)
+        frontier = await graph.find_next_level(frontier, found, room + 1)
+        if not frontier:
+            break
+        found.update(dict.fromkeys(frontier[:room]))
+        if len(frontier) > room:
+            return list(found), True
+    return list(found), False
+
+
+async def _read_paths(
+    graph: GraphStore, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int
+) -> list[GraphPath]:
+    nodes = await graph.find_nodes(list(dict.fromkeys((source_id, target_id))))
+    if source_id not in nodes or target_id not in nodes:
+        return []
+    # Where there is no one moment, steps, entities and relations are read one after the other while others write.
+    whole: list[GraphPath] = []
+    for _ in range(_ATTEMPTS):
+        search = PathSearch[Node](nodes[source_id], nodes[target_id], max_length, limit, most_visited)
+        while frontier := search.frontier:
+            # One more than may be met shows that there are too many.
+            search.expand(await graph.find_steps(frontier, most_visited + 1))
+        ids = await graph.name_nodes(search.reached)
+        paths = [[ids[node] for node in path] for path in search.paths(ids)]
+        on_path = list(dict.fromkeys(id_ for path in paths for id_ in path))
+        entities = {entity.id: entity for entity in await graph.get_entities(on_path)}
+        relations = await graph.find_relations_among(on_path) if on_path else []
+        whole = _join_paths(paths, entities, relations)
+        if len(whole) == len(paths):
+            break
+    return whole
+
+
+def _with_ends(relation: Relation, names: Mapping[str, str]) -> Relation:
+    source = names.get(relation.source_id, relation.source)
+    target = names.get(relation.target_id, relation.target)
+    if (source, target) == (relation.source, relation.target):
+        return relation
+    token_count = count_tokens(relation_row(source, target, relation.description))
+    return replace(relation, source=source, target=target, token_count=token_count)
+
+
+def _join_paths(
+    paths: Iterable[Sequence[str]], entities: Mapping[str, Entity], relations: Iterable[Relation]
+) -> list[GraphPath]:
+    """Return the paths that are still whole: entity ids that follow one another, each there and related to the next."""
+    between = {frozenset((relation.source_id, relation.target_id)): relation for relation in relations}
+    joined = []
+    for path in paths:
+        steps = [between.get(frozenset(step)) for step in pairwise(path)]
+        if all(id_ in entities for id_ in path) and None not in steps:
+            joined.append(GraphPath(tuple(entities[id_] for id_ in path), tuple(filter(None, steps))))
+    return joined
+
+
+class PathSearch(Generic[K]):
+    """One search, over entities known by ids or by a back end's own keys.
+
+    Args:
+        source: One end.
+        target: The other; may be the same.
+        max_length: Relations of a path at the most.
+        limit: Paths at the most.
+        most_visited: Relations of one step, and entities met before one, beyond which there is no path.
+    """
+
+    def __init__(self, source: K, target: K, max_length: int, limit: int, most_visited: int) -> None:
+        self._sides = _Side[K](source), _Side[K](target)
+        self._left = max_length
+        self._limit = limit
+        self._most_visited = most_visited
+        self._has_failed = max_length < 0 or limit < 1
+
+    @property
+    def frontier(self) -> Sequence[K]:
+        """Entities whose relations are wanted next; empty when the search has ended."""
+        if self._has_failed or self._meeting:
+            return ()
+        side = min(self._sides, key=lambda candidate: len(candidate.frontier))
+        visited = sum(len(one.seen) for one in self._sides)
+        if not self._left or not side.frontier or visited > self._most_visited:
+            return ()
+        return tuple(side.frontier)
+
+    def expand(self, relations: Sequence[tuple[K, K, float]]) -> None:
+        """Go one step further.
+
+        Args:
+            relations: All that touch the frontier: the entity of it, the other one, weight. One that touches it with
+                both ends comes twice.
+        """
+        if len(relations) > self._most_visited:
+            self._has_failed = True
+            return
+        min(self._sides, key=lambda candidate: len(candidate.frontier)).expand(relations)
+        self._left -= 1
+
+    @property
+    def reached(self) -> set[K]:
+        """What may lie on a path, to be named for `paths`; empty if there is none."""
+        return set() if self._has_failed or not self._meeting else self._sides[0].seen | self._sides[1].seen
+
+    def paths(self, names: Mapping[K, str] | None = None) -> list[list[K]]:
+        """Return what lies along each path, by the sum of weights (descending), then by ids; empty if there is none.
+
+        Args:
+            names: The ids of what was `reached`; None if it is known by ids.
+        """
+        reached = self.reached
+        if not reached:
+            return []
+        ids: Mapping[K, Any] = {key: key for key in reached} if names is None else names
+        left, right = self._sides
+        ways, back = left.best(ids, self._limit), right.best(ids, self._limit)
+        whole = [
+            (cost + rest, (*path, *reversed(tail[:-1])))
+            for met in self._meeting
+            for cost, path in ways[met]
+            for rest, tail in back[met]
+        ]
+        return [list(path) for _, path in _best(whole, ids, self._limit)]
+
+    @property
+    def _meeting(self) -> set[K]:
+        return self._sides[0].frontier & self._sides[1].frontier
+
+
+class _Side(Generic[K]):
+    """One end: the levels reached so far, and how each entity was reached from the level before."""
+
+    def __init__(self, start: K) -> None:
+        self.start = start
+        self.seen = {start}
+        self.frontier = {start}
+        self._levels: list[dict[K, list[tuple[K, float]]]] = []
+
+    def expand(self, relations: Iterable[tuple[K, K, float]]) -> None:
+        """Reach one level further, along the relations of the frontier."""
+        steps: dict[K, list[tuple[K, float]]] = defaultdict(list)
+        for origin, other, weight in relations:
+            if other not in self.seen:
+                steps[other].append((origin, weight))
+        self._levels.append(steps)
+        self.frontier = set(steps)
+        self.seen |= self.frontier
+
+    def best(self, ids: Mapping[K, Any], limit: int) -> Mapping[K, list[tuple[float, tuple[K, ...]]]]:
+        """Return, per entity of the last level, its best ways from the start: minus the sum of weights, steps."""
+        ways: dict[K, list[tuple[float, tuple[K, ...]]]] = {self.start: [(0.0, (self.start,))]}
+        for steps in self._levels:
+            ways = {key: _best(_extended(key, origins, ways), ids, limit) for key, origins in steps.items()}
+        return ways
+
+
+def _extended(
+    key: K, origins: Sequence[tuple[K, float]], ways: Mapping[K, list[tuple[float, tuple[K, ...]]]]
+) -> list[tuple[float, tuple[K, ...]]]:
+    return [(cost - weight, (*path, key)) for origin, weight in origins for cost, path in ways.get(origin, ())]
+
+
+def _best(
+    ways: list[tuple[float, tuple[K, ...]]], ids: Mapping[K, Any], limit: int
+) -> list[tuple[float, tuple[K, ...]]]:
+    return sorted(ways, key=lambda way: (way[0], [ids[step] for step in way[1]]))[:limit]
+
+
+# Names: finding entities while somebody types, by what their names and aliases are, begin with, or contain.
+
+
+# Prefixes as ranges: all strings that begin alike stand next to one another in the order of code points.
+
+_LAST_CHARACTER = 0x10FFFF
+_SURROGATES = 0xD800, 0xE000
+
+
+def end_of_prefix(prefix: str) -> str:
+    """Return the least string greater than all that begin with a prefix; empty if there is none.
+
+    A half-open range can use an index, unlike LIKE with its wildcards.
+    """
+    stem = prefix.rstrip(chr(_LAST_CHARACTER))
+    if not stem:
+        return ""
+    following = ord(stem[-1]) + 1
+    return stem[:-1] + chr(_SURROGATES[1] if following == _SURROGATES[0] else following)
+
+
+# Pieces of names, by which an entity is found whose name contains a text.
+#
+# Pieces are every three characters that follow one another in a word, two where one of them is CJK, and words shorter
+# than that. They are written in hexadecimal, since what a tokenizer takes for a letter changes with Unicode's
+# versions.
+
+_MOST_PIECES = 16
+_FIRST_CJK = "\u2e80"
+
+
+def name_keys_json(*row: Any) -> str:
+    """Return, as a JSON list, the keys of a row's name and of its aliases, which stand one a line."""
+    return json.dumps(sorted(_row_keys(row)))
+
+
+def name_terms(*row: Any) -> str:
+    """Return the pieces of a row's name and aliases, as `names_terms` holds them."""
+    return terms_of(_row_keys(row))
+
+
+def _row_keys(row: Sequence[Any]) -> set[str]:
+    name, aliases = map(str, row)
+    return keys_of((name, *aliases.split("\n")))
+
+
+def keys_of(names: Iterable[str]) -> set[str]:
+    """Return the keys of names; those without one are left out."""
+    return {entity_key(name) for name in names} - {""}
+
+
+def terms_of(keys: Iterable[str]) -> str:
+    """Return the pieces of names with these keys, separated by spaces."""
+    pieces = {piece for key in keys for word in key.split() for piece in (_pieces(word) or [word])}
+    return " ".join(sorted(map(_encode, pieces)))
+
+
+def pieces_within(key: str) -> list[str]:
+    """Return pieces that every name has that contains the key, as a name's words may go on beyond its ends."""
+    words = key.split()
+    pieces = [piece for word in words for piece in _pieces(word)]
+    # Words between others are whole, so one without pieces is a piece itself; a lone short word is found as a word.
+    certain = pieces + [word for word in words[1:-1] if not _pieces(word)] or words[:1]
+    return [_encode(piece) for piece in list(dict.fromkeys(certain))[:_MOST_PIECES]]
+
+
+def _pieces(word: str) -> list[str]:
+    pairs = [word[at : at + 2] for at in range(len(word) - 1) if max(word[at : at + 2]) >= _FIRST_CJK]
+    triples = [word[at : at + 3] for at in range(len(word) - 2) if max(word[at : at + 3]) < _FIRST_CJK]
+    return pairs + triples
+
+
+def _encode(piece: str) -> str:
+    return piece.encode("utf-8", "surrogatepass").hex()
+
+
+def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: str, limit: int) -> list[str]:
+    """Return the ids of those that match, in the order of `NameIndex`, of entities by id, name, aliases and degree."""
+    ranked = [
+        (match, -degree, name, id_)
+        for id_, name, aliases, degree in entities
+        if (match := name_match((name, *aliases), text)) is not None
+    ]
+    return [id_ for *_, id_ in sorted(ranked)[: max(0, limit)]]
+
+
+def name_match(names: Iterable[str], text: str) -> int | None:
+    """Return how the best of these names matches: 0 is it, 1 begins with it, 2 contains it, None does none of these."""
+    wanted = entity_key(text)
+    found = (_match(entity_key(name), wanted) for name in names)
+    return min((match for match in found if match is not None), default=None)
+
+
+def _match(key: str, wanted: str) -> int | None:
+    if not wanted or wanted not in key:
+        return None
+    return 0 if key == wanted else 1 if key.startswith(wanted) else 2

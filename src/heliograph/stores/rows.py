@@ -1,0 +1,236 @@
+"""What stores on SQL have in common: rows as records, and filters and listings as conditions.
+
+Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
+of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
+`heliograph.filters.conditions`; every condition is true or false and never NULL, so that NOT can be trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from heliograph.filters import And, DocumentIds, Equals, Exists, Filter, In, Not, Or, Range, SourcePrefix, Sources
+from heliograph.models import (
+    Chunk,
+    Curation,
+    CurationKind,
+    Document,
+    DocumentStatus,
+    Entity,
+    Relation,
+    Usage,
+)
+from heliograph.stores.base import DocumentQuery
+from heliograph.stores.graph import end_of_prefix
+
+Row = Sequence[Any]
+# Made once: `json.dumps` with arguments of its own makes an encoder for every call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def encode(value: Mapping[str, Any] | Iterable[Any]) -> str:
+    """Return an object or a list as JSON."""
+    return _ENCODER.encode(dict(value) if isinstance(value, Mapping) else value)
+
+
+def join_lines(values: Sequence[str]) -> str:
+    """Return values as one text."""
+    return "\n".join(values)
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """Return the values that `join_lines` joined."""
+    return tuple(text.split("\n")) if text else ()
+
+
+def from_seconds(seconds: float) -> datetime:
+    """Return a moment from Unix seconds."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return a moment with the time zone that all moments in models have."""
+    return moment.astimezone(UTC)
+
+
+def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
+    """Return a document from its columns; `read_moment` reads the two that are moments."""
+    id_, source, title, content_hash, status, error, metadata, length, chunk_count, track_id, *rest = row
+    read, written, created_at, updated_at, page_starts, twin_of = rest
+    return Document(
+        id=id_,
+        source=source,
+        title=title,
+        content_hash=content_hash,
+        status=DocumentStatus(status),
+        error=error,
+        metadata=json.loads(metadata),
+        length=length,
+        chunk_count=chunk_count,
+        track_id=track_id,
+        usage=Usage(read, written),
+        created_at=read_moment(created_at),
+        updated_at=read_moment(updated_at),
+        page_starts=_from_json(page_starts),
+        twin_of=twin_of or "",
+    )
+
+
+def to_chunk(row: Row) -> Chunk:
+    """Return a chunk from its columns."""
+    id_, document_id, position, text, token_count, start, end, headings, page, context = row
+    return Chunk(id_, document_id, position, text, token_count, start, end, _from_json(headings), page, context)
+
+
+def to_entity(row: Row) -> Entity:
+    """Return an entity from its columns and its degree."""
+    id_, name, kind, description, aliases, chunk_ids, token_count, degree, created_at = row
+    lists = split_lines(aliases), split_lines(chunk_ids)
+    return Entity(id_, name, kind, description, *lists, token_count, degree, created_at)
+
+
+def to_relation(row: Row) -> Relation:
+    """Return a relation from its columns."""
+    id_, source, target, source_id, target_id, keywords, description, weight, chunk_ids, token_count, created_at = row
+    said = split_lines(keywords), description, weight, split_lines(chunk_ids)
+    return Relation(id_, source, target, source_id, target_id, *said, token_count, created_at)
+
+
+def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
+    """Return a curation from its columns; `read_moment` reads the two that are moments."""
+    sequence, id_, kind, content, author, created_at, undone_by, undone_at = row
+    return replace(
+        _said(kind, content),
+        id=id_,
+        author=author,
+        created_at=read_moment(created_at),
+        undone_by=undone_by,
+        undone_at=None if undone_at is None else read_moment(undone_at),
+        sequence=sequence,
+    )
+
+
+def curation_content(item: Curation) -> dict[str, Any]:
+    """Return what a curation says of which names and ids, ready for JSON: the plain data that is never changed."""
+    return {
+        "names": item.names,
+        "entity_ids": item.entity_ids,
+        "scope": item.scope,
+        "type": item.type,
+        "description": item.description,
+        "keywords": item.keywords,
+        "weight": item.weight,
+    }
+
+
+# The curations of a well-known entity are read with every document that mentions it.
+@lru_cache(maxsize=4_096)
+def _said(kind: str, content: str) -> Curation:
+    said = json.loads(content)
+    keywords = said["keywords"]
+    return Curation(
+        id="",
+        kind=CurationKind(kind),
+        names=tuple(said["names"]),
+        entity_ids=tuple(said["entity_ids"]),
+        scope=tuple(said["scope"]),
+        type=said["type"],
+        description=said["description"],
+        keywords=None if keywords is None else tuple(keywords),
+        weight=said["weight"],
+    )
+
+
+def grouped(rows: Iterable[Row]) -> dict[str, tuple[Any, ...]]:
+    """Return rows that begin with an id as what follows per id, in order."""
+    found: dict[str, list[Any]] = {}
+    for id_, *rest in rows:
+        found.setdefault(id_, []).append(tuple(rest))
+    return {id_: tuple(values) for id_, values in found.items()}
+
+
+def _from_json(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text)) if text != "[]" else ()
+
+
+# SQL, and its parameters in order.
+Condition = tuple[str, list[Any]]
+COMPARISONS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+class Dialect(ABC):
+    """How a database writes conditions on its table `document`.
+
+    Attributes:
+        mark: What stands for a parameter.
+        true: What always holds.
+        false: What never does.
+    """
+
+    mark: ClassVar[str]
+    true: ClassVar[str]
+    false: ClassVar[str]
+
+    @abstractmethod
+    def one_of(self, column: str, values: Sequence[str]) -> Condition:
+        """Return the condition that a column, or `id`, is one of these texts, at least one."""
+
+    @abstractmethod
+    def twin_of(self, document_id: str) -> Condition:
+        """Return the condition that a document is a twin of this one."""
+
+    @abstractmethod
+    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
+        """Return the condition that metadata meet one."""
+
+    def compile_filter(self, filter_: Filter) -> Condition:
+        """Return the condition that a document matches a filter; in SQLite, parameters may be used once."""
+        match filter_:
+            case And(parts):
+                return self._join("AND", self.true, parts)
+            case Or(parts):
+                return self._join("OR", self.false, parts)
+            case Not(part):
+                condition, values = self.compile_filter(part)
+                return f"NOT {condition}", values
+            case DocumentIds(values) | Sources(values):
+                column = "id" if isinstance(filter_, DocumentIds) else "source"
+                return self.one_of(column, list(values)) if values else (self.false, [])
+            case SourcePrefix(prefix):
+                return self._begins(prefix)
+            case _:
+                return self.metadata(filter_)
+
+    def where(self, query: DocumentQuery) -> Condition:
+        """Return what follows WHERE to list documents; in SQLite, parameters may be used once."""
+        conditions: list[Condition] = []
+        if query.statuses:
+            conditions.append(self.one_of("status", [status.value for status in query.statuses]))
+        if query.track_id is not None:
+            conditions.append((f"document.track_id = {self.mark}", [query.track_id]))
+        if query.source_prefix is not None:
+            conditions.append(self._begins(query.source_prefix))
+        if query.content_hashes:
+            conditions.append(self.one_of("content_hash", query.content_hashes))
+        if query.twin_of is not None:
+            conditions.append(self.twin_of(query.twin_of))
+        conditions.append(self.compile_filter(query.filter or And(())))
+        return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
+
+    def _join(self, operator: str, neutral: str, parts: tuple[Filter, ...]) -> Condition:
+        compiled = [self.compile_filter(part) for part in parts]
+        conditions = f" {operator} ".join(condition for condition, _ in compiled)
+        return f"({conditions or neutral})", [value for _, values in compiled for value in values]
+
+    def _begins(self, prefix: str) -> Condition:
+        # A half-open range can use the index, unlike LIKE with its wildcards.
+        end = end_of_prefix(prefix)
+        if not end:
+            return f"(document.source >= {self.mark})", [prefix]
+        return f"(document.source >= {self.mark} AND document.source < {self.mark})", [prefix, end]

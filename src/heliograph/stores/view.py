@@ -1,0 +1,641 @@
+"""What a filter leaves of a workspace, read as a store: the same for every back end, over arrays of integer keys.
+
+A `Scope` holds what a filter leaves of one data version: the documents that match, their chunks, and the entities and
+relations with a mention in one of these, with degrees and weights counted from such mentions alone. A back end finds
+it, remembers the few that were asked for last, and gives with it a `ScopedReading` of the same moment; the roles of a
+view are made of that. Keys are those of the back end, or places in what it has read.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Collection as Some
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from types import CoroutineType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.filters import And, Filter, filter_key
+from heliograph.models import (
+    Chunk,
+    Document,
+    Entity,
+    EntityEvidence,
+    EntityMention,
+    Extraction,
+    Relation,
+    RelationEvidence,
+    RelationMention,
+)
+from heliograph.stores.base import (
+    DocumentPage,
+    DocumentQuery,
+    EntityPlaces,
+    Fold,
+    Hit,
+    RecordsStore,
+    StoreView,
+    TextStore,
+    VectorStore,
+    places_of,
+)
+from heliograph.stores.changeset import Collection
+from heliograph.stores.graph import GraphStore, IncidentRelation, Node
+from heliograph.stores.key_sets import Keys, KeySet
+
+T = TypeVar("T")
+M = TypeVar("M", EntityMention, RelationMention)
+Kind = Literal["documents", "chunks", "entities", "relations"]
+Places = NDArray[np.int64]
+
+# Each costs some 50 bytes per entity and relation that it leaves.
+_MOST_SCOPES = 8
+_MOST_FOLDS = 16_000
+# Weights are summed in whole millionths, as evidence counts them: sums are exact in any order.
+MILLION = 1_000_000
+# Entities found in full text at first, per one asked for; where too few have such names here, all are.
+_HITS_PER_HIT = 8
+_LEAST_HITS = 64
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Scope:
+    """The part of one data version that a filter leaves.
+
+    Attributes:
+        version: The data version.
+        documents: Documents that match.
+        owners: Where the chunks of a matching document are stored under a twin that does not match: the twin's id to
+            that of the first of the documents which have them here.
+        chunks: Chunks of these documents.
+        entities: Entities that they mention, and that there are.
+        degrees: Per entity, the relations here that touch it.
+        relations: Relations that they mention, and that there are.
+        ends: Per relation the places of its two entities, `(n, 2)`.
+        weights: Per relation the sum of the weights of its mentions here.
+        incident: Places of relations, grouped by the entity they touch.
+        incident_from: Per entity where its group begins, and one more.
+        folded: Folds made so far, by key.
+    """
+
+    version: int
+    documents: KeySet
+    owners: Mapping[str, str]
+    chunks: KeySet
+    entities: KeySet
+    degrees: NDArray[np.int64]
+    relations: KeySet
+    ends: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    incident: NDArray[np.int64]
+    incident_from: NDArray[np.int64]
+    folded: dict[int, Entity | Relation] = field(default_factory=dict[int, Entity | Relation])
+
+    def keys_of(self, kind: Kind | Collection) -> KeySet:
+        """Return the keys of a kind."""
+        return getattr(self, str(kind))
+
+    def touching(self, entities: Places) -> Places:
+        """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
+        groups = [
+            self.incident[self.incident_from[place] : self.incident_from[place + 1]] for place in entities.tolist()
+        ]
+        return np.unique(np.concatenate(groups)) if groups else np.empty(0, np.int64)
+
+    def remember(self, key: int, fold: Entity | Relation) -> None:
+        """Keep a fold; when there are too many, all are forgotten."""
+        if len(self.folded) >= _MOST_FOLDS:
+            self.folded.clear()
+        self.folded[key] = fold
+
+
+def scoped_relations(entities: KeySet, relations: Keys, ends: Keys, weights: NDArray[np.float64]) -> dict[str, Any]:
+    """Return what a `Scope` says of relations.
+
+    Args:
+        entities: Those of the scope.
+        relations: Relations that are mentioned and that there are, ascending; left out where an end is not there.
+        ends: The keys of their two entities, `(n, 2)`.
+        weights: The sums of the weights of their mentions.
+    """
+    whole = entities.holds(ends).all(axis=1) if len(relations) else np.empty(0, np.bool_)
+    places = entities.places(ends[whole]).reshape(-1, 2)
+    touched = places.T.reshape(-1)
+    degrees = np.bincount(touched, minlength=len(entities)).astype(np.int64)
+    return {
+        "degrees": degrees,
+        "relations": KeySet(relations[whole]),
+        "ends": places,
+        "weights": weights[whole],
+        "incident": np.argsort(touched, kind="stable") % max(len(places), 1),
+        "incident_from": np.concatenate(([0], np.cumsum(degrees))),
+    }
+
+
+def find_owners(documents: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    """Return, per document that stores chunks and does not match, the first of its twins that do, by id.
+
+    Args:
+        documents: Matching documents by ascending id, each with the one that stores its chunks, if any does.
+    """
+    listed = list(documents)
+    matching = {id_ for id_, _ in listed}
+    owners: dict[str, str] = {}
+    for id_, holder in listed:
+        if holder is not None and holder not in matching:
+            owners.setdefault(holder, id_)
+    return owners
+
+
+S = TypeVar("S", bound=Scope)
+
+
+class ScopeMemory(Generic[S]):
+    """Scopes by filter and fold, the least recently used forgotten first; may be used from any thread.
+
+    Args:
+        lock: Makes the lock under which a scope is made: one of the event loop, or of threads.
+    """
+
+    def __init__(self, lock: Callable[[], AbstractAsyncContextManager[Any]]) -> None:
+        self._make_lock = lock
+        self._scopes: OrderedDict[tuple[str, Fold], S] = OrderedDict()
+        # Whoever makes a scope, or waits for it, keeps its lock alive.
+        self._making: WeakValueDictionary[tuple[str, Fold], AbstractAsyncContextManager[Any]] = WeakValueDictionary()
+        self._guard = threading.Lock()
+
+    async def get(self, filter_: Filter, fold: Fold, version: int, make: Callable[[], Awaitable[S]]) -> S:
+        """Return what a filter leaves of a data version; `make` makes it if it is not known."""
+        name = filter_key(filter_), fold
+        with self._guard:
+            making = self._making.setdefault(name, self._make_lock())
+        # Two questions under one filter that come at once make its scope once.
+        async with making:
+            found = self._recall(name, version)
+            if found is None:
+                found = await make()
+                self._keep(name, found)
+        return found
+
+    def _recall(self, name: tuple[str, Fold], version: int) -> S | None:
+        with self._guard:
+            found = self._scopes.get(name)
+            if found is None or found.version != version:
+                return None
+            self._scopes.move_to_end(name)
+            return found
+
+    def _keep(self, name: tuple[str, Fold], scope: S) -> None:
+        with self._guard:
+            known = self._scopes.get(name)
+            if known is not None and known.version > scope.version:
+                return  # This reader's moment is older than another's.
+            self._scopes[name] = scope
+            self._scopes.move_to_end(name)
+            while len(self._scopes) > _MOST_SCOPES:
+                self._scopes.popitem(last=False)
+
+
+# What a back end gives, and what is folded from it.
+
+
+@dataclass(frozen=True, slots=True)
+class Said(Generic[M]):
+    """What a scope says of one thing, in canonical order, and when the first of the documents was first seen."""
+
+    moment: int
+    mentions: Sequence[M]
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedReading(ABC):
+    """One moment of a workspace, what a filter leaves of it, and how that is folded.
+
+    Attributes:
+        scope: What is left.
+        fold: How mentions are folded.
+        records: All documents, as of the moment.
+        vectors: All vectors, likewise.
+    """
+
+    scope: Scope
+    fold: Fold
+    records: RecordsStore
+    vectors: VectorStore
+
+    @abstractmethod
+    async def find_keys(self, kind: Kind | Collection, ids: Iterable[str]) -> dict[str, int]:
+        """Return the keys of those ids that are in the scope, in the order given."""
+
+    @abstractmethod
+    async def find_ids(self, kind: Kind | Collection, keys: Some[int]) -> Mapping[int, str]:
+        """Return the ids of keys of the scope."""
+
+    @abstractmethod
+    async def read_entity_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[EntityMention]]:
+        """Return what the scope says of these entities, all of which are in it."""
+
+    @abstractmethod
+    async def read_relation_mentions(self, keys: Sequence[int]) -> Mapping[int, Said[RelationMention]]:
+        """Return what the scope says of these relations, all of which are in it."""
+
+    @abstractmethod
+    async def find_nearest(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        """Return the nearest of the scope, as `VectorStore.search` does."""
+
+    @abstractmethod
+    async def find_texts(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
+        """Return what of the scope holds any of the terms, as `TextStore.search` does, whatever it is called here."""
+
+    @abstractmethod
+    async def find_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[list[int]]:
+        """Return, per phrase, the keys of all of the scope that hold it, those with the first ids first if it can."""
+
+    async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        """Return, in order, where the scope mentions these entities, as `RecordsStore.get_mention_places` does."""
+        return [places_of(evidence, most) for evidence in await self.read_entity_evidence(ids, most)]
+
+    async def keep(self, kind: Kind | Collection, ids: Sequence[str]) -> list[str]:
+        """Return those of the ids that are in the scope, in order."""
+        keys = await self.find_keys(kind, ids)
+        return [id_ for id_ in ids if id_ in keys]
+
+    async def find_places(self, ids: Iterable[str]) -> Places:
+        """Return where in the scope's entities those of these are that are in it."""
+        keys = await self.find_keys("entities", ids)
+        return self.scope.entities.places(np.fromiter(keys.values(), np.int64, len(keys)))
+
+    async def read_entity_evidence(self, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
+        """Return, in order, the evidence that the scope has of these entities."""
+        keys = await self.find_keys("entities", ids)
+        said = await self.read_entity_mentions(list(keys.values()))
+        counted = (self.fold.count_entity(id_, said[key].mentions, leading) for id_, key in keys.items())
+        return [replace(evidence, version=self.scope.version) for evidence in counted]
+
+    async def read_relation_evidence(self, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
+        """Return, in order, the evidence that the scope has of these relations."""
+        keys = await self.find_keys("relations", ids)
+        said = await self.read_relation_mentions(list(keys.values()))
+        ends = await self._ends(list(keys.values()))
+        counted = (self.fold.count_relation(id_, ends[key], said[key].mentions, leading) for id_, key in keys.items())
+        return [replace(evidence, version=self.scope.version) for evidence in counted]
+
+    async def fold_entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        """Return, in order, the entities with these keys, all of them in the scope, as the scope folds them."""
+        scope = self.scope
+        found = {key: item for key in keys if isinstance(item := scope.folded.get(key), Entity)}
+        if missing := [key for key in dict.fromkeys(keys) if key not in found]:
+            ids = await self.find_ids("entities", missing)
+            said = await self.read_entity_mentions(missing)
+            degrees = scope.degrees[scope.entities.places(np.array(missing, np.int64))].tolist()
+            for key, degree in zip(missing, degrees, strict=True):
+                counted = self.fold.count_entity(ids[key], said[key].mentions, self.fold.leading)
+                entity = self.fold.fold_entity(counted)
+                found[key] = replace(entity, degree=degree, created_at=said[key].moment)
+                scope.remember(key, found[key])
+        return {key: found[key] for key in keys}
+
+    async def fold_relations(self, keys: Sequence[int]) -> dict[int, Relation]:
+        """Return, in order, the relations with these keys, all of them in the scope, as the scope folds them."""
+        scope = self.scope
+        found = {key: item for key in keys if isinstance(item := scope.folded.get(key), Relation)}
+        if missing := [key for key in dict.fromkeys(keys) if key not in found]:
+            ids, ends = await self.find_ids("relations", missing), await self._ends(missing)
+            said = await self.read_relation_mentions(missing)
+            for key in missing:
+                counted = self.fold.count_relation(ids[key], ends[key], said[key].mentions, self.fold.leading)
+                found[key] = replace(self.fold.fold_relation(counted), created_at=said[key].moment)
+                scope.remember(key, found[key])
+        return {key: found[key] for key in keys}
+
+    async def _ends(self, relations: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return the ids of the two entities of each relation."""
+        scope = self.scope
+        places = scope.ends[scope.relations.places(np.array(relations, np.int64))]
+        ends = scope.entities.keys[places].reshape(-1, 2).tolist()
+        ids = await self.find_ids("entities", {key for pair in ends for key in pair})
+        return {key: (ids[source], ids[target]) for key, (source, target) in zip(relations, ends, strict=True)}
+
+
+class ScopedReader(ABC):
+    """Reads under one filter."""
+
+    filter: Filter
+
+    @abstractmethod
+    async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
+        """Run `work` on what the filter leaves of one moment."""
+
+
+class _HeldReader(ScopedReader):
+    """Reads of the moment that is given."""
+
+    def __init__(self, reading: ScopedReading) -> None:
+        self._reading = reading
+
+    async def read(self, work: Callable[[ScopedReading], Coroutine[Any, Any, T]]) -> T:
+        return await work(self._reading)
+
+
+# The roles of a view.
+
+
+class _Role:
+    """What the roles of a view have in common.
+
+    Args:
+        reader: Reads under the filter.
+    """
+
+    def __init__(self, reader: ScopedReader) -> None:
+        self.reader = reader
+
+
+R = TypeVar("R", bound=_Role)
+P = ParamSpec("P")
+
+
+def _within(
+    method: Callable[Concatenate[R, ScopedReading, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[R, P], CoroutineType[Any, Any, T]]:
+    """Have a method run on what the filter leaves of one moment, which it is given first."""
+
+    @wraps(method)
+    async def call(role: R, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await role.reader.read(lambda reading: method(role, reading, *args, **kwargs))
+
+    return call
+
+
+class FilteredView(StoreView):
+    """A workspace under one filter."""
+
+    def __init__(self, reader: ScopedReader) -> None:
+        self.records = _Records(reader)
+        self.graph = _Graph(reader)
+        self.vectors = _Vectors(reader)
+        self.text = _Text(reader)
+
+
+class _Records(_Role, RecordsStore):
+    """Matching documents and what they say."""
+
+    @_within
+    async def get_documents(self, reading: ScopedReading, ids: Sequence[str]) -> list[Document]:
+        return await _as_left(reading, await reading.records.get_documents(await reading.keep("documents", ids)))
+
+    @_within
+    async def find_documents(self, reading: ScopedReading, query: DocumentQuery) -> DocumentPage:
+        both = And((self.reader.filter, query.filter)) if query.filter else self.reader.filter
+        page = await reading.records.find_documents(replace(query, filter=both))
+        return replace(page, documents=tuple(await _as_left(reading, page.documents)))
+
+    @_within
+    async def get_document_text(self, reading: ScopedReading, document_id: str) -> str | None:
+        is_left = await reading.keep("documents", [document_id])
+        return await reading.records.get_document_text(document_id) if is_left else None
+
+    @_within
+    async def get_chunks(self, reading: ScopedReading, ids: Sequence[str]) -> list[Chunk]:
+        return _owned(reading.scope, await reading.records.get_chunks(await reading.keep("chunks", ids)))
+
+    @_within
+    async def get_document_chunks(self, reading: ScopedReading, document_id: str) -> list[Chunk]:
+        if not await reading.keep("documents", [document_id]):
+            return []
+        held_by = {shown: holder for holder, shown in reading.scope.owners.items()}
+        holder = held_by.get(document_id, document_id)
+        return _owned(reading.scope, await reading.records.get_document_chunks(holder))
+
+    @_within
+    async def get_sources(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> dict[str, str]:
+        allowed = await reading.keep("chunks", chunk_ids)
+        if not reading.scope.owners:
+            return await reading.records.get_sources(allowed)
+        chunks = _owned(reading.scope, await reading.records.get_chunks(allowed))
+        documents = await reading.records.get_documents(list(dict.fromkeys(item.document_id for item in chunks)))
+        sources = {document.id: document.source for document in documents}
+        return {chunk.id: sources[chunk.document_id] for chunk in chunks if chunk.document_id in sources}
+
+    @_within
+    async def get_twins(
+        self, reading: ScopedReading, chunk_ids: Sequence[str]
+    ) -> dict[str, tuple[tuple[str, str], ...]]:
+        found = await reading.records.get_twins(await reading.keep("chunks", chunk_ids))
+        ids = dict.fromkeys(id_ for twins in found.values() for id_, _ in twins)
+        # One that has the chunks here is their document and no twin of it.
+        others = (await reading.find_keys("documents", ids)).keys() - set(reading.scope.owners.values())
+        left = {id_: tuple(twin for twin in twins if twin[0] in others) for id_, twins in found.items()}
+        return {id_: twins for id_, twins in left.items() if twins}
+
+    @_within
+    async def get_extractions(self, reading: ScopedReading, chunk_ids: Sequence[str]) -> list[Extraction]:
+        return await reading.records.get_extractions(await reading.keep("chunks", chunk_ids))
+
+    @_within
+    async def get_entity_mentions(
+        self, reading: ScopedReading, chunk_ids: Sequence[str]
+    ) -> dict[str, tuple[EntityMention, ...]]:
+        return await reading.records.get_entity_mentions(await reading.keep("chunks", chunk_ids))
+
+    @_within
+    async def get_evidence(
+        self, reading: ScopedReading, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
+    ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
+        """See `RecordsStore`; the evidence of a view is counted when it is asked for, and bears the data version."""
+        entities = await reading.read_entity_evidence(entity_ids, leading)
+        return entities, await reading.read_relation_evidence(relation_ids, leading)
+
+    async def get_mention_places(self, entity_ids: Sequence[str], most: int) -> list[EntityPlaces]:
+        return await self.reader.read(lambda reading: reading.read_places(entity_ids, most))
+
+
+def _owned(scope: Scope, chunks: list[Chunk]) -> list[Chunk]:
+    """Return chunks under the documents that have them in the scope."""
+    if not scope.owners:
+        return chunks
+    return [replace(item, document_id=scope.owners.get(item.document_id, item.document_id)) for item in chunks]
+
+
+async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> list[Document]:
+    """Return documents as they would be without those that do not match: a twin may be the original then."""
+    owners = reading.scope.owners
+    originals = await reading.find_keys("documents", [item.twin_of for item in documents if item.twin_of])
+    left: list[Document] = []
+    for document in documents:
+        original = document.twin_of
+        if original and original not in originals:
+            shown = owners.get(original, "")
+            document = replace(document, twin_of="" if shown == document.id else shown)
+        left.append(document)
+    return left
+
+
+class _Graph(_Role, GraphStore):
+    """Entities and relations as the matching documents tell of them; walks go over the arrays of the `Scope`."""
+
+    async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
+        return await self.reader.read(lambda reading: work(_Graph(_HeldReader(reading))))
+
+    @_within
+    async def get_entities(self, reading: ScopedReading, ids: Sequence[str]) -> list[Entity]:
+        keys = await reading.find_keys("entities", ids)
+        found = await reading.fold_entities(list(keys.values()))
+        return [found[keys[id_]] for id_ in ids if id_ in keys]
+
+    @_within
+    async def get_relations(self, reading: ScopedReading, ids: Sequence[str]) -> list[Relation]:
+        keys = await reading.find_keys("relations", ids)
+        found = await reading.fold_relations(list(keys.values()))
+        return [found[keys[id_]] for id_ in ids if id_ in keys]
+
+    @_within
+    async def rank_incident_relations(
+        self, reading: ScopedReading, entity_ids: Sequence[str]
+    ) -> list[IncidentRelation]:
+        scope = reading.scope
+        places = scope.touching(await reading.find_places(entity_ids))
+        relations = scope.relations.keys[places].tolist()
+        ids = await reading.find_ids("relations", relations)
+        degrees = scope.degrees[scope.ends[places]].sum(axis=1).tolist()
+        weights = scope.weights[places].tolist()
+        ranked = [IncidentRelation(ids[key], *rank) for key, *rank in zip(relations, degrees, weights, strict=True)]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
+
+    @_within
+    async def list_entities(self, reading: ScopedReading, offset: int, limit: int) -> list[Entity]:
+        order = np.argsort(-reading.scope.degrees, kind="stable")
+        falling = -reading.scope.degrees[order]
+        page = falling[max(offset, 0) : max(offset, 0) + max(limit, 0)]
+        if not len(page):
+            return []
+        # Names decide among equals, so all that are equal to the first or the last of the page are read.
+        start, end = np.searchsorted(falling, page[0]), np.searchsorted(falling, page[-1], "right")
+        ranked = await _ranked(reading, order[start:end])
+        return ranked[offset - int(start) :][: len(page)]
+
+    @_within
+    async def find_relations_among(self, reading: ScopedReading, entity_ids: Sequence[str]) -> list[Relation]:
+        places = await reading.find_places(entity_ids)
+        touching = reading.scope.touching(places)
+        inside = touching[np.isin(reading.scope.ends[touching], places).all(axis=1)]
+        found = await reading.fold_relations(reading.scope.relations.keys[inside].tolist())
+        return sorted(found.values(), key=lambda relation: (-relation.weight, relation.id))
+
+    async def find_nodes(self, entity_ids: Sequence[str]) -> Mapping[str, Node]:
+        return await self.reader.read(lambda reading: reading.find_keys("entities", entity_ids))
+
+    async def name_nodes(self, nodes: Some[Node]) -> Mapping[Node, str]:
+        return await self.reader.read(lambda reading: reading.find_ids("entities", nodes))
+
+    @_within
+    async def find_steps(
+        self, reading: ScopedReading, nodes: Some[Node], limit: int | None
+    ) -> list[tuple[Node, Node, float]]:
+        scope = reading.scope
+        touching = scope.touching(scope.entities.places(np.fromiter(nodes, np.int64, len(nodes))))
+        ends = scope.entities.keys[scope.ends[touching]].reshape(-1, 2).tolist()
+        ways = list(zip(ends, scope.weights[touching].tolist(), strict=True))
+        near = set(nodes)
+        steps = [(left, right, weight) for (left, right), weight in ways if left in near]
+        return [*steps, *((right, left, weight) for (left, right), weight in ways if right in near)][:limit]
+
+    @_within
+    async def order_nodes(self, reading: ScopedReading, nodes: Some[Node], limit: int) -> list[Node]:
+        scope = reading.scope
+        places = scope.entities.places(np.fromiter(nodes, np.int64, len(nodes)))
+        # Names decide among equals: all that are as well connected as the last are read.
+        if limit < len(places):
+            degrees = scope.degrees[places]
+            least = np.partition(degrees, len(degrees) - limit)[len(degrees) - limit] if limit > 0 else np.inf
+            places = places[degrees >= least]
+        first = (await _ranked(reading, places))[: max(0, limit)]
+        return list((await reading.find_keys("entities", [entity.id for entity in first])).values())
+
+
+async def _ranked(reading: ScopedReading, places: Places) -> list[Entity]:
+    """Return the entities at these places by degree (descending), then name."""
+    found = await reading.fold_entities(reading.scope.entities.keys[places].tolist())
+    return sorted(found.values(), key=lambda entity: (-entity.degree, entity.name, entity.id))
+
+
+class _Vectors(_Role, VectorStore):
+    """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
+
+    async def search(
+        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
+    ) -> list[Hit]:
+        return await self.reader.read(lambda reading: reading.find_nearest(collection, vector, limit, min_score))
+
+    @_within
+    async def get_vectors(
+        self, reading: ScopedReading, collection: Collection, ids: Sequence[str]
+    ) -> dict[str, NDArray[np.float32]]:
+        return await reading.vectors.get_vectors(collection, await reading.keep(collection, ids))
+
+
+class _Text(_Role, TextStore):
+    """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
+
+    @_within
+    async def search(
+        self, reading: ScopedReading, collection: Collection, terms: Sequence[str], limit: int
+    ) -> list[Hit]:
+        if limit < 1:
+            return []
+        wanted = set(terms)
+        if collection is not Collection.ENTITIES:
+            return await reading.find_texts(collection, terms, limit)
+        looked_at = max(limit * _HITS_PER_HIT, _LEAST_HITS)
+        while True:
+            found = await reading.find_texts(collection, terms, looked_at)
+            keys = await reading.find_keys(collection, [hit.id for hit in found])
+            hits = {keys[hit.id]: hit for hit in found if hit.id in keys}
+            kept = await _called(reading, list(hits), lambda names: not wanted.isdisjoint(names), limit)
+            if len(kept) >= limit or len(found) < looked_at:
+                return [hits[key] for key in kept]
+            looked_at = len(reading.scope.entities) + 1
+
+    @_within
+    async def find_phrases(
+        self, reading: ScopedReading, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
+    ) -> list[list[str]]:
+        """See `TextStore`; entities are found by the names that are left."""
+        if limit < 1:
+            return [[] for _ in phrases]
+        found = await reading.find_phrases(collection, phrases)
+        if collection is Collection.ENTITIES:
+            found = [
+                await _called(reading, keys, lambda names, held=phrase: _holds(names, held), limit)
+                for keys, phrase in zip(found, phrases, strict=True)
+            ]
+        first = [keys[:limit] for keys in found]
+        ids = await reading.find_ids(collection, {key for keys in first for key in keys})
+        return [[ids[key] for key in keys] for keys in first]
+
+
+async def _called(
+    reading: ScopedReading, keys: Sequence[int], fits: Callable[[Sequence[str]], bool], limit: int
+) -> list[int]:
+    """Return the first of the entities, up to `limit`, whose terms in the scope fit."""
+    found: list[int] = []
+    for start in range(0, len(keys), limit):
+        entities = await reading.fold_entities(keys[start : start + limit])
+        found += [key for key, entity in entities.items() if fits(reading.fold.name_terms(entity))]
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+def _holds(names: Sequence[str], phrase: Sequence[str]) -> bool:
+    return f" {' '.join(phrase)} " in f" {' '.join(names)} "
