@@ -1,5 +1,7 @@
 """Models that cost nothing and say the same to whoever asks: LightRAG or ours. Imports nothing of either."""
 
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import json
@@ -48,7 +50,10 @@ SENTENCES = {
         [("Kyoto", "Meridian", "funding", "Kyoto funds Meridian.")],
     ),
     "北京大学研究量子计算。": (
-        [("北京大学", "organization", "北京大学研究量子计算。"), ("量子计算", "concept", "量子计算是北京大学研究的方向。")],
+        [
+            ("北京大学", "organization", "北京大学研究量子计算。"),
+            ("量子计算", "concept", "量子计算是北京大学研究的方向。"),
+        ],
         [("北京大学", "量子计算", "研究", "北京大学研究量子计算。")],
     ),
 }
@@ -125,9 +130,7 @@ async def embed(texts, **kwargs):
 async def rerank(query, documents, top_n=None, **kwargs):
     """Put texts that share more words with a question first, of equals the shorter."""
     asked = set(re.findall(r"[a-z]+", query.lower()))
-    scores = [
-        len(asked & set(re.findall(r"[a-z]+", text.lower()))) / 10 + 1 / (100 + len(text)) for text in documents
-    ]
+    scores = [len(asked & set(re.findall(r"[a-z]+", text.lower()))) / 10 + 1 / (100 + len(text)) for text in documents]
     order = sorted(range(len(documents)), key=lambda index: -scores[index])
     return [{"index": index, "relevance_score": scores[index]} for index in order[:top_n]]
 

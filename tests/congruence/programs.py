@@ -4,6 +4,8 @@ They import from the package named by `lib`, `lightrag` or `heliograph.lightrag`
 What LightRAG says in no fixed order is sorted here.
 """
 
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import asyncio
@@ -35,9 +37,7 @@ class Library:
         given = {
             "working_dir": str(folder),
             "llm_model_func": fakes.model,
-            "embedding_func": utils.EmbeddingFunc(
-                embedding_dim=fakes.DIMENSION, max_token_size=8192, func=fakes.embed
-            ),
+            "embedding_func": utils.EmbeddingFunc(embedding_dim=fakes.DIMENSION, max_token_size=8192, func=fakes.embed),
             "tokenizer": utils.Tokenizer("characters", fakes.Characters()),
         }
         return self.LightRAG(**(given | fields))
@@ -94,24 +94,26 @@ def data(result):
         "keys": sorted(found),
         "entities": sorted(
             (
-                [item["entity_name"], item["entity_type"], parts(item["description"]), parts(item["source_id"])]
-                + [parts(item["file_path"]), sorted(item)]
+                [
+                    *(item["entity_name"], item["entity_type"], parts(item["description"])),
+                    *(parts(item["source_id"]), parts(item["file_path"]), sorted(item)),
+                ]
                 for item in found.get("entities", ())
             ),
             key=str,
         ),
         "relationships": sorted(
             (
-                [sorted((item["src_id"], item["tgt_id"])), item["weight"], sorted(item["keywords"].split(","))]
-                + [parts(item["description"]), parts(item["source_id"]), parts(item["file_path"]), sorted(item)]
+                [
+                    *(sorted((item["src_id"], item["tgt_id"])), item["weight"], sorted(item["keywords"].split(","))),
+                    *(parts(item["description"]), parts(item["source_id"]), parts(item["file_path"]), sorted(item)),
+                ]
                 for item in found.get("relationships", ())
             ),
             key=str,
         ),
         "chunks": sorted(
-            (
-                [item["chunk_id"], item["content"], item["file_path"], sorted(item)] for item in found.get("chunks", ())
-            ),
+            ([item["chunk_id"], item["content"], item["file_path"], sorted(item)] for item in found.get("chunks", ())),
             key=str,
         ),
         "references": sorted(item["file_path"] for item in found.get("references", ())),
@@ -189,7 +191,8 @@ async def duplicates(lib, folder):
         await rag.ainsert(text, file_paths=path, track_id=track)
         found = await rag.aget_docs_by_track_id(track)
         seen[track] = [
-            status(item) | {"error": item.error_msg, "metadata": _of_duplicate(item.metadata)} for item in found.values()
+            status(item) | {"error": item.error_msg, "metadata": _of_duplicate(item.metadata)}
+            for item in found.values()
         ]
     again = await rag.apipeline_enqueue_documents(fakes.TEXTS[0], file_paths="a.md")
     await rag.finalize_storages()

@@ -3,6 +3,8 @@
 Each program has a process of its own: instances of LightRAG in one process share what they hold by workspace.
 """
 
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 import json

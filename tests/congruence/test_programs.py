@@ -10,11 +10,12 @@ import asyncio
 import json
 import os
 import subprocess
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from heliograph.lightrag.utils import always_get_an_event_loop
 
 from . import programs
 
@@ -35,13 +36,14 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def _ours(name: str, folder: Path) -> Any:
-    with warnings.catch_warnings():
-        # A loop that a sync method made is left to the end of the process, here as in LightRAG.
-        warnings.simplefilter("ignore", ResourceWarning)
-        try:
-            seen = programs.run("heliograph.lightrag", name, folder)
-        finally:
-            asyncio.set_event_loop(None)
+    try:
+        seen = programs.run("heliograph.lightrag", name, folder)
+    finally:
+        # What sync methods ran in is left to the end of the process, which is here.
+        loop = always_get_an_event_loop()
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+        asyncio.set_event_loop(None)
     return json.loads(json.dumps(seen, ensure_ascii=False, default=str))
 
 

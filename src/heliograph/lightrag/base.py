@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from heliograph.lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 from heliograph.lightrag.utils import EmbeddingFunc, lightrag_number
+from heliograph.wire.query import LIGHTRAG_MODE
 
 __all__ = [
     "ROLES",
@@ -35,7 +36,7 @@ class QueryParam:
     `MAX_TOTAL_TOKENS` of the environment as defaults.
     """
 
-    mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = "mix"
+    mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = LIGHTRAG_MODE
     only_need_context: bool = False
     only_need_prompt: bool = False
     response_type: str = "Multiple Paragraphs"

@@ -133,19 +133,21 @@ class GraphMethods(ABC):
         is_renaming = new_name != entity.name
         if is_renaming and not allow_rename:
             raise ValueError("Entity renaming is not allowed. Set allow_rename=True to enable this feature")
-        changes = {"type": updated_data.get("entity_type"), "description": updated_data.get("description")}
+        type_, said = updated_data.get("entity_type"), updated_data.get("description")
         final, merged = entity.name, False
         async with _refusals():
             if is_renaming:
                 other = await kb.entity(new_name)
                 if other is not None and other.id != entity.id and not allow_merge:
                     raise ValueError(f"Entity name '{new_name}' already exists, cannot rename")
-                done = await kb.revise_entity(entity.name, new_name, **changes, allow_merge=allow_merge)
+                done = await kb.revise_entity(
+                    entity.name, new_name, type=type_, description=said, allow_merge=allow_merge
+                )
                 merged = done[-1].kind is CurationKind.MERGE_ENTITIES
                 found = await kb.entity(done[-1].names[-1])
                 final = found.name if found else new_name
-            elif any(value is not None for value in changes.values()):
-                await kb.edit_entity(entity.name, **changes)
+            elif type_ is not None or said is not None:
+                await kb.edit_entity(entity.name, type=type_, description=said)
             if origin := _origin(updated_data):
                 await kb.edit_entity(final, origin=origin)
         return await self.get_entity_info(final) | {
@@ -251,9 +253,9 @@ class GraphMethods(ABC):
             found = await kb.entity(target)
             if found is None or any(clean_name(name) != found.name for name in names):
                 await kb.merge_entities(names, target)
-            changes = {"type": data.get("entity_type"), "description": data.get("description")}
-            if any(value is not None for value in changes.values()) or _origin(data):
-                await kb.edit_entity(target, **changes, origin=_origin(data))
+            type_, said = data.get("entity_type"), data.get("description")
+            if type_ is not None or said is not None or _origin(data):
+                await kb.edit_entity(target, type=type_, description=said, origin=_origin(data))
         return await self.get_entity_info(target)
 
     async def adelete_by_entity(self, entity_name: str) -> DeletionResult:

@@ -23,7 +23,6 @@ from heliograph.errors import HeliographError, IngestError, InvalidRequestError
 from heliograph.filters import Sources
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
 from heliograph.ingest.models import NewDocument
 from heliograph.lightrag.base import (
     ROLES,
@@ -34,6 +33,7 @@ from heliograph.lightrag.base import (
     RoleLLMConfig,
     RoleSpec,
 )
+from heliograph.lightrag.custom_graph import CustomGraph
 from heliograph.lightrag.exceptions import EmptyQueryError, RAGQueryTooShortError
 from heliograph.lightrag.graph import GraphMethods
 from heliograph.lightrag.models import (
@@ -71,7 +71,6 @@ from heliograph.query.models import QueryParam as EngineParam
 from heliograph.query.plan import check_length
 from heliograph.settings import Settings
 from heliograph.stores.changeset import Collection
-from heliograph.text.names import clean_name, entity_key
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
@@ -100,8 +99,8 @@ class LightRAG(GraphMethods):
         print(await rag.aquery("What does ESP32 speak?", param=QueryParam(mode="hybrid")))
         await rag.finalize_storages()
 
-    Defaults are those of LightRAG, and the variables of its environment count for them. A field without effect warns when it
-    is set. Methods without an `a` before their name are for code that is not async.
+    Defaults are those of LightRAG, and the variables of its environment count for them. A field without effect warns
+    when it is set. Methods without an `a` before their name are for code that is not async.
 
     Raises:
         ValueError: `llm_model_func` or `embedding_func` is missing, or a field holds what cannot be.
@@ -388,7 +387,7 @@ class LightRAG(GraphMethods):
             ValueError: A name is empty, a relation has one end, or a weight is too small; nothing was written.
         """
         kb, rows = await self._opened()
-        graph = _CustomGraph.read(custom_kg, full_doc_id)
+        graph = CustomGraph.read(custom_kg, full_doc_id)
         for (document, file), chunks in graph.documents.items():
             id_ = document
             known = await kb.document(id_)
@@ -406,7 +405,7 @@ class LightRAG(GraphMethods):
         await self._make_by_hand(kb, graph)
         rows.forget()
 
-    async def _make_by_hand(self, kb: AsyncHeliograph, graph: _CustomGraph) -> None:
+    async def _make_by_hand(self, kb: AsyncHeliograph, graph: CustomGraph) -> None:
         """Make or overwrite entities and relations that no chunk of a graph speaks of."""
         for item in graph.entities.values():
             if not item.chunk:
@@ -784,72 +783,6 @@ class LightRAG(GraphMethods):
             warn_once("enable_llm_cache decides for extraction, too; enable_llm_cache_for_entity_extract has no effect")
         if unknown := sorted(set(self._params) - _KNOWN_PARAMS):
             warn_once(f"addon_params: {', '.join(map(repr, unknown))} has no effect here")
-
-
-@dataclass(slots=True)
-class _CustomGraph:
-    """A graph that a program made, checked: chunks by document and file, entities and relations by name.
-
-    What is said by a chunk has its key; what is not has none, and `files` the path it came with.
-    """
-
-    documents: dict[tuple[str, str], list[GivenChunk]]
-    entities: dict[str, GivenEntity]
-    relations: dict[tuple[str, str], GivenRelation]
-    files: dict[str, str]
-
-    @classmethod
-    def read(cls, given: Mapping[str, Any], full_doc_id: str | None) -> _CustomGraph:
-        graph = cls({}, {}, {}, {})
-        keys: dict[str, str] = {}
-        for index, row in enumerate(given.get("chunks", ())):
-            source = str(row["source_id"])
-            place = full_doc_id or source, base_name(row.get("file_path") or "custom_kg")
-            text = sanitize_text_for_encoding(row["content"])
-            keys[source] = str(index)
-            if text and all(chunk.text != text for chunk in graph.documents.get(place, ())):
-                graph.documents.setdefault(place, []).append(GivenChunk(text, str(index)))
-        known = {chunk.key for chunks in graph.documents.values() for chunk in chunks}
-        keys = {source: key for source, key in keys.items() if key in known}
-        for index, row in enumerate(given.get("entities", ())):
-            name = _graph_name(row["entity_name"], f"entities[{index}].entity_name")
-            type_ = str(row.get("entity_type", ""))
-            said = str(row.get("description", "No description provided"))
-            key = keys.get(str(row.get("source_id", UNKNOWN)), "")
-            if not key:
-                logger.warning("the entity %r names no chunk of the graph as its source", name)
-            graph.entities[entity_key(name)] = GivenEntity(name, "" if type_ == UNKNOWN else type_, said, key)
-            graph.files[name] = base_name(row.get("file_path") or "custom_kg")
-        for index, row in enumerate(given.get("relationships", ())):
-            label = f"relationships[{index}]"
-            ends = [_graph_name(row[name], f"{label}.{name}") for name in ("src_id", "tgt_id")]
-            if entity_key(ends[0]) == entity_key(ends[1]):
-                raise ValueError(f"Custom KG {label} relates {ends[0]!r} with itself; src_id and tgt_id must differ")
-            source = row.get("source_id") or ""
-            key = keys.get(str(source), "")
-            weight = _graph_weight(row.get("weight", 1.0), label, least=1.0 if source else 0.0)
-            words = [word.strip() for word in str(row.get("keywords", "")).split(",") if word.strip()]
-            graph.relations[min(map(entity_key, ends)), max(map(entity_key, ends))] = GivenRelation(
-                *ends, str(row.get("description", "")), words, weight, key
-            )
-        return graph
-
-
-def _graph_name(given: Any, label: str) -> str:
-    name = clean_name(given) if isinstance(given, str) else ""
-    if not name:
-        raise ValueError(f"Custom KG {label} cannot be empty after normalization, got {given!r}")
-    return name
-
-
-def _graph_weight(given: Any, label: str, least: float) -> float:
-    try:
-        weight = float(given)
-    except (TypeError, ValueError):
-        weight = -1.0
-    if not weight >= least or not weight > 0:
-        raise ValueError(f"Custom KG {label} has the weight {given!r}; give a positive number of at least {least:g}")
-    return weight
 
 
 def _is_custom(document: Document) -> bool:

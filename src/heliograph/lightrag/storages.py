@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
@@ -277,7 +277,7 @@ class GraphView(_View):
         ]
         return KnowledgeGraph.model_validate({"nodes": nodes, "edges": edges, "is_truncated": is_truncated})
 
-    async def _entities(self) -> Any:
+    async def _entities(self) -> AsyncIterator[Entity]:
         kb, _ = await self._opened()
         after = ""
         while ids := await kb.store.inspection.scan(ScanKind.ENTITIES, after, _PAGE):
