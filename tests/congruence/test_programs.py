@@ -35,13 +35,20 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(output.read_text("utf-8"))
 
 
+async def _ended() -> None:
+    """Wait for the end of what an engine closes when nobody holds it any more."""
+    await asyncio.sleep(0)
+    await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()})
+    await asyncio.get_running_loop().shutdown_asyncgens()
+
+
 def _ours(name: str, folder: Path) -> Any:
     try:
         seen = programs.run("heliograph.lightrag", name, folder)
     finally:
         # What sync methods ran in is left to the end of the process, which is here.
         loop = always_get_an_event_loop()
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(_ended())
         loop.close()
         asyncio.set_event_loop(None)
     return json.loads(json.dumps(seen, ensure_ascii=False, default=str))

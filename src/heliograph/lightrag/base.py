@@ -36,7 +36,7 @@ class QueryParam:
     `MAX_TOTAL_TOKENS` of the environment as defaults.
     """
 
-    mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = LIGHTRAG_MODE
+    mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = LIGHTRAG_MODE.value
     only_need_context: bool = False
     only_need_prompt: bool = False
     response_type: str = "Multiple Paragraphs"
