@@ -549,7 +549,7 @@ async def pages_of_documents(lib, folder):
     text = await rag.full_docs.get_by_id(rows[0][0])
     await rag.finalize_storages()
     return {"rows": [[id_, status(item)] for id_, item in rows], "total": total} | {
-        "failed": failed,
+        "none": failed,
         "text": [text["content"], text["file_path"]],
     }
 
