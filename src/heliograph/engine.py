@@ -45,6 +45,7 @@ from heliograph.functions import (
     as_reranker,
 )
 from heliograph.ids import is_storable, relation_id
+from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.files import enqueue_files, insert_files
 from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.merging import EvidenceFold
@@ -85,6 +86,7 @@ class Given:
     embedding: EmbeddingModel | EmbeddingFunction | None = None
     reranker: Reranker | RerankFunction | None = None
     extractor: Extractor | None = None
+    chunker: Chunker | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     meter = ChatMeter()
     chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
-    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack)
+    ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
     reranker = await _open_reranker(settings, given, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
@@ -263,13 +265,16 @@ def _open_ingest(
     chat: ChatModel | None,
     meter: ChatMeter,
     stack: AsyncExitStack,
+    chunker: Chunker | None,
 ) -> tuple[IngestPipeline, SourceReader]:
     """Return what takes documents in and what reads their sources, in this process or on a cluster."""
     extractor = given.extractor or choose_extractor(settings.ingest, chat)
     if settings.ingest.engine == "local":
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
-        return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest), sources
+        return IngestPipeline(store.truth, embedding, extractor, chat, settings.ingest, chunker=chunker), sources
+    if chunker is not None:
+        raise SettingsError("a chunker of your own cuts texts in this process; set ingest.engine to 'local'")
     replies = store.replies if settings.chat.cache else None
     cluster = open_cluster(settings, given, embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
@@ -358,6 +363,7 @@ class AsyncHeliograph(GraphCuration):
         embedding: EmbeddingModel | EmbeddingFunction | None = None,
         reranker: Reranker | RerankFunction | None = None,
         extractor: Extractor | None = None,
+        chunker: Chunker | None = None,
         engine: str | None = None,
     ) -> None:
         """Note what to open; nothing is opened yet.
@@ -372,13 +378,14 @@ class AsyncHeliograph(GraphCuration):
                 dimension; stays the caller's to close.
             reranker: Reranker in place of the one in the settings, or a function; stays the caller's to close.
             extractor: Extractor in place of the one in the settings.
+            chunker: What cuts texts, in place of `ingest.chunking` and the sizes in the settings.
             engine: `local` or `ray`, where documents are read; None means `ingest.engine` of the settings.
 
         Raises:
             SettingsError: A setting is not valid.
         """
         self.settings = with_engine(with_store(settings or Settings.load(), data_dir, workspace), engine)
-        self._opening = Opening(self.settings, Given(chat, embedding, reranker, extractor))
+        self._opening = Opening(self.settings, Given(chat, embedding, reranker, extractor, chunker))
 
     async def open(self) -> Self:
         """Open store and models, also after `close`; opening twice does nothing.

@@ -29,6 +29,7 @@ __all__ = [
     "as_chat_model",
     "as_embedding_model",
     "as_reranker",
+    "call_function",
 ]
 
 # From messages, `{"role": ..., "content": ...}` and oldest first, to the reply.
@@ -56,7 +57,7 @@ class FunctionChatModel(ChatModel):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
-        text = await _called(self._name, self._function, messages)
+        text = await call_function(self._name, self._function, messages)
         if not isinstance(text, str) or not text.strip():
             raise _bad_reply(self._name, text, "a text that is not empty")
         return ChatReply(text, self._name, await estimate_usage(request, text))
@@ -129,7 +130,7 @@ class FunctionReranker(Reranker):
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
         if not documents:
             return []
-        given = await _called(self._name, self._function, query, list(documents))
+        given = await call_function(self._name, self._function, query, list(documents))
         try:
             scores = [float(score) for score in given]
         except (TypeError, ValueError):
@@ -176,15 +177,17 @@ def _checked(given: Any, what: str, kind: type) -> Callable[..., Any]:
     return cast("Callable[..., Any]", given)
 
 
-async def _called(name: str, function: Callable[..., Any], *args: object) -> Any:
-    """Return what a function gives.
+async def call_function(name: str, function: Callable[..., Any], *args: object, **keywords: object) -> Any:
+    """Return what a function gives, called `name` in errors; one that is not async runs in a thread.
 
     Raises:
         ModelError: It failed.
     """
     is_async = iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
     try:
-        result = function(*args) if is_async else await asyncio.to_thread(function, *args)
+        if is_async:
+            return await function(*args, **keywords)
+        result = await asyncio.to_thread(function, *args, **keywords)
         return await result if isawaitable(result) else result
     except HeliographError:
         raise
@@ -197,7 +200,7 @@ async def _called(name: str, function: Callable[..., Any], *args: object) -> Any
 
 async def _vectors(name: str, function: EmbeddingFunction, texts: list[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
     """Return unit vectors, `(n, dimension)`."""
-    given = await _called(name, function, texts)
+    given = await call_function(name, function, texts)
     wanted = f"{len(texts)} vectors of one length, finite and not zero, one a text"
     try:
         vectors = np.asarray(given, dtype=np.float32)

@@ -288,7 +288,8 @@ class Curation:
         names: Names of what it was done to, in this order: the entity; for a rename and a split the entity and the
             new name; for a merge those merged and, last, what they became; for a relation its two ends.
         entity_ids: Entity id per name, as they stood then.
-        scope: Of a split: ids of the documents or chunks whose mentions go to the new name.
+        scope: Of a split: ids of the documents or chunks whose mentions go to the new name. Of what is made or edited:
+            what it rests on, as its author says.
         type: The type given; None says nothing of it, as do the next three.
         description: The description given.
         keywords: The keywords given.

@@ -19,6 +19,7 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.extraction.base import Extractor
 from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
+from heliograph.ingest.chunking import Chunker
 from heliograph.ingest.models import Progress
 from heliograph.ingest.watching import FolderChange
 from heliograph.query.models import QueryParam, Retrieval
@@ -122,6 +123,7 @@ class Heliograph:
         embedding: EmbeddingModel | EmbeddingFunction | None = None,
         reranker: Reranker | RerankFunction | None = None,
         extractor: Extractor | None = None,
+        chunker: Chunker | None = None,
         engine: str | None = None,
     ) -> None:
         """See `AsyncHeliograph`; opened by the first call or by `with`."""
@@ -133,6 +135,7 @@ class Heliograph:
             embedding=embedding,
             reranker=reranker,
             extractor=extractor,
+            chunker=chunker,
             engine=engine,
         )
         self._thread: _EngineThread | None = None

@@ -50,7 +50,9 @@ class Curator:
         book = RuleBook(loader.rules.values())
         return [book.named(id_) for id_ in ids]
 
-    async def create_entity(self, name: str, type_: str, description: str, author: str) -> Curation:
+    async def create_entity(
+        self, name: str, type_: str, description: str, author: str, origin: tuple[str, ...] = ()
+    ) -> Curation:
         """Record an entity that stays without any document.
 
         Raises:
@@ -71,24 +73,28 @@ class Curator:
                     (scene.names[0],),
                     (id_,),
                     author,
+                    scope=tuple(map(_text, origin)),
                     type=_type(type_),
                     description=_text(description),
                 ),
             )
 
-    async def edit_entity(self, name: str, type_: str | None, description: str | None, author: str) -> Curation:
+    async def edit_entity(
+        self, name: str, type_: str | None, description: str | None, author: str, origin: tuple[str, ...] = ()
+    ) -> Curation:
         """Record a type or description in place of what documents say.
 
         Raises:
             InvalidRequestError: Neither is given.
             NotFoundError: There is no such entity.
         """
-        if type_ is None and description is None:
+        if type_ is None and description is None and not origin:
             raise InvalidRequestError(f"nothing to edit of {name!r}; give a type or a description")
         _check_type(name, type_)
         async with self._lock:
             scene = await self._scene([name])
-            return await self._commit(scene, _edit(scene.require(0), type_, description, author))
+            item = _edit(scene.require(0), type_, description, author)
+            return await self._commit(scene, replace(item, scope=tuple(map(_text, origin))))
 
     async def rename_entity(self, name: str, new_name: str, author: str, *, allow_merge: bool) -> Curation:
         """Record another name; all that is said of the entity goes on under it.
@@ -190,7 +196,14 @@ class Curator:
             return await self._commit(scene, _new(CurationKind.DELETE_ENTITY, (entity.name,), (entity.id,), author))
 
     async def create_relation(
-        self, name: str, other: str, keywords: str | Sequence[str], description: str, weight: float, author: str
+        self,
+        name: str,
+        other: str,
+        keywords: str | Sequence[str],
+        description: str,
+        weight: float,
+        author: str,
+        origin: tuple[str, ...] = (),
     ) -> Curation:
         """Record a relation that stays, and its ends with it, without any document.
 
@@ -200,7 +213,7 @@ class Curator:
             NotFoundError: One of the ends does not exist.
         """
         said = _keywords(keywords), _text(description), _weight(weight)
-        return await self._relate(CurationKind.CREATE_RELATION, name, other, author, *said)
+        return await self._relate(CurationKind.CREATE_RELATION, name, other, author, *said, origin)
 
     async def edit_relation(
         self,
@@ -210,6 +223,7 @@ class Curator:
         description: str | None,
         weight: float | None,
         author: str,
+        origin: tuple[str, ...] = (),
     ) -> Curation:
         """Record keywords, description or weight in place of what documents say.
 
@@ -217,7 +231,7 @@ class Curator:
             InvalidRequestError: None of them is given, or the weight is no positive number.
             NotFoundError: There is no such relation.
         """
-        if keywords is None and description is None and weight is None:
+        if keywords is None and description is None and weight is None and not origin:
             raise InvalidRequestError(
                 f"nothing to edit of the relation between {name!r} and {other!r}; give keywords, description or weight"
             )
@@ -226,7 +240,7 @@ class Curator:
             None if description is None else _text(description),
             None if weight is None else _weight(weight),
         )
-        return await self._relate(CurationKind.EDIT_RELATION, name, other, author, *said)
+        return await self._relate(CurationKind.EDIT_RELATION, name, other, author, *said, origin)
 
     async def delete_relation(self, name: str, other: str, author: str) -> Curation:
         """Record that a relation is not to be seen, whatever documents say.
@@ -278,6 +292,7 @@ class Curator:
         keywords: tuple[str, ...] | None = None,
         description: str | None = None,
         weight: float | None = None,
+        origin: tuple[str, ...] = (),
     ) -> Curation:
         async with self._lock:
             scene = await self._scene([name, other])
@@ -290,7 +305,7 @@ class Curator:
             if kind is not CurationKind.CREATE_RELATION and not found:
                 raise NotFoundError(f"there is no relation between {name!r} and {other!r}")
             names, ids = (ends[0].name, ends[1].name), (ends[0].id, ends[1].id)
-            item = _new(kind, names, ids, author, description=description)
+            item = _new(kind, names, ids, author, scope=tuple(map(_text, origin)), description=description)
             return await self._commit(scene, replace(item, keywords=keywords, weight=weight))
 
     async def _load(self, ids: Sequence[str]) -> RuleLoader:

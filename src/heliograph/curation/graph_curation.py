@@ -47,14 +47,18 @@ class GraphCuration(ABC):
         type: str = "",  # noqa: A002 (the field\'s name)
         description: str = "",
         author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
         """Make an entity that stays without any document; what documents say of it comes after the description.
+
+        `origin` is kept as given, beside it: what it rests on, such as LightRAG's `source_id` and `file_path`. The same
+        holds for the other methods that take it.
 
         Raises:
             ConflictError: There is one of this name.
             InvalidRequestError: The name is empty.
         """
-        return await (await self._curation()).curator.create_entity(name, type, description, author)
+        return await (await self._curation()).curator.create_entity(name, type, description, author, tuple(origin))
 
     async def edit_entity(
         self,
@@ -63,6 +67,7 @@ class GraphCuration(ABC):
         type: str | None = None,  # noqa: A002 (the field\'s name)
         description: str | None = None,
         author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
         """Put a type or description in place of what documents say, now and later.
 
@@ -70,7 +75,7 @@ class GraphCuration(ABC):
             InvalidRequestError: Neither is given.
             NotFoundError: There is no such entity.
         """
-        return await (await self._curation()).curator.edit_entity(name, type, description, author)
+        return await (await self._curation()).curator.edit_entity(name, type, description, author, tuple(origin))
 
     async def rename_entity(self, name: str, new_name: str, *, allow_merge: bool = False, author: str = "") -> Curation:
         """Give an entity another name; the old one stays its alias.
@@ -170,6 +175,7 @@ class GraphCuration(ABC):
         description: str = "",
         weight: float = 1.0,
         author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
         """Make a relation that stays, and its two ends with it, without any document.
 
@@ -179,7 +185,7 @@ class GraphCuration(ABC):
             NotFoundError: One of the ends does not exist.
         """
         return await (await self._curation()).curator.create_relation(
-            name, other, keywords, description, weight, author
+            name, other, keywords, description, weight, author, tuple(origin)
         )
 
     async def edit_relation(
@@ -191,6 +197,7 @@ class GraphCuration(ABC):
         description: str | None = None,
         weight: float | None = None,
         author: str = "",
+        origin: Sequence[str] = (),
     ) -> Curation:
         """Put keywords, a description or a weight in place of what documents say, now and later.
 
@@ -198,7 +205,9 @@ class GraphCuration(ABC):
             InvalidRequestError: None of them is given, or the weight is no positive number.
             NotFoundError: There is no such relation.
         """
-        return await (await self._curation()).curator.edit_relation(name, other, keywords, description, weight, author)
+        return await (await self._curation()).curator.edit_relation(
+            name, other, keywords, description, weight, author, tuple(origin)
+        )
 
     async def delete_relation(self, name: str, other: str, *, author: str = "") -> Curation:
         """Hide a relation, whatever documents say, until this is undone.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Literal
@@ -336,9 +337,16 @@ def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candida
         title=PurePath(source).stem[:_MAX_TITLE_LENGTH],
         status=DocumentStatus.FAILED,
         error=str(error),
+        metadata=_readable_metadata(new),
         track_id=track_id,
     )
     return Candidate(document, is_known_by_source=bool(source) and not id_, error=error, is_recorded=is_recorded)
+
+
+def _readable_metadata(new: NewDocument) -> dict[str, Any]:
+    with suppress(InvalidRequestError):
+        return clean_metadata(new.metadata or {}, new.source)
+    return {}
 
 
 def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:

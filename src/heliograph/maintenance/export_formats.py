@@ -11,13 +11,13 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from heliograph.maintenance.whole_documents import Contents
-from heliograph.models import FIELD_SEPARATOR, Document, Entity
+from heliograph.models import FIELD_SEPARATOR, Document, Entity, Relation
 
 # File names for entities and documents: readable, safe on every system, and different for different things.
 
@@ -77,8 +77,22 @@ _KEPT = {"\r": "&#13;"}
 _IDS = {(name, kind): f"d{number}" for number, (name, kind, _) in enumerate(_KEYS)}
 
 
-async def export_graphml(contents: Contents, path: Path) -> int:
-    """Write the graph into a new file; return how many entities and relations there are."""
+async def export_graphml(
+    contents: Contents, path: Path, origin: Callable[[Entity | Relation], tuple[str, str]] | None = None
+) -> int:
+    """Write the graph into a new file; return how many entities and relations there are.
+
+    Args:
+        contents: The workspace.
+        path: The file.
+        origin: Gives `source_id` and `file_path` of each; None gives ids of chunks, and sources.
+    """
+
+    async def told(item: Entity | Relation) -> tuple[str, str]:
+        if origin is not None:
+            return origin(item)
+        return FIELD_SEPARATOR.join(item.chunk_ids), FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids))
+
     count = 0
     with path.open("x", encoding="utf-8", newline="\n") as file:
         file.write('<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
@@ -86,24 +100,26 @@ async def export_graphml(contents: Contents, path: Path) -> int:
             file.write(f'  <key id="{_IDS[name, kind]}" for="{kind}" attr.name="{name}" attr.type="{type_}"/>\n')
         file.write('  <graph edgedefault="undirected">\n')
         async for item in contents.entities():
+            source_id, file_path = await told(item)
             values = {
                 "entity_id": item.name,
                 "entity_type": item.type,
                 "description": item.description,
-                "source_id": FIELD_SEPARATOR.join(item.chunk_ids),
-                "file_path": FIELD_SEPARATOR.join(await contents.sources(item.chunk_ids)),
+                "source_id": source_id,
+                "file_path": file_path,
                 "created_at": item.created_at,
             }
             file.write(f"    <node id={_quoted(item.name)}>{_data('node', values)}</node>\n")
             count += 1
         async for page in contents.relation_pages():
             for relation in page:
+                source_id, file_path = await told(relation)
                 values = {
                     "weight": relation.weight,
                     "description": relation.description,
                     "keywords": ",".join(relation.keywords),
-                    "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
-                    "file_path": FIELD_SEPARATOR.join(await contents.sources(relation.chunk_ids)),
+                    "source_id": source_id,
+                    "file_path": file_path,
                     "created_at": relation.created_at,
                 }
                 ends = f"source={_quoted(relation.source)} target={_quoted(relation.target)}"

@@ -19,6 +19,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailab
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.maintenance.archive import export_archive, import_archive, is_archive
 from heliograph.maintenance.export_formats import export_csv, export_graphml, export_markdown, export_vault
+from heliograph.maintenance.lightrag_export import export_lightrag
 from heliograph.maintenance.lightrag_import import import_lightrag, is_lightrag
 from heliograph.maintenance.whole_documents import (
     Contents,
@@ -33,13 +34,14 @@ from heliograph.stores.base import Store
 
 
 class ExportFormat(StrEnum):
-    """What a workspace can be written as: `jsonl` holds everything and can be read back, the others are to be read."""
+    """What a workspace can be written as; `jsonl` (everything) and `lightrag` (what LightRAG opens) are read back."""
 
     JSONL = "jsonl"
     CSV = "csv"
     GRAPHML = "graphml"
     MARKDOWN = "markdown"
     OBSIDIAN = "obsidian"
+    LIGHTRAG = "lightrag"
 
 
 _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {
@@ -48,11 +50,12 @@ _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {
     ExportFormat.GRAPHML: export_graphml,
     ExportFormat.MARKDOWN: export_markdown,
     ExportFormat.OBSIDIAN: export_vault,
+    ExportFormat.LIGHTRAG: export_lightrag,
 }
 
 
 async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -> int:
-    """Write a workspace into a new file, or for `csv`, `markdown` and `obsidian` a new folder; return how many things.
+    """Write a workspace into a new file or folder, as the format has it; return how many things.
 
     Raises:
         ConflictError: There is something of that name.

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
@@ -23,6 +26,7 @@ from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
 from heliograph.stores.base import CachedReply, CurationQuery, ScanKind, Store
+from heliograph.stores.changeset import Collection
 
 # Reading everything in a workspace, a page at a time, in the order of ids.
 
@@ -48,6 +52,15 @@ class Contents:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 where the store does not tell."""
+        return self._store.embedding[1] if self._store.embedding else 0
+
+    async def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors of some chunks, entities or relations, per id."""
+        return await self._store.vectors.get_vectors(collection, ids)
 
     async def documents(self) -> AsyncIterator[WholeDocument]:
         """Yield all documents, failed and pending ones too."""

@@ -30,6 +30,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 class _Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]: ...
+    def decode(self, tokens: list[int]) -> str | None: ...
 
 
 def encode(text: str) -> list[int]:
@@ -38,6 +39,20 @@ def encode(text: str) -> list[int]:
         return _tokenizer().encode(text)
     except UnicodeEncodeError:
         return _tokenizer().encode(_SURROGATES.sub("\ufffd", text))
+
+
+def decode(tokens: list[int]) -> str:
+    """Return the text of some token ids; characters that they hold no more than a part of become U+FFFD."""
+    found = _tokenizer().decode(tokens)
+    if found is not None:
+        return found
+    # A window's edges may cut a character; what is whole between them is read.
+    for first in range(min(4, len(tokens))):
+        for last in range(len(tokens), max(first, len(tokens) - 4), -1):
+            found = _tokenizer().decode(tokens[first:last])
+            if found is not None:
+                return "\ufffd" * bool(first) + found + "\ufffd" * (last < len(tokens))
+    return "\ufffd"
 
 
 def count_tokens(text: str) -> int:

@@ -1,0 +1,13 @@
+"""LightRAG's Python API on our engine: programs that were written for LightRAG 1.5.7 run after changing an import.
+
+    from heliograph.lightrag import LightRAG, QueryParam
+    from heliograph.lightrag.llm.openai import gpt_4o_mini_complete, openai_embed
+    from heliograph.lightrag.utils import EmbeddingFunc
+
+What is imported from `lightrag.X` is here as `heliograph.lightrag.X`; docs/moving-from-lightrag.md says what of it.
+"""
+
+from heliograph._version import __version__
+from heliograph.lightrag.lightrag import ROLES, EmbeddingFunc, LightRAG, QueryParam, RoleLLMConfig, RoleSpec
+
+__all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec", "__version__"]

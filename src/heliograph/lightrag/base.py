@@ -1,0 +1,126 @@
+"""What goes into and comes out of `LightRAG`: how a question is asked, states of documents, results of deletions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Literal
+
+from heliograph.lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
+from heliograph.lightrag.utils import EmbeddingFunc, lightrag_number
+from heliograph.wire.query import LIGHTRAG_MODE
+
+__all__ = [
+    "ROLES",
+    "DeletionResult",
+    "DocProcessingStatus",
+    "DocStatus",
+    "EmbeddingFunc",
+    "KnowledgeGraph",
+    "KnowledgeGraphEdge",
+    "KnowledgeGraphNode",
+    "QueryParam",
+    "RoleLLMConfig",
+    "RoleSpec",
+    "TextChunkSchema",
+]
+
+TextChunkSchema = dict[str, Any]
+
+
+@dataclass
+class QueryParam:
+    """How one question is asked; fields, order and defaults are those of LightRAG 1.5.7.
+
+    `top_k` and the token budgets take `TOP_K`, `CHUNK_TOP_K`, `MAX_ENTITY_TOKENS`, `MAX_RELATION_TOKENS` and
+    `MAX_TOTAL_TOKENS` of the environment as defaults.
+    """
+
+    mode: Literal["local", "global", "hybrid", "naive", "mix", "bypass"] = LIGHTRAG_MODE.value
+    only_need_context: bool = False
+    only_need_prompt: bool = False
+    response_type: str = "Multiple Paragraphs"
+    stream: bool = False
+    top_k: int = field(default_factory=lambda: int(lightrag_number("TOP_K", 40)))
+    chunk_top_k: int = field(default_factory=lambda: int(lightrag_number("CHUNK_TOP_K", 20)))
+    max_entity_tokens: int = field(default_factory=lambda: int(lightrag_number("MAX_ENTITY_TOKENS", 6000)))
+    max_relation_tokens: int = field(default_factory=lambda: int(lightrag_number("MAX_RELATION_TOKENS", 8000)))
+    max_total_tokens: int = field(default_factory=lambda: int(lightrag_number("MAX_TOTAL_TOKENS", 30_000)))
+    hl_keywords: list[str] = field(default_factory=list[str])
+    ll_keywords: list[str] = field(default_factory=list[str])
+    conversation_history: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
+    user_prompt: str | None = None
+    enable_rerank: bool = True
+    include_references: bool = False
+    disable_user_prompt_prefix: bool = False
+
+
+class DocStatus(str, Enum):  # noqa: UP042 (programs print it as LightRAG does, `DocStatus.PROCESSED`)
+    """Where a document is on its way in."""
+
+    PENDING = "pending"
+    PARSING = "parsing"
+    ANALYZING = "analyzing"
+    PROCESSING = "processing"
+    PREPROCESSED = "preprocessed"
+    PROCESSED = "processed"
+    FAILED = "failed"
+
+
+@dataclass
+class DocProcessingStatus:
+    """One document: how its text begins and how long it is, its file, its state, its chunks, and why it failed."""
+
+    content_summary: str
+    content_length: int
+    file_path: str
+    status: DocStatus
+    created_at: str
+    updated_at: str
+    track_id: str | None = None
+    chunks_count: int | None = None
+    chunks_list: list[str] | None = field(default_factory=list[str])
+    error_msg: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    multimodal_processed: bool | None = field(default=None, repr=False)
+    content_hash: str | None = None
+
+    @classmethod
+    def from_stored(cls, data: dict[str, Any]) -> DocProcessingStatus:
+        """Return a status from a record, whose other fields are left out."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass
+class DeletionResult:
+    """What a deletion came to; `status_code` is what the service answers with."""
+
+    status: Literal["success", "not_found", "not_allowed", "fail"]
+    doc_id: str
+    message: str
+    status_code: int = 200
+    file_path: str | None = None
+
+
+@dataclass(frozen=True)
+class RoleSpec:
+    """One of the roles that may have a model of its own."""
+
+    name: str
+    env_prefix: str
+    queue_name: str
+
+
+ROLES = tuple(RoleSpec(name, name.upper(), f"{name} LLM func") for name in ("extract", "keyword", "query", "vlm"))
+
+
+@dataclass
+class RoleLLMConfig:
+    """What one role does otherwise than the rest; None leaves it as it is for all."""
+
+    func: Any = None
+    kwargs: dict[str, Any] | None = None
+    max_async: int | None = None
+    timeout: int | None = None
+    metadata: dict[str, Any] | None = None

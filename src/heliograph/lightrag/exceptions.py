@@ -1,0 +1,37 @@
+"""The exceptions that programs written for LightRAG catch by name; ours stay what they are beside them."""
+
+from __future__ import annotations
+
+__all__ = ["ChunkTokenLimitExceededError", "EmptyQueryError", "QueryValidationError", "RAGQueryTooShortError"]
+
+
+class QueryValidationError(ValueError):
+    """A question that cannot be asked."""
+
+
+class EmptyQueryError(QueryValidationError):
+    """A question without a character."""
+
+
+class RAGQueryTooShortError(QueryValidationError):
+    """A question too short to search for: less than three characters, where a Chinese one counts as two."""
+
+
+class ChunkTokenLimitExceededError(ValueError):
+    """A piece between two separators that is longer than a chunk may be, where only they may part it.
+
+    Args:
+        chunk_tokens: Its tokens.
+        chunk_token_limit: How many it may have.
+        chunk_preview: How it begins.
+    """
+
+    def __init__(self, chunk_tokens: int, chunk_token_limit: int, chunk_preview: str | None = None) -> None:
+        begins = f" (it begins {chunk_preview[:80]!r})" if chunk_preview else ""
+        super().__init__(
+            f"a piece has {chunk_tokens} tokens, more than {chunk_token_limit}{begins}; raise chunk_token_size, or "
+            "leave split_by_character_only out"
+        )
+        self.chunk_tokens = chunk_tokens
+        self.chunk_token_limit = chunk_token_limit
+        self.chunk_preview = chunk_preview

@@ -1,0 +1,571 @@
+"""What `LightRAG` does to the graph by hand, and how it writes the graph out.
+
+Every change is a curation: it outlasts re-indexing and can be undone (`heliograph undo`). Refusals are `ValueError`s,
+as LightRAG raises them, and deletions tell what they came to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import zipfile
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any, Literal
+from xml.sax.saxutils import escape
+
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.lightrag.base import DeletionResult
+from heliograph.lightrag.rows import UNKNOWN, Rows
+from heliograph.lightrag.storages import GraphView
+from heliograph.lightrag.types import KnowledgeGraph
+from heliograph.lightrag.utils import compute_mdhash_id, run_sync, warn_once
+from heliograph.models import CurationKind
+from heliograph.text.names import clean_name
+
+__all__ = ["GraphMethods"]
+
+_ENTITY_FIELDS = frozenset({"entity_name", "entity_type", "description", "source_id", "file_path"})
+_RELATION_FIELDS = frozenset({"description", "keywords", "source_id", "file_path", "weight"})
+Format = Literal["csv", "excel", "md", "txt"]
+
+
+class GraphMethods(ABC):
+    """Reading, editing and exporting the graph; `LightRAG` inherits them."""
+
+    max_graph_nodes: int
+
+    @abstractmethod
+    async def _opened(self) -> tuple[AsyncHeliograph, Rows]: ...
+
+    @property
+    def chunk_entity_relation_graph(self) -> GraphView:
+        """The graph, to be read by names."""
+        return GraphView(self._opened)
+
+    # Reading
+
+    async def get_graph_labels(self) -> list[str]:
+        """Return the names of all entities, sorted."""
+        return await self.chunk_entity_relation_graph.get_all_labels()
+
+    async def get_knowledge_graph(
+        self, node_label: str, max_depth: int = 3, max_nodes: int | None = None
+    ) -> KnowledgeGraph:
+        """Return what lies around an entity, or with `*` the best connected entities; at most `max_graph_nodes`."""
+        most = self.max_graph_nodes if max_nodes is None else min(max_nodes, self.max_graph_nodes)
+        return await self.chunk_entity_relation_graph.get_knowledge_graph(node_label, max_depth, most)
+
+    async def get_entity_info(self, entity_name: str, include_vector_data: bool = False) -> dict[str, Any]:
+        """Return `entity_name`, `source_id` and `graph_data`, the last two None where there is none."""
+        kb, rows = await self._opened()
+        entity = await kb.entity(entity_name) if clean_name(entity_name) else None
+        data = (await rows.entities([entity]))[0] if entity else None
+        info = {"entity_name": entity_name, "source_id": data["source_id"] if data else None, "graph_data": data}
+        if include_vector_data:
+            info["vector_data"] = _entity_vector(data) if data else None
+        return info
+
+    async def get_relation_info(
+        self, src_entity: str, tgt_entity: str, include_vector_data: bool = False
+    ) -> dict[str, Any]:
+        """Return `src_entity`, `tgt_entity`, `source_id` and `graph_data`, the last two None where there is none."""
+        kb, rows = await self._opened()
+        is_named = clean_name(src_entity) and clean_name(tgt_entity)
+        relation = await kb.relation(src_entity, tgt_entity) if is_named else None
+        data = (await rows.relations([relation]))[0] if relation else None
+        info = {
+            "src_entity": src_entity,
+            "tgt_entity": tgt_entity,
+            "source_id": data["source_id"] if data else None,
+            "graph_data": data,
+        }
+        if include_vector_data:
+            info["vector_data"] = _relation_vector(src_entity, tgt_entity, data) if data else None
+        return info
+
+    # Editing
+
+    async def acreate_entity(self, entity_name: str, entity_data: dict[str, Any]) -> dict[str, Any]:
+        """Make an entity.
+
+        Raises:
+            ValueError: There is one of this name, or the description is empty.
+        """
+        description = _needed(entity_data, "description", f"Entity '{entity_name}'")
+        name = _name(entity_name)
+        kb, _ = await self._opened()
+        async with _refusals():
+            if await kb.entity(name) is not None:
+                raise ValueError(f"Entity '{name}' already exists")
+            await kb.create_entity(
+                name,
+                type=str(entity_data.get("entity_type", UNKNOWN)),
+                description=description,
+                origin=_origin(entity_data),
+            )
+        return await self.get_entity_info(name)
+
+    async def aedit_entity(
+        self, entity_name: str, updated_data: dict[str, Any], allow_rename: bool = True, allow_merge: bool = False
+    ) -> dict[str, Any]:
+        """Change what is said of an entity, or its name.
+
+        Returns:
+            As `get_entity_info`, and `operation_summary`.
+
+        Raises:
+            ValueError: There is no such entity, a field is none of an entity's, or the new name is taken and
+                `allow_merge` is False.
+        """
+        _check_fields("entity", updated_data, _ENTITY_FIELDS)
+        if "description" in updated_data:
+            _needed(updated_data, "description", f"Entity '{entity_name}'")
+        kb, _ = await self._opened()
+        entity = await kb.entity(_name(entity_name))
+        new_name = _name(updated_data.get("entity_name", entity_name))
+        if entity is None:
+            raise ValueError(f"Entity '{entity_name}' does not exist")
+        is_renaming = new_name != entity.name
+        if is_renaming and not allow_rename:
+            raise ValueError("Entity renaming is not allowed. Set allow_rename=True to enable this feature")
+        type_, said = updated_data.get("entity_type"), updated_data.get("description")
+        final, merged = entity.name, False
+        async with _refusals():
+            if is_renaming:
+                other = await kb.entity(new_name)
+                if other is not None and other.id != entity.id and not allow_merge:
+                    raise ValueError(f"Entity name '{new_name}' already exists, cannot rename")
+                done = await kb.revise_entity(
+                    entity.name, new_name, type=type_, description=said, allow_merge=allow_merge
+                )
+                merged = done[-1].kind is CurationKind.MERGE_ENTITIES
+                found = await kb.entity(done[-1].names[-1])
+                final = found.name if found else new_name
+            elif type_ is not None or said is not None:
+                await kb.edit_entity(entity.name, type=type_, description=said)
+            if origin := _origin(updated_data):
+                await kb.edit_entity(final, origin=origin)
+        return await self.get_entity_info(final) | {
+            "operation_summary": {
+                "merged": merged,
+                "merge_status": "success" if merged else "not_attempted",
+                "merge_error": None,
+                "operation_status": "success",
+                "target_entity": final if merged else None,
+                "final_entity": final,
+                "renamed": is_renaming,
+            }
+        }
+
+    async def acreate_relation(
+        self, source_entity: str, target_entity: str, relation_data: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Make a relation between two entities that are there.
+
+        Raises:
+            ValueError: One of them is not, they are one, they are related already, or the description is empty.
+        """
+        description = _needed(relation_data, "description", f"Relation '{source_entity}' -> '{target_entity}'")
+        weight = _weight(relation_data.get("weight", 1.0), str(relation_data.get("source_id", "")))
+        source, target = _name(source_entity), _name(target_entity)
+        if source == target:
+            raise ValueError(f"a relation needs two entities; '{source_entity}' cannot be related with itself")
+        kb, _ = await self._opened()
+        async with _refusals():
+            for kind, name in (("Source", source), ("Target", target)):
+                if await kb.entity(name) is None:
+                    raise ValueError(f"{kind} entity '{name}' does not exist")
+            if await kb.relation(source, target) is not None:
+                raise ValueError(f"Relation from '{source}' to '{target}' already exists")
+            await kb.create_relation(
+                source,
+                target,
+                keywords=_keywords(relation_data.get("keywords", "")),
+                description=description,
+                weight=weight,
+                origin=_origin(relation_data),
+            )
+        return await self.get_relation_info(source, target)
+
+    async def aedit_relation(
+        self, source_entity: str, target_entity: str, updated_data: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Change what is said of a relation.
+
+        Raises:
+            ValueError: There is no such relation, or a field is none of a relation's.
+        """
+        _check_fields("relation", updated_data, _RELATION_FIELDS)
+        if "description" in updated_data:
+            _needed(updated_data, "description", f"Relation '{source_entity}' -> '{target_entity}'")
+        source, target = _name(source_entity), _name(target_entity)
+        kb, rows = await self._opened()
+        relation = await kb.relation(source, target)
+        if relation is None:
+            raise ValueError(f"Relation from '{source}' to '{target}' does not exist")
+        weight = updated_data.get("weight")
+        if weight is not None:
+            known = (await rows.relations([relation]))[0]["source_id"] if relation.chunk_ids else ""
+            weight = _weight(weight, str(updated_data.get("source_id", known)))
+        keywords = updated_data.get("keywords")
+        if updated_data:
+            async with _refusals():
+                await kb.edit_relation(
+                    source,
+                    target,
+                    keywords=None if keywords is None else _keywords(keywords),
+                    description=updated_data.get("description"),
+                    weight=weight,
+                    origin=_origin(updated_data),
+                )
+        return await self.get_relation_info(source, target)
+
+    async def amerge_entities(
+        self,
+        source_entities: Sequence[str],
+        target_entity: str,
+        merge_strategy: Mapping[str, str] | None = None,
+        target_entity_data: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Make several entities one; what is said of them is united, and `target_entity_data` put over it.
+
+        Raises:
+            ValueError: One of them does not exist, or none is given.
+        """
+        if not source_entities:
+            raise ValueError("At least one source entity is required for merge")
+        if merge_strategy:
+            warn_once("merge_strategy has no effect: descriptions, sources and keywords of merged entities are united")
+        data = dict(target_entity_data or {})
+        _check_fields("entity", data, _ENTITY_FIELDS)
+        kb, _ = await self._opened()
+        target = _name(target_entity)
+        async with _refusals():
+            names = [_name(name) for name in source_entities]
+            for name in names:
+                if await kb.entity(name) is None:
+                    raise ValueError(f"Source entity '{name}' does not exist")
+            found = await kb.entity(target)
+            if found is None or any(clean_name(name) != found.name for name in names):
+                await kb.merge_entities(names, target)
+            type_, said = data.get("entity_type"), data.get("description")
+            if type_ is not None or said is not None or _origin(data):
+                await kb.edit_entity(target, type=type_, description=said, origin=_origin(data))
+        return await self.get_entity_info(target)
+
+    async def adelete_by_entity(self, entity_name: str) -> DeletionResult:
+        """Take an entity and its relations away; `not_found` where there is none."""
+        kb, _ = await self._opened()
+        entity = await kb.entity(entity_name) if clean_name(entity_name) else None
+        if entity is None:
+            return DeletionResult("not_found", entity_name, f"Entity '{entity_name}' not found.", 404)
+        await kb.delete_entity(entity.name)
+        message = f"Entity Delete: remove '{entity_name}' and its {entity.degree} relations"
+        return DeletionResult("success", entity_name, message, 200)
+
+    async def adelete_by_relation(self, source_entity: str, target_entity: str) -> DeletionResult:
+        """Take a relation away; `not_found` where there is none."""
+        label = f"{source_entity} -> {target_entity}"
+        kb, _ = await self._opened()
+        is_named = clean_name(source_entity) and clean_name(target_entity)
+        ends = sorted((source_entity, target_entity))
+        if not is_named or await kb.relation(source_entity, target_entity) is None:
+            message = f"Relation from '{ends[0]}' to '{ends[1]}' does not exist"
+            return DeletionResult("not_found", label, message, 404)
+        await kb.delete_relation(source_entity, target_entity)
+        message = f"Relation Delete: `{ends[0]}`~`{ends[1]}` deleted successfully"
+        return DeletionResult("success", label, message, 200)
+
+    # Writing the graph out
+
+    async def aexport_data(
+        self, output_path: str, file_format: Format = "csv", include_vector_data: bool = False
+    ) -> None:
+        """Write entities, relations and what is embedded of relations into one file, each as a table.
+
+        Args:
+            output_path: The file; what is there is replaced.
+            file_format: `csv`, `excel`, `md` or `txt`.
+            include_vector_data: Whether rows tell what is embedded of them.
+
+        Raises:
+            ValueError: There is no such format.
+        """
+        if file_format not in _WRITERS:
+            raise ValueError(f"Unsupported file format: {file_format}. Choose from: csv, excel, md, txt")
+        tables = await self._tables(include_vector_data)
+        await asyncio.to_thread(_WRITERS[file_format], Path(output_path), tables)
+
+    async def _tables(self, include_vector_data: bool) -> dict[str, list[dict[str, str]]]:
+        graph = self.chunk_entity_relation_graph
+        entities: list[dict[str, str]] = []
+        for node in sorted(await graph.get_all_nodes(), key=lambda item: item["id"]):
+            data = {name: value for name, value in node.items() if name != "id"}
+            row = {"entity_name": node["id"], "source_id": data["source_id"], "graph_data": str(data)}
+            entities.append(row | ({"vector_data": str(_entity_vector(data))} if include_vector_data else {}))
+        relations: list[dict[str, str]] = []
+        relationships: list[dict[str, str]] = []
+        for edge in await graph.get_all_edges():
+            ends = edge["source"], edge["target"]
+            data = {name: value for name, value in edge.items() if name not in ("source", "target")}
+            vector = _relation_vector(*ends, data)
+            # A relation has no direction, and LightRAG lists it once from each end.
+            for one, other in (ends, ends[::-1]):
+                row = {
+                    "src_entity": one,
+                    "tgt_entity": other,
+                    "source_id": data["source_id"],
+                    "graph_data": str(data),
+                }
+                relations.append(row | ({"vector_data": str(vector)} if include_vector_data else {}))
+            relationships.append({"relationship_id": vector["id"], "data": str(vector)})
+        relations.sort(key=lambda row: (row["src_entity"], row["tgt_entity"]))
+        return {"Entities": entities, "Relations": relations, "Relationships": relationships}
+
+    # The same for code that is not async
+
+    def create_entity(self, entity_name: str, entity_data: dict[str, Any]) -> dict[str, Any]:
+        """See `acreate_entity`."""
+        return run_sync(lambda: self.acreate_entity(entity_name, entity_data), "create_entity")
+
+    def edit_entity(
+        self, entity_name: str, updated_data: dict[str, Any], allow_rename: bool = True, allow_merge: bool = False
+    ) -> dict[str, Any]:
+        """See `aedit_entity`."""
+        return run_sync(lambda: self.aedit_entity(entity_name, updated_data, allow_rename, allow_merge), "edit_entity")
+
+    def create_relation(self, source_entity: str, target_entity: str, relation_data: dict[str, Any]) -> dict[str, Any]:
+        """See `acreate_relation`."""
+        return run_sync(lambda: self.acreate_relation(source_entity, target_entity, relation_data), "create_relation")
+
+    def edit_relation(self, source_entity: str, target_entity: str, updated_data: dict[str, Any]) -> dict[str, Any]:
+        """See `aedit_relation`."""
+        return run_sync(lambda: self.aedit_relation(source_entity, target_entity, updated_data), "edit_relation")
+
+    def merge_entities(
+        self,
+        source_entities: Sequence[str],
+        target_entity: str,
+        merge_strategy: Mapping[str, str] | None = None,
+        target_entity_data: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """See `amerge_entities`."""
+        return run_sync(
+            lambda: self.amerge_entities(source_entities, target_entity, merge_strategy, target_entity_data),
+            "merge_entities",
+        )
+
+    def delete_by_entity(self, entity_name: str) -> DeletionResult:
+        """See `adelete_by_entity`."""
+        return run_sync(lambda: self.adelete_by_entity(entity_name), "delete_by_entity")
+
+    def delete_by_relation(self, source_entity: str, target_entity: str) -> DeletionResult:
+        """See `adelete_by_relation`."""
+        return run_sync(lambda: self.adelete_by_relation(source_entity, target_entity), "delete_by_relation")
+
+    def export_data(self, output_path: str, file_format: Format = "csv", include_vector_data: bool = False) -> None:
+        """See `aexport_data`."""
+        run_sync(lambda: self.aexport_data(output_path, file_format, include_vector_data), "export_data")
+
+
+# What is checked of what a program gives, by LightRAG's rules.
+
+
+def _name(given: Any) -> str:
+    if not isinstance(given, str):
+        raise ValueError("Entity name must be a string")  # noqa: TRY004 (LightRAG's)
+    name = clean_name(given)
+    if not name:
+        raise ValueError("Entity name cannot be empty after normalization")
+    return name
+
+
+def _needed(data: Mapping[str, Any], field: str, label: str) -> str:
+    value = data.get(field)
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{label} needs a {field} that is not empty")
+    return value
+
+
+def _check_fields(kind: str, data: Mapping[str, Any], known: frozenset[str]) -> None:
+    if unknown := sorted(set(data) - known):
+        raise ValueError(
+            f"{', '.join(map(repr, unknown))} cannot be edited of a {kind}; give {', '.join(sorted(known))}"
+        )
+
+
+def _origin(data: Mapping[str, Any]) -> tuple[str, ...]:
+    given = str(data.get("source_id") or ""), str(data.get("file_path") or "")
+    return given if any(given) else ()
+
+
+def _keywords(given: Any) -> list[str]:
+    return [word.strip() for word in str(given).split(",") if word.strip()]
+
+
+def _weight(given: Any, source_id: str) -> float:
+    try:
+        weight = float(given)
+    except (TypeError, ValueError):
+        raise ValueError(f"weight is {given!r}; give a number") from None
+    least = len({part for part in source_id.split("<SEP>") if part and part not in (UNKNOWN, "manual_creation")})
+    if not weight >= least or weight <= 0:
+        raise ValueError(f"weight is {given!r}; it must be positive and at least {least}, one for each source")
+    return weight
+
+
+@asynccontextmanager
+async def _refusals() -> AsyncGenerator[None]:
+    """Tell what is unknown, taken or wrong as LightRAG does."""
+    try:
+        yield
+    except (ConflictError, NotFoundError, InvalidRequestError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _entity_vector(data: Mapping[str, Any]) -> dict[str, Any]:
+    name = data["entity_id"]
+    return {
+        "id": compute_mdhash_id(name, "ent-"),
+        "entity_name": name,
+        "content": f"{name}\n{data['description']}",
+        "source_id": data["source_id"],
+        "file_path": data["file_path"],
+        "created_at": data["created_at"],
+    }
+
+
+def _relation_vector(source: str, target: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    source, target = sorted((source, target))
+    return {
+        "id": compute_mdhash_id(source + target, "rel-"),
+        "src_id": source,
+        "tgt_id": target,
+        "content": f"{data['keywords']}\t{source}\n{target}\n{data['description']}",
+        "source_id": data["source_id"],
+        "file_path": data["file_path"],
+        "created_at": data["created_at"],
+    }
+
+
+# The formats of an export. Tables without a row are left out of CSV and Excel, and told as empty in the others.
+
+Tables = Mapping[str, Sequence[Mapping[str, str]]]
+
+
+def _write_csv(path: Path, tables: Tables) -> None:
+    with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+        for title, rows in tables.items():
+            if rows:
+                file.write(f"# {title.upper()}\n{_csv(rows)}\n\n")
+
+
+def _csv(rows: Sequence[Mapping[str, str]]) -> str:
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _write_markdown(path: Path, tables: Tables) -> None:
+    parts = ["# LightRAG Data Export", ""]
+    for title, rows in tables.items():
+        parts += [f"## {title}", ""]
+        if rows:
+            parts += [_line(rows[0]), _line(["---"] * len(rows[0])), *(_line(row.values()) for row in rows), "", ""]
+        else:
+            parts += [f"*No {title.lower().removesuffix('s')} data available*", ""]
+    path.write_text("\n".join(parts), "utf-8", errors="replace")
+
+
+def _line(cells: Any) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def _write_text(path: Path, tables: Tables) -> None:
+    parts = ["LIGHTRAG DATA EXPORT", "=" * 80, ""]
+    for title, rows in tables.items():
+        parts += [title.upper(), "-" * 80]
+        if rows:
+            widths = {name: max(len(name), *(len(row[name]) for row in rows)) for name in rows[0]}
+            header = "  ".join(name.ljust(width) for name, width in widths.items())
+            lines = ("  ".join(row[name].ljust(width) for name, width in widths.items()) for row in rows)
+            parts += [header, "-" * len(header), *lines, "", ""]
+        else:
+            parts += [f"No {title.lower().removesuffix('s')} data available", ""]
+    path.write_text("\n".join(parts), "utf-8", errors="replace")
+
+
+# An Excel file is a ZIP of a few XML files; sheets of plain text need no library.
+
+_XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+_SHEETS = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_RELATIONS = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_SHEET_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+_MOST_CELL = 32_767
+
+
+def _write_excel(path: Path, tables: Tables) -> None:
+    sheets = [(title, rows) for title, rows in tables.items() if rows] or [("Entities", [])]
+    numbers = range(1, len(sheets) + 1)
+    types = "".join(
+        f'<Override PartName="/xl/worksheets/sheet{number}.xml" ContentType="{_SHEET_TYPE}.worksheet+xml"/>'
+        for number in numbers
+    )
+    named = "".join(
+        f'<sheet name="{title}" sheetId="{number}" r:id="rId{number}"/>'
+        for number, (title, _) in zip(numbers, sheets, strict=True)
+    )
+    links = "".join(
+        f'<Relationship Id="rId{number}" Type="{_RELATIONS}/worksheet" Target="worksheets/sheet{number}.xml"/>'
+        for number in numbers
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(
+            "[Content_Types].xml",
+            f'{_XML}<Types xmlns="{_PACKAGE}/content-types"><Default Extension="rels" '
+            f'ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" '
+            f'ContentType="application/xml"/><Override PartName="/xl/workbook.xml" '
+            f'ContentType="{_SHEET_TYPE}.sheet.main+xml"/>{types}</Types>',
+        )
+        file.writestr(
+            "_rels/.rels",
+            f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="rId1" '
+            f'Type="{_RELATIONS}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        )
+        file.writestr(
+            "xl/workbook.xml",
+            f'{_XML}<workbook xmlns="{_SHEETS}" xmlns:r="{_RELATIONS}"><sheets>{named}</sheets></workbook>',
+        )
+        file.writestr(
+            "xl/_rels/workbook.xml.rels",
+            f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{links}</Relationships>',
+        )
+        for number, (_, rows) in zip(numbers, sheets, strict=True):
+            file.writestr(f"xl/worksheets/sheet{number}.xml", _sheet(rows))
+
+
+def _sheet(rows: Sequence[Mapping[str, str]]) -> str:
+    lines = [list(rows[0]), *(list(row.values()) for row in rows)] if rows else []
+    told = "".join(f"<row>{''.join(map(_cell, line))}</row>" for line in lines)
+    return f'{_XML}<worksheet xmlns="{_SHEETS}"><sheetData>{told}</sheetData></worksheet>'
+
+
+def _cell(text: str) -> str:
+    legal = "".join(sign for sign in str(text)[:_MOST_CELL] if sign >= " " or sign in "\t\n")
+    return f'<c t="inlineStr"><is><t xml:space="preserve">{escape(legal)}</t></is></c>'
+
+
+_WRITERS: Mapping[str, Callable[[Path, Tables], None]] = {
+    "csv": _write_csv,
+    "excel": _write_excel,
+    "md": _write_markdown,
+    "txt": _write_text,
+}

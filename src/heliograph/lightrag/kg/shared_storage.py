@@ -1,0 +1,19 @@
+"""What programs call beside `initialize_storages`; nothing of it is needed here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["finalize_share_data", "initialize_pipeline_status", "initialize_share_data"]
+
+
+async def initialize_pipeline_status(workspace: str | None = None) -> None:
+    """Do nothing: `initialize_storages` opens all that there is."""
+
+
+def initialize_share_data(workers: int = 1, **_options: Any) -> None:
+    """Do nothing: a store may be opened by several processes."""
+
+
+def finalize_share_data() -> None:
+    """Do nothing: nothing is shared between instances."""

@@ -1,0 +1,357 @@
+"""Our records as the rows that LightRAG's programs read: entities, relations, chunks, documents, answers.
+
+Chunks go by LightRAG's ids: `{document}-chunk-000` by their place, `chunk-<md5>` where a program gave the chunk itself.
+A type that nobody told is `UNKNOWN`. What no chunk mentions has the origin that a person gave, or `manual_creation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import md5
+from pathlib import PurePath
+from typing import Any
+
+from heliograph.ids import relation_id
+from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.lightrag.base import DocProcessingStatus, DocStatus
+from heliograph.lightrag.utils import TokenizerInterface
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Document, DocumentStatus, Entity, Relation
+from heliograph.query.models import Failure, Mode, Retrieval
+from heliograph.stores.base import Store
+from heliograph.stores.inspection import ScanKind
+
+__all__ = [
+    "DETAILS",
+    "MANUAL",
+    "UNKNOWN",
+    "UNKNOWN_SOURCE",
+    "Rows",
+    "base_name",
+    "doc_status",
+    "is_duplicate",
+    "known_type",
+    "summary_of",
+]
+
+# Where a document's metadata keeps what is LightRAG's alone.
+DETAILS = "lightrag"
+MANUAL = "manual_creation"
+UNKNOWN = "UNKNOWN"
+UNKNOWN_SOURCE = "unknown_source"
+_SUMMARY_LENGTH = 250
+_MOST_SOURCES = 75
+_PAGE = 2_000
+_MOST_NAMED = 100_000
+_STATUSES = {
+    DocumentStatus.PENDING: DocStatus.PENDING,
+    DocumentStatus.PARSING: DocStatus.PARSING,
+    DocumentStatus.PROCESSING: DocStatus.PROCESSING,
+    DocumentStatus.PROCESSED: DocStatus.PROCESSED,
+    # In the graph and searched, though some of its chunks could not be read; `error_msg` says which.
+    DocumentStatus.PARTIAL: DocStatus.PROCESSED,
+    DocumentStatus.FAILED: DocStatus.FAILED,
+}
+_EDITS = {
+    CurationKind.CREATE_ENTITY,
+    CurationKind.EDIT_ENTITY,
+    CurationKind.CREATE_RELATION,
+    CurationKind.EDIT_RELATION,
+}
+
+
+def is_duplicate(document: Document) -> bool:
+    """Whether a document only records that another one was there before it."""
+    return document.id.startswith("dup-") and document.status is DocumentStatus.FAILED
+
+
+def doc_status(status: DocumentStatus) -> DocStatus:
+    """Return a document's state in LightRAG's words."""
+    return _STATUSES[status]
+
+
+def known_type(type_: str) -> str:
+    """Return a type as LightRAG writes it."""
+    return UNKNOWN if type_ in ("", UNKNOWN_TYPE) else type_
+
+
+def summary_of(opening: str) -> str:
+    """Return how a text begins, as a document's `content_summary` has it."""
+    text = opening.strip()
+    return text if len(text) <= _SUMMARY_LENGTH else f"{text[:_SUMMARY_LENGTH]}..."
+
+
+class Rows:
+    """Makes rows of what one workspace holds.
+
+    Attributes:
+        store: The workspace.
+    """
+
+    def __init__(self, store: Store, tokenizer: TokenizerInterface) -> None:
+        self._tokenizer = tokenizer
+        self.store = store
+        self._names: dict[str, str] = {}
+
+    # Chunks
+
+    def forget(self) -> None:
+        """Look chunks up anew: documents have changed."""
+        self._names.clear()
+
+    async def chunk_names(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return LightRAG's id of each chunk that there is."""
+        wanted = list(dict.fromkeys(ids))
+        if len(self._names) > _MOST_NAMED:
+            self._names.clear()
+        unnamed = [id_ for id_ in wanted if id_ not in self._names]
+        if unnamed:
+            self.name_chunks(await self.store.records.get_chunks(unnamed), await self._given(unnamed))
+        return {id_: self._names[id_] for id_ in wanted if id_ in self._names}
+
+    def name_chunks(self, chunks: Iterable[Chunk], given: frozenset[str]) -> None:
+        """Remember the ids of some chunks; `given` are documents whose chunks a program gave."""
+        for chunk in chunks:
+            is_given = chunk.document_id in given
+            self._names[chunk.id] = (
+                _given_name(chunk) if is_given else f"{chunk.document_id}-chunk-{chunk.position:03d}"
+            )
+
+    async def _given(self, chunk_ids: Sequence[str]) -> frozenset[str]:
+        ids = {chunk.document_id for chunk in await self.store.records.get_chunks(chunk_ids)}
+        documents = await self.store.records.get_documents(list(ids))
+        return frozenset(document.id for document in documents if _has_given_chunks(document))
+
+    async def document_chunks(self, document: Document) -> list[tuple[str, Chunk]]:
+        """Return a document's chunks in order, each with LightRAG's id of it."""
+        chunks = await self.store.records.get_document_chunks(document.twin_of or document.id)
+        self.name_chunks(chunks, frozenset([document.id]) if _has_given_chunks(document) else frozenset())
+        return [(self._names[chunk.id], chunk) for chunk in chunks]
+
+    async def chunk_by_name(self, name: str) -> Chunk | None:
+        """Return the chunk that LightRAG calls so, or None; one that a program gave is looked for among all."""
+        document_id, found, place = name.rpartition("-chunk-")
+        if found and place.isdecimal():
+            chunks = await self.store.records.get_document_chunks(document_id)
+            return next((chunk for chunk in chunks if chunk.position == int(place)), None)
+        after = ""
+        while ids := await self.store.inspection.scan(ScanKind.CHUNKS, after, _PAGE):
+            names = await self.chunk_names(ids)
+            for id_, known in names.items():
+                if known == name:
+                    return (await self.store.records.get_chunks([id_]))[0]
+            after = ids[-1]
+        return None
+
+    def chunk_row(self, name: str, chunk: Chunk, document: Document) -> dict[str, Any]:
+        """Return a chunk as `text_chunks` holds it."""
+        return {
+            "tokens": len(self._tokenizer.encode(chunk.text)),
+            "content": chunk.text,
+            "chunk_order_index": chunk.position,
+            "full_doc_id": document.id,
+            "file_path": document.source,
+            "llm_cache_list": [],
+            "_id": name,
+        }
+
+    # The graph
+
+    async def entities(self, items: Sequence[Entity]) -> list[dict[str, Any]]:
+        """Return the properties of nodes, in order."""
+        origins = await self._origins(items)
+        given = await self._given_origins(item.id for item in items)
+        return [
+            {
+                "entity_id": item.name,
+                "entity_type": known_type(item.type),
+                "description": item.description,
+                **origins[item.id],
+                **given.get(item.id, {}),
+                "created_at": item.created_at,
+                **({"truncate": ""} if item.chunk_ids else {}),
+            }
+            for item in items
+        ]
+
+    async def relations(self, items: Sequence[Relation]) -> list[dict[str, Any]]:
+        """Return the properties of edges, in order."""
+        origins = await self._origins(items)
+        given = await self._given_relation_origins(items)
+        return [
+            {
+                "weight": item.weight,
+                "description": item.description,
+                "keywords": ",".join(item.keywords),
+                **origins[item.id],
+                **({} if item.chunk_ids else {"source_id": ""}),
+                **given.get(item.id, {}),
+                "created_at": item.created_at,
+                **({"truncate": ""} if item.chunk_ids else {}),
+            }
+            for item in items
+        ]
+
+    async def _origins(self, items: Sequence[Entity | Relation]) -> dict[str, dict[str, str]]:
+        names = await self.chunk_names(id_ for item in items for id_ in item.chunk_ids)
+        sources = await self.store.records.get_sources(list(names))
+        origins: dict[str, dict[str, str]] = {}
+        for item in items:
+            files = dict.fromkeys(sources[id_] for id_ in item.chunk_ids[:_MOST_SOURCES] if id_ in sources)
+            origins[item.id] = {
+                "source_id": FIELD_SEPARATOR.join(names[id_] for id_ in item.chunk_ids if id_ in names) or MANUAL,
+                "file_path": FIELD_SEPARATOR.join(files) or MANUAL,
+            }
+        return origins
+
+    async def _given_origins(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        for rules in await self.store.curations.get_rules(list(dict.fromkeys(ids))):
+            if origin := _origin([item for item in rules.curations if len(item.entity_ids) == 1]):
+                found[rules.id] = origin
+        return found
+
+    async def _given_relation_origins(self, items: Sequence[Relation]) -> dict[str, dict[str, str]]:
+        ends = list(dict.fromkeys(item.source_id for item in items))
+        found: dict[str, dict[str, str]] = {}
+        for rules in await self.store.curations.get_rules(ends):
+            told: dict[str, list[Curation]] = {}
+            for item in rules.curations:
+                if len(item.entity_ids) == 2 and item.kind in _EDITS:
+                    told.setdefault(relation_id(*item.entity_ids), []).append(item)
+            found |= {id_: origin for id_, curations in told.items() if (origin := _origin(curations))}
+        return found
+
+    # Documents
+
+    async def statuses(self, documents: Sequence[Document]) -> dict[str, DocProcessingStatus]:
+        """Return documents by id, as LightRAG tells of them."""
+        openings = await self.store.records.get_openings([document.id for document in documents], _SUMMARY_LENGTH + 1)
+        return {item.id: await self._status(item, openings.get(item.id, "")) for item in documents}
+
+    async def _status(self, document: Document, opening: str) -> DocProcessingStatus:
+        details = dict(document.metadata.get(DETAILS, {}))
+        metadata = {name: value for name, value in document.metadata.items() if name != DETAILS}
+        if _has_given_chunks(document):
+            names = [name for name, _ in await self.document_chunks(document)]
+        else:
+            names = [f"{document.id}-chunk-{place:03d}" for place in range(document.chunk_count)]
+        return DocProcessingStatus(
+            content_summary=str(details.get("summary", "")) or summary_of(opening),
+            content_length=int(details.get("length", document.length)),
+            file_path=document.source,
+            status=doc_status(document.status),
+            created_at=document.created_at.isoformat(),
+            updated_at=document.updated_at.isoformat(),
+            track_id=document.track_id,
+            chunks_count=document.chunk_count,
+            chunks_list=names,
+            error_msg=document.error or None,
+            metadata=metadata,
+            content_hash=details.get("content_hash"),
+        )
+
+    # Questions
+
+    async def retrieval(self, retrieval: Retrieval) -> dict[str, Any]:
+        """Return what was found for a question, as `aquery_data` does."""
+        mode = retrieval.mode.value
+        if retrieval.failure in (Failure.NO_RESULTS, Failure.NO_KEYWORDS):
+            return {
+                "status": "failure",
+                "message": retrieval.message,
+                "data": {},
+                "metadata": {"failure_reason": "no_results", "mode": mode},
+            }
+        metadata: dict[str, Any] = {
+            "query_mode": mode,
+            "keywords": {
+                "high_level": list(retrieval.keywords.high_level),
+                "low_level": list(retrieval.keywords.low_level),
+            },
+        }
+        if retrieval.mode is not Mode.BYPASS:
+            metadata["processing_info"] = _processing_info(retrieval)
+        return {
+            "status": retrieval.status,
+            "message": retrieval.message,
+            "data": await self._data(retrieval),
+            "metadata": metadata,
+        }
+
+    async def _data(self, retrieval: Retrieval) -> dict[str, Any]:
+        context = retrieval.context
+        entities = [item.entity for item in context.entities]
+        relations = [item.relation for item in context.relations]
+        names = await self.chunk_names(item.chunk.id for item in context.chunks)
+        kept = ("description", "source_id", "file_path", "created_at")
+        return {
+            "entities": [
+                {"entity_name": item.name, "entity_type": row["entity_type"], **{name: row[name] for name in kept}}
+                for item, row in zip(entities, await self.entities(entities), strict=True)
+            ],
+            "relationships": [
+                {
+                    "src_id": item.source,
+                    "tgt_id": item.target,
+                    "description": row["description"],
+                    "keywords": row["keywords"],
+                    "weight": row["weight"],
+                    **{name: row[name] for name in kept[1:]},
+                }
+                for item, row in zip(relations, await self.relations(relations), strict=True)
+            ],
+            "chunks": [
+                {
+                    "reference_id": "" if item.source == UNKNOWN_SOURCE else item.reference_id,
+                    "content": item.chunk.text,
+                    "file_path": item.source,
+                    "chunk_id": names.get(item.chunk.id, item.chunk.id),
+                }
+                for item in context.chunks
+            ],
+            "references": [
+                {"reference_id": item.reference_id, "file_path": item.source}
+                for item in context.references
+                if item.source != UNKNOWN_SOURCE
+            ],
+        }
+
+
+def _processing_info(retrieval: Retrieval) -> dict[str, int]:
+    info = retrieval.info
+    if retrieval.mode is Mode.NAIVE:
+        return {"total_chunks_found": info.merged_chunks_count, "final_chunks_count": info.final_chunks_count}
+    return {
+        "total_entities_found": info.total_entities_found,
+        "total_relations_found": info.total_relations_found,
+        "entities_after_truncation": info.entities_after_truncation,
+        "relations_after_truncation": info.relations_after_truncation,
+        "merged_chunks_count": info.merged_chunks_count,
+        "final_chunks_count": info.final_chunks_count,
+    }
+
+
+def _origin(curations: Sequence[Curation]) -> dict[str, str]:
+    """Return the origin that people gave last, as far as they gave any: `source_id`, then `file_path`."""
+    found: dict[str, str] = {}
+    for item in curations:
+        if item.kind in _EDITS and len(item.scope) == 2:
+            found |= {name: value for name, value in zip(("source_id", "file_path"), item.scope, strict=True) if value}
+    return found
+
+
+def _has_given_chunks(document: Document) -> bool:
+    details = document.metadata.get(DETAILS)
+    return isinstance(details, dict) and bool(details.get("has_given_chunks"))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _given_name(chunk: Chunk) -> str:
+    return f"chunk-{md5(chunk.text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
+
+
+def base_name(path: object) -> str:
+    """Return the file name of a path, by which LightRAG knows a document; `unknown_source` where there is none."""
+    name = str(path or "").strip()
+    if name in ("", UNKNOWN_SOURCE, "no-file-path"):
+        return UNKNOWN_SOURCE
+    return PurePath(name.replace("\\", "/")).name or UNKNOWN_SOURCE

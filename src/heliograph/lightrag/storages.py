@@ -1,0 +1,335 @@
+"""Views of one workspace by the names of LightRAG's storages, for programs that read them; none of them writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+
+from heliograph.engine import AsyncHeliograph
+from heliograph.filters import Sources
+from heliograph.lightrag.base import DocProcessingStatus, DocStatus
+from heliograph.lightrag.rows import Rows, is_duplicate
+from heliograph.lightrag.types import KnowledgeGraph
+from heliograph.models import Document, DocumentStatus, Entity
+from heliograph.stores.base import DocumentQuery
+from heliograph.stores.changeset import Collection
+from heliograph.stores.inspection import ScanKind
+
+__all__ = ["ChunkView", "DocStatusView", "FullDocsView", "GraphView", "ReplyView", "VectorView", "all_documents"]
+
+_PAGE = 2_000
+_STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
+    DocStatus.PENDING: (DocumentStatus.PENDING,),
+    DocStatus.PARSING: (DocumentStatus.PARSING,),
+    DocStatus.ANALYZING: (),
+    DocStatus.PROCESSING: (DocumentStatus.PROCESSING,),
+    DocStatus.PREPROCESSED: (),
+    DocStatus.PROCESSED: (DocumentStatus.PROCESSED, DocumentStatus.PARTIAL),
+    DocStatus.FAILED: (DocumentStatus.FAILED,),
+}
+_SORTS = {"created_at": "created_at", "updated_at": "updated_at", "id": "id", "file_path": "source"}
+
+Open = Callable[[], Awaitable[tuple[AsyncHeliograph, Rows]]]
+
+
+async def all_documents(kb: AsyncHeliograph, **conditions: Any) -> list[Document]:
+    """Return all documents that meet some conditions of a `DocumentQuery`."""
+    found: list[Document] = []
+    while True:
+        page = await kb.documents(DocumentQuery(**conditions, offset=len(found), limit=_PAGE))
+        found += page.documents
+        if len(page.documents) < _PAGE:
+            return found
+
+
+class _View:
+    def __init__(self, opened: Open) -> None:
+        self._opened = opened
+
+
+class DocStatusView(_View):
+    """States of documents."""
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        """Return one as a dict, or None."""
+        return (await self.get_by_ids([id]))[0]
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Return each as a dict, or None, in order."""
+        kb, rows = await self._opened()
+        found = await rows.statuses(await kb.store.records.get_documents(list(ids)))
+        return [_record(found[id_]) if id_ in found else None for id_ in ids]
+
+    async def get_status_counts(self) -> dict[str, int]:
+        """Return how many documents are in each state."""
+        kb, _ = await self._opened()
+        counts = (await kb.stats()).documents
+        return {word.value: sum(counts.get(item, 0) for item in statuses) for word, statuses in _STATUSES.items()}
+
+    async def get_all_status_counts(self) -> dict[str, int]:
+        """Return the same, and `all`."""
+        counts = await self.get_status_counts()
+        return counts | {"all": sum(counts.values())}
+
+    async def get_docs_by_status(self, status: DocStatus | str) -> dict[str, DocProcessingStatus]:
+        """Return all documents in a state."""
+        return await self.get_docs_by_statuses([status])
+
+    async def get_docs_by_statuses(self, statuses: Iterable[DocStatus | str]) -> dict[str, DocProcessingStatus]:
+        """Return all documents in any of some states."""
+        wanted = tuple(item for word in statuses for item in _STATUSES[DocStatus(word)])
+        if not wanted:
+            return {}
+        kb, rows = await self._opened()
+        return await rows.statuses(await all_documents(kb, statuses=wanted))
+
+    async def get_docs_by_track_id(self, track_id: str) -> dict[str, DocProcessingStatus]:
+        """Return the documents of one call of `insert`."""
+        kb, rows = await self._opened()
+        return await rows.statuses(await all_documents(kb, track_id=track_id))
+
+    async def get_doc_by_file_path(self, file_path: str) -> dict[str, Any] | None:
+        """Return the document of a file name as a dict, or None."""
+        kb, rows = await self._opened()
+        found = [item for item in await all_documents(kb, filter=Sources((file_path,))) if not is_duplicate(item)]
+        return _record((await rows.statuses(found[:1]))[found[0].id]) if found else None
+
+    async def get_docs_paginated(
+        self,
+        status_filter: DocStatus | None = None,
+        page: int = 1,
+        page_size: int = 50,
+        sort_field: str = "updated_at",
+        sort_direction: str = "desc",
+        status_filters: Sequence[DocStatus] | None = None,
+    ) -> tuple[list[tuple[str, DocProcessingStatus]], int]:
+        """Return one page, as pairs of id and state, and how many there are in all."""
+        words = status_filters or ([status_filter] if status_filter else list(DocStatus))
+        statuses = tuple(item for word in words for item in _STATUSES[DocStatus(word)])
+        if not statuses:
+            return [], 0
+        kb, rows = await self._opened()
+        size = min(max(page_size, 10), 200)
+        found = await kb.documents(
+            DocumentQuery(
+                statuses=statuses,
+                sort=cast("Any", _SORTS.get(sort_field, "updated_at")),
+                descending=sort_direction.lower() != "asc",
+                offset=(max(page, 1) - 1) * size,
+                limit=size,
+            )
+        )
+        states = await rows.statuses(found.documents)
+        for state in states.values():
+            # A page does not list chunks.
+            state.chunks_list = []
+        return list(states.items()), found.total
+
+
+class FullDocsView(_View):
+    """Texts of documents."""
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        """Return `content` and `file_path` of one, or None."""
+        kb, _ = await self._opened()
+        document, text = await kb.document(id), await kb.store.records.get_document_text(id)
+        if document is None or text is None:
+            return None
+        return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Return each, or None, in order."""
+        return [await self.get_by_id(id_) for id_ in ids]
+
+
+class ChunkView(_View):
+    """Chunks."""
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        """Return one, or None."""
+        kb, rows = await self._opened()
+        chunk = await rows.chunk_by_name(id)
+        document = await kb.document(chunk.document_id) if chunk else None
+        return rows.chunk_row(id, chunk, document) if chunk and document else None
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
+        """Return each, or None, in order."""
+        return [await self.get_by_id(id_) for id_ in ids]
+
+
+class ReplyView(_View):
+    """Kept replies of models."""
+
+    async def drop(self) -> dict[str, str]:
+        """Drop all of them."""
+        kb, _ = await self._opened()
+        await kb.clear_cache()
+        return {"status": "success", "message": "data dropped"}
+
+
+class GraphView(_View):
+    """Entities and relations by name; a name may be any spelling or alias."""
+
+    async def has_node(self, node_id: str) -> bool:
+        """Whether there is an entity."""
+        kb, _ = await self._opened()
+        return await kb.entity(node_id) is not None
+
+    async def has_edge(self, source_node_id: str, target_node_id: str) -> bool:
+        """Whether there is a relation, in either order."""
+        kb, _ = await self._opened()
+        return await kb.relation(source_node_id, target_node_id) is not None
+
+    async def node_degree(self, node_id: str) -> int:
+        """Return how many relations touch an entity; 0 where there is none."""
+        kb, _ = await self._opened()
+        entity = await kb.entity(node_id)
+        return entity.degree if entity else 0
+
+    async def edge_degree(self, src_id: str, tgt_id: str) -> int:
+        """Return the degrees of both ends together."""
+        return await self.node_degree(src_id) + await self.node_degree(tgt_id)
+
+    async def get_node(self, node_id: str) -> dict[str, Any] | None:
+        """Return the properties of an entity, or None."""
+        kb, rows = await self._opened()
+        entity = await kb.entity(node_id)
+        return (await rows.entities([entity]))[0] if entity else None
+
+    async def get_edge(self, source_node_id: str, target_node_id: str) -> dict[str, Any] | None:
+        """Return the properties of a relation, or None."""
+        kb, rows = await self._opened()
+        relation = await kb.relation(source_node_id, target_node_id)
+        return (await rows.relations([relation]))[0] if relation else None
+
+    async def get_node_edges(self, source_node_id: str) -> list[tuple[str, str]] | None:
+        """Return the relations of an entity as pairs of names, its own first; None where there is none."""
+        kb, _ = await self._opened()
+        entity = await kb.entity(source_node_id)
+        if entity is None:
+            return None
+        ranked = await kb.store.graph.rank_incident_relations([entity.id])
+        found = await kb.store.graph.name_ends(await kb.store.graph.get_relations([item.id for item in ranked]))
+        return [(entity.name, item.target if item.source_id == entity.id else item.source) for item in found]
+
+    async def get_all_labels(self) -> list[str]:
+        """Return the names of all entities, sorted."""
+        return sorted([entity.name async for entity in self._entities()])
+
+    async def get_popular_labels(self, limit: int = 300) -> list[str]:
+        """Return names, best connected first."""
+        kb, _ = await self._opened()
+        return [entity.name for entity in await kb.entities(limit=limit)]
+
+    async def search_labels(self, query: str, limit: int = 50) -> list[str]:
+        """Return names that a text is, begins, or is part of."""
+        kb, _ = await self._opened()
+        ids = await kb.store.names.find_names(query, limit)
+        return [entity.name for entity in await kb.store.graph.get_entities(ids)]
+
+    async def get_all_nodes(self) -> list[dict[str, Any]]:
+        """Return the properties of all entities, each with its `id`."""
+        _, rows = await self._opened()
+        found = [entity async for entity in self._entities()]
+        return [{"id": item.name, **row} for item, row in zip(found, await rows.entities(found), strict=True)]
+
+    async def get_all_edges(self) -> list[dict[str, Any]]:
+        """Return the properties of all relations, each with its `source` and `target`."""
+        kb, rows = await self._opened()
+        found: list[dict[str, Any]] = []
+        after = ""
+        while ids := await kb.store.inspection.scan(ScanKind.RELATIONS, after, _PAGE):
+            page = await kb.store.graph.name_ends(await kb.store.graph.get_relations(ids))
+            told = await rows.relations(page)
+            found += [
+                {"source": item.source, "target": item.target, **row} for item, row in zip(page, told, strict=True)
+            ]
+            after = ids[-1]
+        return found
+
+    async def get_knowledge_graph(self, node_label: str, max_depth: int = 3, max_nodes: int = 1000) -> KnowledgeGraph:
+        """Return what lies around an entity, or with `*` the best connected entities."""
+        kb, rows = await self._opened()
+        graph = kb.store.graph
+        if node_label.strip() == "*":
+            entities = await kb.entities(limit=max_nodes + 1)
+            is_truncated, entities = len(entities) > max_nodes, entities[:max_nodes]
+            relations = await graph.name_ends(
+                await graph.find_relations_among([item.id for item in entities]), entities
+            )
+        else:
+            part = await kb.neighbours(node_label, depth=max_depth, max_entities=max_nodes)
+            entities, relations, is_truncated = list(part.entities), list(part.relations), part.is_truncated
+        nodes = [
+            {"id": item.name, "labels": [item.name], "properties": row}
+            for item, row in zip(entities, await rows.entities(entities), strict=True)
+        ]
+        edges = [
+            {
+                "id": f"{item.source}-{item.target}",
+                "type": "DIRECTED",
+                "source": item.source,
+                "target": item.target,
+                "properties": row,
+            }
+            for item, row in zip(relations, await rows.relations(relations), strict=True)
+        ]
+        return KnowledgeGraph.model_validate({"nodes": nodes, "edges": edges, "is_truncated": is_truncated})
+
+    async def _entities(self) -> AsyncIterator[Entity]:
+        kb, _ = await self._opened()
+        after = ""
+        while ids := await kb.store.inspection.scan(ScanKind.ENTITIES, after, _PAGE):
+            for entity in await kb.store.graph.get_entities(ids):
+                yield entity
+            after = ids[-1]
+
+
+class VectorView(_View):
+    """Vectors of chunks, entities or relations, searched by a text."""
+
+    def __init__(
+        self, opened: Open, collection: Collection, embed: Callable[[str], Awaitable[Any]], least: float
+    ) -> None:
+        super().__init__(opened)
+        self._collection, self._embed, self._least = collection, embed, least
+
+    async def query(self, query: str, top_k: int, query_embedding: Any = None) -> list[dict[str, Any]]:
+        """Return the nearest, each with its `id`, `distance` (the cosine) and what it is of."""
+        kb, rows = await self._opened()
+        vector = await self._embed(query) if query_embedding is None else query_embedding
+        hits = await kb.store.vectors.search(self._collection, vector, top_k, self._least)
+        scores = {hit.id: hit.score for hit in hits}
+        if self._collection is Collection.CHUNKS:
+            chunks = await kb.store.records.get_chunks(list(scores))
+            names, sources = await rows.chunk_names(scores), await kb.store.records.get_sources(list(scores))
+            return [
+                {
+                    "id": names[item.id],
+                    "distance": scores[item.id],
+                    "content": item.text,
+                    "full_doc_id": item.document_id,
+                    "file_path": sources.get(item.id, ""),
+                }
+                for item in chunks
+            ]
+        if self._collection is Collection.ENTITIES:
+            return [
+                {"id": item.id, "distance": scores[item.id], "entity_name": item.name, "content": _content(item)}
+                for item in await kb.store.graph.get_entities(list(scores))
+            ]
+        found = await kb.store.graph.name_ends(await kb.store.graph.get_relations(list(scores)))
+        return [
+            {"id": item.id, "distance": scores[item.id], "src_id": item.source, "tgt_id": item.target} for item in found
+        ]
+
+
+def _content(entity: Entity) -> str:
+    return f"{entity.name}\n{entity.description}"
+
+
+def _record(status: DocProcessingStatus) -> dict[str, Any]:
+    record = asdict(status)
+    record.pop("multimodal_processed")
+    return record | {"status": status.status.value}

@@ -1,0 +1,330 @@
+"""What programs import from LightRAG's `utils`: the wrapper of an embedding function, tokenizers, ids, logging.
+
+Texts are counted in tokens of `o200k_base` without a download; what has `encode` and `decode` may take its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import re
+import warnings
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import md5
+from html import unescape
+from math import isfinite
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.documents.markdown import clean_text
+from heliograph.settings import lightrag_variables
+from heliograph.text.names import clean_name
+from heliograph.text.tokens import decode, encode
+
+__all__ = [
+    "EmbeddingFunc",
+    "TiktokenTokenizer",
+    "TokenTracker",
+    "Tokenizer",
+    "TokenizerInterface",
+    "always_get_an_event_loop",
+    "compute_args_hash",
+    "compute_mdhash_id",
+    "cosine_similarity",
+    "get_env_value",
+    "lightrag_number",
+    "logger",
+    "normalize_entity_name",
+    "run_sync",
+    "sanitize_text_for_encoding",
+    "set_verbose_debug",
+    "setup_logger",
+    "verbose_debug",
+    "warn_once",
+    "wrap_embedding_func_with_attrs",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+logger = logging.getLogger("lightrag")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_told: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """Warn of what is not here as in LightRAG, once a process."""
+    if text not in _told:
+        _told.add(text)
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
+    """Return one of LightRAG's variables as a type, or the default where it is not set or no such value."""
+    value = lightrag_variables().get(env_key)
+    if value is None or (special_none and value == "None"):
+        return default if value is None else None
+    if value_type is bool:
+        return value.strip().lower() in ("true", "1", "yes", "t", "on")
+    try:
+        return value_type(value)
+    except (TypeError, ValueError):
+        return default
+
+
+def lightrag_number(name: str, default: float) -> float:
+    """Return a number of LightRAG's environment, or the default where it is not set or no number."""
+    value = get_env_value(name, default, float)
+    return value if isinstance(value, int | float) and isfinite(value) else default
+
+
+@dataclass
+class EmbeddingFunc:
+    """An embedding function with what is known of it.
+
+    Attributes:
+        embedding_dim: Length of its vectors.
+        func: From a list of texts to an array, `(n, embedding_dim)`; async.
+        max_token_size: Longest text, given to `func` if it takes `max_token_size`.
+        send_dimensions: Whether `func` is given `embedding_dim`.
+        model_name: By which a workspace knows who embedded it.
+        supports_asymmetric: Whether `func` takes `context`, which is `query` or `document`.
+    """
+
+    embedding_dim: int
+    func: Callable[..., Any]
+    max_token_size: int | None = None
+    send_dimensions: bool = False
+    model_name: str | None = None
+    supports_asymmetric: bool = False
+
+    def __post_init__(self) -> None:
+        # The settings of the outermost count.
+        while isinstance(self.func, EmbeddingFunc):
+            self.func = self.func.func
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> NDArray[np.float32]:
+        """Return the vectors of some texts.
+
+        Raises:
+            ValueError: They are not as many, or not as long, as they should be.
+        """
+        if self.send_dimensions:
+            kwargs["embedding_dim"] = self.embedding_dim
+        if not self.supports_asymmetric:
+            kwargs.pop("context", None)
+        if self.max_token_size is not None and "max_token_size" in inspect.signature(self.func).parameters:
+            kwargs.setdefault("max_token_size", self.max_token_size)
+        given = self.func(*args, **kwargs)
+        vectors = np.asarray(await given if inspect.isawaitable(given) else given)
+        if vectors.size % self.embedding_dim:
+            raise ValueError(
+                f"the embedding function gave {vectors.size} numbers, which are no vectors of length "
+                f"{self.embedding_dim}; set embedding_dim to the length of its vectors"
+            )
+        count = vectors.size // self.embedding_dim
+        if args and isinstance(args[0], list | tuple) and count != len(cast("Sequence[str]", args[0])):
+            texts = len(cast("Sequence[str]", args[0]))
+            raise ValueError(f"the embedding function gave {count} vectors for {texts} texts; return one a text")
+        return vectors
+
+
+def wrap_embedding_func_with_attrs(**kwargs: Any) -> Callable[[Callable[..., Any]], EmbeddingFunc]:
+    """Return a decorator that makes an `EmbeddingFunc` of a function; takes its fields but `func`."""
+
+    def wrap(function: Callable[..., Any]) -> EmbeddingFunc:
+        return EmbeddingFunc(func=function, **kwargs)
+
+    return wrap
+
+
+class TokenizerInterface(Protocol):
+    """What counts tokens."""
+
+    def encode(self, content: str) -> list[int]:
+        """Return the tokens of a text."""
+        ...
+
+    def decode(self, tokens: list[int]) -> str:
+        """Return the text of some tokens."""
+        ...
+
+
+class Tokenizer:
+    """A tokenizer by name.
+
+    Args:
+        model_name: What it is called.
+        tokenizer: What encodes and decodes.
+    """
+
+    def __init__(self, model_name: str, tokenizer: TokenizerInterface) -> None:
+        self.model_name = model_name
+        self.tokenizer = tokenizer
+
+    def encode(self, content: str) -> list[int]:
+        """Return the tokens of a text."""
+        return self.tokenizer.encode(content)
+
+    def decode(self, tokens: list[int]) -> str:
+        """Return the text of some tokens."""
+        return self.tokenizer.decode(tokens)
+
+
+class _O200k:
+    """Tokens of `o200k_base`, whose tables are part of a package: nothing is downloaded."""
+
+    def encode(self, content: str) -> list[int]:
+        return encode(content)
+
+    def decode(self, tokens: list[int]) -> str:
+        return decode(tokens)
+
+
+class TiktokenTokenizer(Tokenizer):
+    """Tokens of `o200k_base`, whatever model is named: those of `gpt-4o` and `gpt-4o-mini`, and near all others."""
+
+    def __init__(self, model_name: str = "gpt-4o-mini") -> None:
+        super().__init__(model_name, _O200k())
+
+
+def compute_mdhash_id(content: str, prefix: str = "") -> str:
+    """Return the MD5 of a text behind a prefix, as LightRAG makes its ids."""
+    return prefix + md5(content.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
+
+
+def compute_args_hash(*args: Any) -> str:
+    """Return the MD5 of some values written one after the other."""
+    return compute_mdhash_id("".join(str(arg) for arg in args))
+
+
+def sanitize_text_for_encoding(text: str, replacement_char: str = "") -> str:
+    """Return a text without control characters and white space around it, HTML's entities made characters."""
+    return _CONTROL.sub(replacement_char, clean_text(unescape(text.strip()))).strip()
+
+
+def normalize_entity_name(input_text: str) -> str:
+    """Return a name as it is stored; empty if it is none."""
+    return clean_name(input_text)
+
+
+def cosine_similarity(v1: Any, v2: Any) -> float:
+    """Return the cosine of two vectors."""
+    one, other = np.asarray(v1, np.float64), np.asarray(v2, np.float64)
+    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))
+
+
+def always_get_an_event_loop() -> asyncio.AbstractEventLoop:
+    """Return this thread's event loop, a new one if it has none or its loop is closed."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    with warnings.catch_warnings():
+        # Where this thread has no loop, asyncio warns that it makes one, or fails.
+        warnings.simplefilter("error", DeprecationWarning)
+        with suppress(RuntimeError, DeprecationWarning):
+            loop = asyncio.get_event_loop()
+            if not loop.is_closed():
+                return loop
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    return loop
+
+
+def run_sync(call: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Any:
+    """Run a method to its end from code that is not async.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread; the method with an `a` before its name is for there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return always_get_an_event_loop().run_until_complete(call())
+    raise RuntimeError(f"{name}() cannot be called while an event loop runs in this thread; await a{name}(...) there")
+
+
+def setup_logger(
+    logger_name: str,
+    level: str = "INFO",
+    add_filter: bool = False,  # noqa: ARG001 (LightRAG's, for its service)
+    log_file_path: str | None = None,
+    enable_file_logging: bool = True,
+) -> None:
+    """Have a logger write to standard error and, where a path is given, to that file.
+
+    Args:
+        logger_name: The logger; `lightrag` is that of this package.
+        level: The least grave of what is told.
+        add_filter: Ignored.
+        log_file_path: The file; None writes none.
+        enable_file_logging: Whether to write it.
+    """
+    told = logging.getLogger(logger_name)
+    told.setLevel(level)
+    told.propagate = False
+    for handler in [*told.handlers]:
+        told.removeHandler(handler)
+    handlers: list[logging.Handler] = [logging.StreamHandler()]
+    if enable_file_logging and log_file_path:
+        handlers.append(logging.FileHandler(log_file_path, encoding="utf-8"))
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        told.addHandler(handler)
+
+
+def set_verbose_debug(enabled: bool) -> None:
+    """Tell everything, or no more than usual."""
+    logger.setLevel(logging.DEBUG if enabled else logging.INFO)
+
+
+def verbose_debug(msg: str, *args: Any, **kwargs: Any) -> None:
+    """Tell something at the level of debugging."""
+    logger.debug(msg, *args, **kwargs)
+
+
+class TokenTracker:
+    """Adds up what model functions spend; they call `add_usage` with what their service counted."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def __enter__(self) -> TokenTracker:
+        self.reset()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        print(self)  # noqa: T201 (as LightRAG's does)
+
+    def reset(self) -> None:
+        """Begin at zero."""
+        self.prompt_tokens = self.completion_tokens = self.total_tokens = self.call_count = 0
+
+    def add_usage(self, token_counts: dict[str, int]) -> None:
+        """Add one call: `prompt_tokens`, `completion_tokens`, `total_tokens`."""
+        prompt, completion = token_counts.get("prompt_tokens", 0), token_counts.get("completion_tokens", 0)
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        self.total_tokens += token_counts.get("total_tokens", prompt + completion)
+        self.call_count += 1
+
+    def get_usage(self) -> dict[str, int]:
+        """Return what was spent."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.total_tokens,
+            "call_count": self.call_count,
+        }
+
+    def __str__(self) -> str:
+        usage = self.get_usage()
+        return (
+            f"LLM call count: {usage['call_count']}, Prompt tokens: {usage['prompt_tokens']}, "
+            f"Completion tokens: {usage['completion_tokens']}, Total tokens: {usage['total_tokens']}"
+        )
