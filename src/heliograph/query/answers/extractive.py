@@ -13,7 +13,10 @@ from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
 from heliograph.models import Chunk, Document
-from heliograph.query.answers.candidates import (
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
+from heliograph.query.answers.quotables import (
+    Form,
     Quotable,
     begins_in_code,
     completed_span,
@@ -21,16 +24,17 @@ from heliograph.query.answers.candidates import (
     quotable_sentences,
     shown_text,
 )
-from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
-from heliograph.query.answers.sentence_ranking import best_sentences
+from heliograph.query.answers.sentence_ranking import Shortlist, choose, shortlist
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
 from heliograph.query.understanding import Understanding
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
-_MAX_SENTENCES = 5
+_MAX_QUOTES = 8
 _MAX_QUOTE_CHARACTERS = 600
+# Of a sentence that is compared with the question; longer ones are lists and tables without an end mark.
+_LONGEST_READ = 600
 
 _LABELS = {
     "en": "Sentences quoted from the documents; no chat model is configured to write an answer:",
@@ -75,9 +79,13 @@ def nothing_found(retrieval: Retrieval) -> str:
 
 
 async def quote_answer(
-    question: str, context: Context, records: RecordsStore, understanding: Understanding | None = None
+    question: str,
+    context: Context,
+    records: RecordsStore,
+    understanding: Understanding | None = None,
+    embedding: EmbeddingModel | None = None,
 ) -> ExtractiveAnswer:
-    """Return up to five quoted sentences with citations and the list of documents cited.
+    """Return the quoted sentences that are relevant, with citations and the list of documents cited.
 
     Documents are read for titles and pages; the text of one only where a chunk's edge cuts a quoted sentence or a block
     of code. Empty if no sentence says anything of the question.
@@ -87,19 +95,32 @@ async def quote_answer(
         context: What was found for it.
         records: Where the documents are.
         understanding: What it asks for, if it is known.
+        embedding: Compares the question with sentences; without one their words alone decide.
 
     Raises:
+        ModelError: The embedding failed.
         StoreError: The store failed.
     """
     ids = list(dict.fromkeys(item.chunk.document_id for item in context.chunks))
     documents = {document.id: document for document in await records.get_documents(ids)}
     unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_open_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
-    best = await asyncio.to_thread(_best, question, context, documents, unclear, texts, understanding)
+    listed = await asyncio.to_thread(_listed, question, context, documents, unclear, texts, understanding)
+    cosines = await _cosines(question, listed, embedding) if listed and embedding else None
+    best = await asyncio.to_thread(choose, listed, _MAX_QUOTES, cosines) if listed else []
     cut = {item.item.chunk.document_id for item in best if item.is_cut}
     texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
     written = _written(question, context, best, documents, texts)
     return replace(written, citations=await with_headings_of_quotes(written.citations, context, records))
+
+
+async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) -> Sequence[float]:
+    """Return the cosines of a question and sentences, each read with what stands above it, in the usual scale."""
+    told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
+    asked, read, scale = await run_together(
+        embedding.embed([question], "query"), embedding.embed(told, "document"), embedding.scale()
+    )
+    return scale.usual(read.vectors @ asked.vectors[0]).tolist()
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
@@ -124,19 +145,19 @@ def _has_more_text(document_id: str, documents: Mapping[str, Document], context:
     return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
-def _best(
+def _listed(
     question: str,
     context: Context,
     documents: Mapping[str, Document],
     unclear: Sequence[Chunk],
     texts: Mapping[str, str],
     understanding: Understanding | None,
-) -> Sequence[Quotable]:
-    """Return the best sentences, given the texts that say which of the unclear chunks begin in a block of code."""
+) -> Shortlist | None:
+    """Return what may be quoted, given the texts that say which of the unclear chunks begin in a block of code."""
     in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
     sentences = quotable_sentences(context.chunks, in_code)
     titles = {document.id: document.title for document in documents.values()}
-    return best_sentences(question, sentences, titles, _MAX_SENTENCES, understanding) if sentences else []
+    return shortlist(question, sentences, titles, understanding) if sentences else None
 
 
 def _written(
@@ -156,8 +177,11 @@ def _written(
         if place in citations:
             continue
         answer_start = len(text) + len("\n- ")
-        shown = _shortened(shown_text(quote))
-        text += f"\n- {shown} [{sentence.item.reference_id}]"
+        is_text = sentence.form in (Form.PROSE, Form.ITEM)
+        shown = _shortened(shown_text(quote) if is_text else sentence.shown)
+        lead = f"{_shortened(sentence.lead)} {'' if sentence.lead.endswith((':', '：')) else '— '}" if sentence.lead else ""
+        answer_start += len(lead)
+        text += f"\n- {lead}{shown} [{sentence.item.reference_id}]"
         document = documents.get(sentence.item.chunk.document_id)
         citations[place] = _citation(sentence, start, quote, document, (answer_start, answer_start + len(shown)))
     found = tuple(citations.values())
