@@ -225,7 +225,7 @@ async def answer_offline(
     # What was understood is of the question as it was written.
     understanding = None if retrieval.respelt else retrieval.understanding
     question = retrieval.respelt or plan.question
-    quoted = await quote_answer(question, retrieval.context, records, understanding, embedding)
+    quoted = await quote_answer(question, retrieval.context, records, understanding, embedding, retrieval.parts)
     if not quoted.text:
         return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
     return Answer(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from heliograph.query.retrieved import RetrievedChunk
@@ -39,10 +39,12 @@ _POINTS_BACK = re.compile(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
     r"|in this case|in that case|for this reason|then|er|sie|es|dies|diese[rsnm]?|dabei|damit|dazu|daher|deshalb"
     r"|sonst|jedoch)\b"
-    r"|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
+    r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
     re.IGNORECASE,
 )
 _LONGEST_PAIR = 500
+# What only says where to read on.
+_REFERS = re.compile(r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$", re.IGNORECASE)
 _LONGEST_LEAD = 200
 
 
@@ -110,14 +112,14 @@ def quotable_sentences(chunks: Sequence[RetrievedChunk], in_code: Collection[str
     return list(found.values())
 
 
-def has_open_fence(text: str) -> bool:
-    """Return whether a block of code begins or ends in a text, but not both."""
-    return len(_FENCE_LINE.findall(text)) % 2 == 1
+def has_fence(text: str) -> bool:
+    """Return whether a block of code begins or ends in a text."""
+    return _FENCE_LINE.search(text) is not None
 
 
 def begins_in_code(document_text: str, start: int) -> bool:
     """Return whether a character of a document stands inside a block of code."""
-    return has_open_fence(document_text[:start])
+    return len(_FENCE_LINE.findall(document_text, 0, start)) % 2 == 1
 
 
 def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
@@ -154,7 +156,39 @@ def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
         for column, cell in zip(named, cells, strict=True)
         if cell
     )
+    pairs = [cell for cell in cells if cell]
+    if len(pairs) == 2 and pairs[0].endswith(_LEADS_IN):
+        return f"{pairs[0]} {pairs[1]}"
     return "; ".join(told)
+
+
+def joined(sentences: Sequence[Quotable]) -> list[Quotable]:
+    """Return quotables in their order, those that stand side by side in one paragraph as one, where the first stood."""
+    found: list[Quotable] = []
+    for sentence in sentences:
+        place = next((place for place, other in enumerate(found) if _is_beside(sentence, other)), None)
+        if place is None:
+            found.append(sentence)
+            continue
+        first, last = sorted((found[place], sentence), key=lambda item: item.start)
+        found[place] = replace(
+            first,
+            end=last.end,
+            shown=f"{first.shown} {last.shown}",
+            words=first.words | last.words,
+            is_cut=first.is_cut or last.is_cut,
+        )
+    return found
+
+
+def _is_beside(sentence: Quotable, other: Quotable) -> bool:
+    is_prose = sentence.form is other.form is Form.PROSE
+    if not is_prose or sentence.item.chunk.id != other.item.chunk.id:
+        return False
+    first, last = sorted((sentence, other), key=lambda item: item.start)
+    between = sentence.item.chunk.text[first.end : last.start]
+    is_near = last.start >= first.end and not between.strip() and "\n\n" not in between
+    return is_near and last.end - first.start <= _LONGEST_PAIR
 
 
 @dataclass
@@ -202,11 +236,13 @@ class _Reading:
                 continue
             if self.found and _is_row(written) and _TABLE_RULE.match(shown):
                 header = self.found[-1]
-                if header.form is Form.ROW and header.end == (spans[place - 1][1] if place else -1):
-                    self.columns = _cells(text[header.start : header.end])
+                columns = _cells(text[header.start : header.end])
+                # A first cell with a colon is no column's name but the first key of a table of keys and values.
+                if header.end == spans[place - 1][1] and not columns[0].endswith(_LEADS_IN):
+                    self.columns = columns
                     self.found.pop()
                 continue
-            if _NO_STATEMENT.match(shown) or not _LETTER.search(shown):
+            if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
                 continue
             is_paragraph = _stands_alone(text, start, end)
             if _is_row(written):

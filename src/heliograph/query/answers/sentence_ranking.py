@@ -20,7 +20,7 @@ from heliograph.query.answers.candidates import (
     says,
     type_match,
 )
-from heliograph.query.answers.quotables import Form, Quotable
+from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, terms
@@ -259,7 +259,7 @@ _LAST_PLACE = 10
 _TYPE = 0.25
 _SURE_TYPE = 0.8
 _LENGTH = 0.1
-_OTHER_SCRIPT = 0.6
+_OTHER_SCRIPT = 0.85
 # What the cosine of question and sentence is worth, and, beside prose, a line of code where nobody asked for one.
 _MEANING = 2.5
 _CODE = 0.15
@@ -344,7 +344,7 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
     """
     candidates = _with_names(listed, cosines)
     ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
-    return [candidate.sentence for candidate in ordered[:limit]]
+    return joined([candidate.sentence for candidate in ordered[:limit]])
 
 
 def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
