@@ -80,6 +80,8 @@ _UNSPACED = re.compile(r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U
 _WORD = re.compile(rf"{_UNSPACED.pattern}|(?:(?!{_UNSPACED.pattern})\w)+")
 _CITATION = re.compile(r"\[(\d+(?:\s*[,，;、]\s*\d+)*)\]")
 _QUOTE = re.compile(r"^- (.*?)\s*(?:\[\d+\])?$", re.MULTILINE)
+# An answer that is laid out by parts has each part of the question on a line of its own, in bold.
+_PART = re.compile(r"^\*\*.*\*\*$", re.MULTILINE)
 _REFERENCES = re.compile(r"^#{2,3} (?:References|参考资料|参考文献)\s*$", re.MULTILINE)
 # What only decides says nothing that a text could hold.
 _VERDICTS = frozenset({"yes", "no", "true", "false", "是", "否", "不是", "有", "没有"})
@@ -146,6 +148,12 @@ def _f1(words: list[str], wanted: list[str]) -> float:
 def quoted_sentences(answer: str) -> list[str]:
     """Return the sentences that an extractive answer quotes, in order, without their citations."""
     return [quote for quote in _QUOTE.findall(_without_references(answer)) if quote]
+
+
+def leading_quotes(answer: str) -> list[str]:
+    """Return the first quote of an extractive answer; where it is laid out by parts of the question, of each part."""
+    parts = _PART.split(_without_references(answer))
+    return [quotes[0] for part in parts if (quotes := [quote for quote in _QUOTE.findall(part) if quote])]
 
 
 def check_citations(answer: str, sources: Mapping[str, str]) -> Faithfulness:

@@ -8,10 +8,10 @@
 | aggregate | wider: twice the chunks |
 | global | broad: twice the chunks, entities and relations, chunks from as many documents as there are |
 
-A question of several parts is searched part by part as well, whatever its kind, and so merged. The first hits of the
-plain search keep their places (`_HEAD`), but for the best hit of a side or a part that is not among them; behind them
-all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. `leaders` names
-the chunks, one for each side or part, that must outlive every cut.
+The first hits of the plain search keep their places (`_HEAD`), but for the best hit of a side that is not among them;
+behind them all take turns. So `auto` finds in its first hits what `fusion` finds, and what is misread costs little. A
+question of several parts is searched part by part as well, whatever its kind; its parts and the whole take turns from
+the first place on. `leaders` names the chunks, one for each side or part, that must outlive every cut.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.merging import round_robin
 from heliograph.query.plan import MAX_TOP_K, Plan
-from heliograph.query.retrieved import Keywords
+from heliograph.query.retrieved import FoundPart, Keywords
 from heliograph.query.understanding import QuestionKind, Understanding, side_question
 from heliograph.stores.base import StoreView
 
@@ -101,7 +101,8 @@ class AutoSearch:
         if pieces:
             if whole.respelt:
                 pieces = [whole.respelt.read(piece) for piece in pieces]
-            return _merged(whole, await self._search_all(pieces, replace(limits, is_read=True)), limits.hits)
+            found = await self._search_all(pieces, replace(limits, is_read=True))
+            return _merged(whole, found, limits.hits) if sides else _shared_out(whole, pieces, found, limits.hits)
         return await self._spread(whole) if understanding.kind is QuestionKind.GLOBAL else whole
 
     async def _search_all(self, questions: Sequence[str], limits: SearchLimits) -> Sequence[FusedHits]:
@@ -135,6 +136,24 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
     entities = round_robin([hits.entities for hits in lists], key=str)
     return replace(whole, hits=hits, leaders=tuple(dict.fromkeys(leaders)), entities=tuple(entities))
+
+
+def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHits], limit: int) -> FusedHits:
+    """Return the parts' hits and the whole question's in turn, so that each part has its share of places and budget."""
+    lists = [*found, whole]
+    order = list(dict.fromkeys(id_ for turn in zip_longest(*(hits.chunk_ids for hits in lists)) for id_ in turn if id_))
+    known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in (*found, whole) for hit in hits.hits}
+    entities = round_robin([hits.entities for hits in (whole, *found)], key=str)
+    return replace(
+        whole,
+        hits=_by_place([known[chunk_id] for chunk_id in order[:limit]]),
+        leaders=tuple(dict.fromkeys(hits.chunk_ids[0] for hits in found if hits.hits)),
+        entities=tuple(entities),
+        parts=tuple(
+            FoundPart(part, {hit.chunk_id: hit.scores for hit in hits.hits})
+            for part, hits in zip(parts, found, strict=True)
+        ),
+    )
 
 
 def _leader(piece: FusedHits, whole: FusedHits) -> str:

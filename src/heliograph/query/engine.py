@@ -251,7 +251,7 @@ class QueryEngine:
             progress("generating_response")
         with asked.answering():
             if model is None:
-                return await answer_offline(plan, retrieval, self._view_of(plan).records)
+                return await answer_offline(plan, retrieval, self._view_of(plan).records, self._embedding)
             answer = await answer_with(model, plan, retrieval, self._view_of(plan).records)
         if key and answer.is_complete:
             await self._cache.put(key, answer, model.name)
@@ -264,7 +264,7 @@ class QueryEngine:
             model = answering_model(plan, retrieval, self._chat_of(plan))
             records = self._view_of(plan).records
             if model is None:
-                return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records), records, asked)
+                return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records, self._embedding), records, asked)
             (progress or _silent)("generating_response")
             return AnswerStream(plan, retrieval, model, records, asked)
 

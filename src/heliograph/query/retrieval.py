@@ -119,7 +119,7 @@ class Retriever:
                 self._search_fused(plan, vectors, progress, retrieval.understanding),
             )
             paths, evidence = await run_together(self._find_paths(plan, fused), self._find_evidence(plan, fused))
-        retrieval = _as_searched(plan, retrieval, fused)
+        retrieval = replace(_as_searched(plan, retrieval, fused), parts=fused.parts)
         form = context_format(plan.context_format)
         with clock.measure("select"):
             paths, room = fit_paths(form, paths, room_for_rows(plan, form))

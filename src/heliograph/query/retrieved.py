@@ -180,6 +180,14 @@ class ProcessingInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundPart:
+    """A part of a question as it was searched for, and per chunk that it found what each channel gave it."""
+
+    question: str
+    scores: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
     """Everything that is known about a question before it is answered.
 
@@ -196,6 +204,7 @@ class Retrieval:
         understanding: What the question asks for, which says why mode `auto` searched as it did; None in other modes.
         timings: Seconds that stages took: `understanding`, `keywords`, `embed`, `search`, `select`, `chunks` and in it
             `rerank`, and `total`; only those that ran.
+        parts: What each part found where a question of several was searched part by part.
         max_total_tokens: Budget of all that is read; less than was asked for where the chat model can read less.
     """
 
@@ -211,6 +220,7 @@ class Retrieval:
     understanding: Understanding | None = None
     timings: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
     max_total_tokens: int = 0
+    parts: tuple[FoundPart, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def rerank_latency(self) -> float | None:

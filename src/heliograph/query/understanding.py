@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import takewhile
 from string import Template
 from typing import Any, cast
 
@@ -19,6 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
 from heliograph.query.json_replies import objects_in
+from heliograph.text.chinese import tag_words
 from heliograph.text.language import detect_language, is_chinese
 from heliograph.text.phrases import SentenceReading, read_texts
 
@@ -334,9 +336,11 @@ def side_question(question: str, sides: Sequence[str], side: str) -> str:
 # The questions that one question is made of.
 #
 # Split where one question ends and another begins: after a question mark, and at a conjunction or comma with an
-# interrogative behind it, if there is one before it too. A part that points back ("when did it close?", "他是谁？")
-# gets the names before it put behind it, so that it can be searched on its own. One that says too little for that
-# ("what about the next one?") leaves the question whole.
+# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one thing
+# asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part is made to stand alone:
+# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only what
+# else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so leaves
+# the question whole.
 
 _MAX_PARTS = 4
 _LEAST_WORDS = 2
@@ -344,28 +348,67 @@ _LEAST_HAN = 3
 
 _ASKING = r"(?:who|whom|whose|what|when|where|why|which|how)"
 _INTERROGATIVE = re.compile(rf"\b{_ASKING}\b", re.IGNORECASE)
-_ASKS_FROM_START = re.compile(r"(?:is|are|was|were|do|does|did|can|could|should|will|has|have)\b", re.IGNORECASE)
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|can|could|should|must|may|will|would|has|have|had)"
+_ASKS_FROM_START = re.compile(rf"{_AUXILIARY}\b", re.IGNORECASE)
+_PREPOSITION = r"(?:in|on|at|of|for|from|by|to|with|under|after|before|since|until|over|through)"
 _BREAK = re.compile(
-    r"(?<=[?？])\s*(?=\S)"
-    rf"|\s*[,;]?\s+(?:and|but|or)\s+(?:also\s+|then\s+|if so,?\s+)?(?={_ASKING}\s+(?:is|are|was|were|do|does|did"
-    rf"|can|could|should"
-    r"|will|would|has|have|had|to|many|much|long|often|old|far|[a-z]+ed|[a-z]+s)\b)"
-    rf"|;\s+(?={_ASKING}\b)",
-    re.IGNORECASE,
+    # A lower-case word after a question mark goes on with the sentence around a title.
+    r"(?<=[?？])\s*(?=[^\sa-z])"
+    rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut|[Oo]r)\s+(?:also\s+|then\s+|if so,?\s+)?(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\s+"
+    rf"(?:{_AUXILIARY}|to|many|much|long|often|old|far|he|she|it|they|its|his|her|their|[a-z]+ed|[a-z]+s)\b))"
+    rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?(?:which|what|whose)\s+(?:[\w-]+\s+){{1,4}}"
+    rf"{_AUXILIARY}\b))"
+    rf"|\s*[,;]\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\b))"
+    rf"|;\s+(?=(?i:{_ASKING})\b)"
 )
+_ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
+_BREAK_DE = re.compile(
+    rf"(?<=\?)\s*(?=[^\sa-z])|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
+)
+_GERMAN = re.compile(rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch)\s+)?{_ASKING_DE}\b", re.IGNORECASE)
 _BREAK_ZH = re.compile(
     r"(?<=[?？])\s*(?=\S)|[，,；;]\s*(?:并且|而且|以及|还有|同时|另外|此外|又|并)?|(?:以及|还有|并且)(?=.*(?:谁|什么|哪|几|多少|如何|怎|何))"
 )
 _ASKING_ZH = r"谁|什么|哪|几(?!乎)|多少|如何|怎|为何|何时|何地|何处|多(?:大|长|高|深|久|远|重)|吗"
 _INTERROGATIVE_ZH = re.compile(_ASKING_ZH)
-_POINTS_BACK = re.compile(
-    r"\b(?:it|its|he|him|his|she|her|hers|they|them|their|this|that one|there)\b"
-    r"|[他她它其]|该|这(?:个|家|部|位|种)|那里",
+_COURTESY_ZH = re.compile(r"(?:请问|有?谁知道|谁能告诉我|你知道吗|请告诉我|我想(?:知道|问)(?:一下)?|想请教一下)")
+_PRONOUN = re.compile(r"\b(it|he|him|she|they|them|this|that one|there)\b|\b(its|his|her|hers|their)\b", re.IGNORECASE)
+_PRONOUN_ZH = re.compile(r"(?:它|他|她|其|该(?:公司|项目|产品|工具|人)?|这(?:个|家|部|位|种|款)(?![^的是]{3}))们?")
+# What such a part asks is said by the one before it.
+_ALSO_OF = re.compile(
+    r"^(?:and )?(?:(?:what|how) about|what of)\s+(?P<en>.{2,60}?)[?.]*$|^那?么?(?P<zh>.{1,20}?)呢[?？]?$", re.IGNORECASE
+)
+# "the next one" names nothing.
+_ONE_OF_MANY = re.compile(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
+_ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
+_BARE = re.compile(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
+_PART_LEAD = re.compile(r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE)
+_OPENING = re.compile(rf"^(?:{_PREPOSITION}\s+)?{_ASKING}\b\s*", re.IGNORECASE)
+_LIST_OF = re.compile(
+    r"^(?:please\s+)?(?:list|give|name|tell|show|state)(?:\s+(?:me|us))?\s+(?P<a>the\s+.{5,120}?),?\s+and\s+"
+    r"(?P<b>the\s+.{5,120}?)[.?!]*$",
     re.IGNORECASE,
 )
-# What such a part asks is said by the one before it.
-_ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) (?:about|else)\b|^那?.{0,12}呢[?？]?$", re.IGNORECASE)
-_PART_LEAD = re.compile(r"^(?:and|but|or|also|then)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE)
+_OF_EACH = (
+    re.compile(
+        r"^(?P<head>.{6,120}?\b(?P<of>of|for|in|by|from|to))\s+(?P<a>[^,?]{2,60}?)[?,]?\s+and\s+(?P=of)\s+"
+        r"(?P<b>[^,?]{2,60}?)(?P<tail>[?.]*)$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"^(?P<head>what\s+are\s+the\s+[\w -]{2,60}?s\s+(?:of|for|in))\s+(?P<a>[^,]{2,60}?)\s+and\s+(?P<b>[^,]{2,60}?)"
+        r"(?P<tail>(?:,?\s+respectively)?[?.]*)$",
+        re.IGNORECASE,
+    ),
+)
+_OF_EACH_ZH = re.compile(
+    r"^(?P<a>[^，。？?和与跟及、]{1,30}?)\s*[和与跟及、]\s*(?P<b>[^，。？?和与跟及、]{1,30}?)(?P<rest>\s*(?:的.{2,}|中|里|在|由).*?)"
+    r"(?:分别|各自|各)(?P<tail>.*)$"
+)
+# What a Chinese subject begins with, by part of speech.
+_NOMINAL = frozenset({"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"})
+# Up to here the first part of a Chinese question is its subject.
+_SUBJECT_ZH = re.compile(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
 
 
 def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
@@ -377,12 +420,34 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
     """
     text = " ".join(question.split())
     chinese = is_chinese(text)
-    pieces = [_PART_LEAD.sub("", piece.strip(" ,，;；")) for piece in (_BREAK_ZH if chinese else _BREAK).split(text)]
-    merged = _merge([piece for piece in pieces if any(map(str.isalnum, piece))], chinese)
+    if each := _of_each(text, chinese):
+        return each
+    breaks = _BREAK_ZH if chinese else _BREAK_DE if _GERMAN.match(text) and _BREAK_DE.search(text) else _BREAK
+    pieces = [_PART_LEAD.sub("", piece.strip(" ,，;；")) for piece in breaks.split(text)]
+    pieces = [piece for piece in pieces if any(map(str.isalnum, piece)) and not _COURTESY_ZH.fullmatch(piece)]
+    merged = pieces if breaks is _BREAK_DE else _merge(pieces, chinese)
     if len(merged) < 2 or any(_ELLIPSIS.search(part) for part in merged):
         return ()
-    asked = merged[:_MAX_PARTS]
-    return tuple(_standing_alone(part, asked[:place], entities) for place, part in enumerate(asked))
+    asked: list[str] = []
+    for part in merged[:_MAX_PARTS]:
+        alone = _standing_alone(part, asked, entities)
+        if not alone:
+            return ()
+        asked.append(alone)
+    return tuple(asked)
+
+
+def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
+    """Return one question for each thing that the same is asked of, or that a list asks for."""
+    if chinese:
+        match = _OF_EACH_ZH.search(text)
+        return tuple(f"{match[side].strip()}{match['rest']}{match['tail']}" for side in "ab") if match else ()
+    if match := _LIST_OF.search(text):
+        return match["a"], match["b"]
+    match = next(filter(None, (form.search(text) for form in _OF_EACH)), None)
+    if match is None or _ONE_OF_MANY.search(match["b"]):
+        return ()
+    return tuple(f"{match['head']} {match[side]}?" for side in "ab")
 
 
 def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
@@ -394,7 +459,7 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
         has_asked = has_asked or _has_interrogative(piece, chinese, is_first=not waiting)
         waiting.append(piece)
         # Joined only where something is asked, so that many pieces that ask nothing cost no more than their length.
-        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese):
+        if has_asked and _is_long_enough(whole := comma.join(waiting), chinese, is_later=bool(merged)):
             merged.append(whole)
             waiting, has_asked = [], False
     if waiting and merged:
@@ -404,22 +469,64 @@ def _merge(pieces: Sequence[str], chinese: bool) -> list[str]:
 
 def _has_interrogative(piece: str, chinese: bool, *, is_first: bool) -> bool:
     if chinese:
-        return _INTERROGATIVE_ZH.search(piece) is not None
+        return _INTERROGATIVE_ZH.search(piece) is not None or _ALSO_OF.match(piece) is not None
     return _INTERROGATIVE.search(piece) is not None or (is_first and _ASKS_FROM_START.match(piece) is not None)
 
 
-def _is_long_enough(whole: str, chinese: bool) -> bool:
-    return len(whole) >= _LEAST_HAN if chinese else len(whole.split()) >= _LEAST_WORDS
+def _is_long_enough(whole: str, chinese: bool, *, is_later: bool) -> bool:
+    if chinese:
+        # A later one as short as "用哪个键" says how the one before it is meant.
+        return len(whole.rstrip("?？")) > _LEAST_HAN + (2 if is_later and not _ALSO_OF.match(whole) else -1)
+    return len(whole.split()) >= _LEAST_WORDS or (is_later and _BARE.match(whole) is not None)
 
 
 def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -> str:
-    """Return a part that needs nothing before it: one that points back, or names nothing, gets the first name there."""
-    if not before or any(name in part for name in entities):
+    """Return a part as a question that needs nothing before it; empty if it cannot be understood alone."""
+    if not before:
         return part
+    first = before[0].rstrip("?？ ")
     named = [name for name in entities if any(name in earlier for earlier in before)]
-    if not named or not (_POINTS_BACK.search(part) or is_chinese(part)):
+    if match := _ALSO_OF.match(part):
+        other = match["en"] or match["zh"]
+        if _ONE_OF_MANY.search(other):
+            return ""
+        subject = named[0] if len(named) == 1 else _subject(first)
+        return f"{first.replace(subject, other)}?" if subject and subject in first else ""
+    if match := _BARE.match(part):
+        return f"{match[1].lower()} {_OPENING.sub('', first)}?"
+    if any(name in part for name in entities):
         return part
-    return f"{part.rstrip('?？ ')} ({named[0]})?"
+    subject = _subject(first)
+    if named and named[0] not in subject:
+        subject = named[0]
+    if not subject:
+        return part
+    chinese = is_chinese(part)
+    pointing = (_PRONOUN_ZH if chinese else _PRONOUN).search(part)
+    if pointing:
+        owner = not chinese and pointing[2]
+        return f"{part[: pointing.start()]}{subject}{'’s' if owner else ''}{part[pointing.end() :]}"
+    if chinese and not _has_subject(part):
+        return f"{subject}{part}"
+    return part
+
+
+def _subject(first: str) -> str:
+    """Return what a Chinese first part without a name speaks of: what stands before its verb."""
+    if not is_chinese(first):
+        return ""
+    text = _COURTESY_ZH.sub("", first, count=1)
+    if match := _SUBJECT_ZH.match(text):
+        return match[1]
+    (words,) = tag_words([text])
+    return "".join(word.text for word in takewhile(lambda word: word.tag in _NOMINAL, words))
+
+
+def _has_subject(part: str) -> bool:
+    """Return whether a Chinese part names a thing before it asks ("敲几声" does not)."""
+    asks = _INTERROGATIVE_ZH.search(part)
+    (words,) = tag_words([part[: asks.start()] if asks else part])
+    return any(word.tag in _NOMINAL for word in words)
 
 
 # Understanding a question without a model: cue words, names, coordination.
@@ -440,8 +547,10 @@ def understand_by_rules(question: str) -> Understanding:
     phrases = _unique(phrase.text.casefold() for sentence in sentences for phrase in sentence.phrases)
     kind = classify(text, entities)
     sides = find_sides(text, entities) if kind is QuestionKind.COMPARE else ()
-    # A comparison is retrieved by its sides, so its question stays whole.
-    parts = () if sides else find_parts(text, entities)
+    # Sides that ask something each are questions; else a comparison is retrieved by its sides, and stays whole.
+    parts = sides if sides and all(_INTERROGATIVE.match(side) for side in sides) else ()
+    sides = () if parts else sides
+    parts = parts or (() if sides else find_parts(text, entities))
     return Understanding(kind, entities, phrases, detect_language(text), parts, sides)
 
 

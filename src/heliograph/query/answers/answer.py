@@ -12,6 +12,7 @@ from types import AsyncGeneratorType, TracebackType
 from typing import Self
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
+from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
 from heliograph.query.answers.citations import (
@@ -205,10 +206,13 @@ def answering_model(plan: Plan, retrieval: Retrieval, chat: ChatModel | None) ->
     return chat
 
 
-async def answer_offline(plan: Plan, retrieval: Retrieval, records: RecordsStore) -> Answer:
+async def answer_offline(
+    plan: Plan, retrieval: Retrieval, records: RecordsStore, embedding: EmbeddingModel | None = None
+) -> Answer:
     """Return the answer for which no chat model is needed, or none is there.
 
     Raises:
+        ModelError: The embedding, which compares sentences with the question, failed.
         StoreError: The documents that are quoted cannot be read.
     """
     if retrieval.failure is not None:
@@ -221,7 +225,7 @@ async def answer_offline(plan: Plan, retrieval: Retrieval, records: RecordsStore
     # What was understood is of the question as it was written.
     understanding = None if retrieval.respelt else retrieval.understanding
     question = retrieval.respelt or plan.question
-    quoted = await quote_answer(question, retrieval.context, records, understanding)
+    quoted = await quote_answer(question, retrieval.context, records, understanding, embedding, retrieval.parts)
     if not quoted.text:
         return _answer(plan, retrieval, nothing_found(retrieval), AnswerKind.NOTHING_FOUND)
     return Answer(

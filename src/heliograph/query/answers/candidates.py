@@ -1,16 +1,16 @@
 """What is known of a question and of each sentence that may answer it.
 
-Where the question asks, what kind of thing it asks for, which sentences of a context may be quoted.
+Where the question asks, what kind of thing it asks for, and what a sentence holds of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from heliograph.query.retrieved import RetrievedChunk
+from heliograph.query.answers.quotables import Quotable
 from heliograph.text.analysis import terms
 from heliograph.text.language import is_chinese, word_list
 from heliograph.text.name_spans import (
@@ -23,7 +23,6 @@ from heliograph.text.name_spans import (
     WORK_WORDS,
     NameSpan,
 )
-from heliograph.text.sentences import sentence_spans
 
 # Where a question asks: its question word, and how near to it the other words stand.
 #
@@ -117,7 +116,7 @@ def nearness(focus: Focus) -> Mapping[str, float]:
 
 
 class AnswerType(StrEnum):
-    """What is asked for; all but dates, numbers and the rest are types of names."""
+    """What is asked for; all but dates, numbers, code and the rest are types of names."""
 
     PERSON = "person"
     DATE = "date"
@@ -126,6 +125,7 @@ class AnswerType(StrEnum):
     ORGANIZATION = "organization"
     WORK = "content"
     EVENT = "event"
+    CODE = "code"
     OTHER = "other"
 
 
@@ -146,6 +146,7 @@ _NOUNS = (
     (AnswerType.ORGANIZATION, ORGANIZATION_WORDS),
     (AnswerType.WORK, WORK_WORDS),
     (AnswerType.EVENT, EVENT_WORDS),
+    (AnswerType.CODE, word_list("asked_code")),
 )
 _WORD = re.compile(r"[A-Za-z][\w'’-]*|[,;:?]")
 # Between the question word and the noun; behind the noun.
@@ -153,6 +154,9 @@ _BEFORE_NOUN = word_list("before_asked_nouns")
 _AFTER_NOUN = word_list("after_asked_nouns")
 _LONGEST_RUN = 4
 
+_WRITTEN = (
+    "(?:命令|子命令|指令|选项|参数|函数|文件|目录|路径|软件包|包|快捷键|键|组合键|工具|脚本|变量|格式代码|设置项|配置项|字段|程序)"
+)
 _BODIES = "(?:公司|机构|大学|学校|单位|组织|部门|医院|球队|企业|院校)"
 _IS = r"(?:[是为在叫有达]|名字|名称)*"
 _CHINESE = (
@@ -177,11 +181,21 @@ _CHINESE = (
         re.compile(rf"(?:什么|哪一?[个所家些支]?){_BODIES}|{_BODIES}{_IS}(?:什么|哪|$)"),
     ),
     (
+        AnswerType.CODE,
+        re.compile(rf"(?:什么|哪一?[个些条种]?){_WRITTEN}|{_WRITTEN}{_IS}(?:什么|哪|$)|(?:写|存|保存|放)在哪"),
+    ),
+    (
         AnswerType.WORK,
         re.compile(
             r"(?:什么|哪一?[部首张本个]?)(?:电影|电视剧|歌|专辑|书|小说|作品|游戏)|(?:歌曲|专辑|作品)(?:是|叫)什么"
         ),
     ),
+)
+# What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
+_CODE = re.compile(
+    r"`([^`\n]+)`|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
+    r"|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w+|(?:[A-Z][a-z]+){2,})\b"
+    r"|(?<!\w)((?:Shift|Ctrl|Alt|Command|Option|Cmd|Strg)(?: ?\+ ?\w+| key)|F\d{1,2})(?!\w)"
 )
 _DATE = re.compile(
     r"\b(?:1\d{3}|20\d\d)\b|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? \d|\b\d{1,2}:\d\d"
@@ -190,7 +204,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
+    r"\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
     r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
     rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
     re.IGNORECASE,
@@ -238,20 +252,23 @@ def _asked_noun(text: str) -> Sequence[str]:
     return run
 
 
-def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan]) -> float:
+def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan], question: str = "") -> float:
     """Return how well a sentence fits, from 0 to 1.
 
     Args:
         expected: What is asked for.
-        sentence: The sentence.
+        sentence: The sentence, with what stands before it when it is quoted.
         new_names: Names in it that the question does not say.
+        question: The question in lower case; numbers and code that it says itself are no answer.
     """
     types = {name.type for name in new_names}
     match expected:
         case AnswerType.DATE:
-            return float(_DATE.search(sentence) is not None)
+            return float(_holds_new(_DATE, sentence, question))
         case AnswerType.NUMBER:
-            return float(_NUMBER.search(sentence) is not None)
+            return float(_holds_new(_NUMBER, sentence, question))
+        case AnswerType.CODE:
+            return 1.0 if _holds_new(_CODE, sentence, question) else _ANY_NAME * bool(types)
         case AnswerType.OTHER:
             return _ANY_NAME * bool(types)
         case AnswerType.LOCATION if _PEOPLE.search(sentence):
@@ -260,120 +277,9 @@ def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan
             return 1.0 if expected.value in types else _MAYBE * (_UNTYPED in types)
 
 
-# Sentences of a context that may be quoted, each with its place in its document.
-#
-# Headings, rules, code, images and marks without a word say nothing when they stand alone, so they are left out; so
-# are the header of a table and what only leads in to a list, whose words count for the rows and items below. A
-# sentence that its chunk cuts off is completed from the document's text.
-
-_FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
-_NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
-_LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
-_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
-_LEADS_IN = (":", "：")
-_LETTER = re.compile(r"\w")
-# How far beyond a chunk the rest of a sentence is looked for.
-_REACH = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Quotable:
-    """One sentence.
-
-    Attributes:
-        item: The chunk that holds it.
-        place: Place of that chunk in the context, from 0.
-        start: First character in the chunk.
-        end: One past the last.
-        shown: The sentence on one line, without its list mark.
-        words: Its terms, and those of what leads in to its list or table.
-        nearby: Terms of the chunk's headings, its first sentence and the sentence before.
-        is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
-    """
-
-    item: RetrievedChunk
-    place: int
-    start: int
-    end: int
-    shown: str
-    words: frozenset[str]
-    nearby: frozenset[str]
-    is_cut: bool
-
-
-def quotable_sentences(chunks: Sequence[RetrievedChunk], in_code: Collection[str] = ()) -> list[Quotable]:
-    """Return the sentences of these chunks in order, each text once.
-
-    Args:
-        chunks: Chunks, best first.
-        in_code: Ids of chunks that begin inside a block of code.
-    """
-    found: dict[str, Quotable] = {}
-    for place, item in enumerate(chunks):
-        for sentence in _of_chunk(item, place, item.chunk.id in in_code):
-            found.setdefault(sentence.shown, sentence)
-    return list(found.values())
-
-
-def has_open_fence(text: str) -> bool:
-    """Return whether a block of code begins or ends in a text, but not both."""
-    return len(_FENCE_LINE.findall(text)) % 2 == 1
-
-
-def begins_in_code(document_text: str, start: int) -> bool:
-    """Return whether a character of a document stands inside a block of code."""
-    return has_open_fence(document_text[:start])
-
-
-def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the span of the whole sentence or sentences that a span is part of, within 1,000 characters around it."""
-    first, last = max(0, start - _REACH), min(len(document_text), end + _REACH)
-    spans = [(first + a, first + b) for a, b in sentence_spans(document_text[first:last])]
-    touched = [(a, b) for a, b in spans if a < end and start < b]
-    if not touched:
-        return start, end
-    begin, stop = touched[0][0], touched[-1][1]
-    # What reaches to the edge of what was looked at is cut off there; then the chunk's own edge is as good.
-    begin = start if begin == first > 0 else begin
-    return begin, end if stop == last < len(document_text) else stop
-
-
-def shown_text(text: str) -> str:
-    """Return a sentence on one line, without its list mark."""
-    return _LIST_MARK.sub("", " ".join(text.split()))
-
-
-def _of_chunk(item: RetrievedChunk, place: int, is_code: bool) -> list[Quotable]:
-    text = item.chunk.text
-    found: list[Quotable] = []
-    headings = frozenset(terms(" ".join(item.chunk.headings)))
-    first: frozenset[str] = frozenset()
-    before: frozenset[str] = frozenset()
-    above: frozenset[str] = frozenset()
-    for start, end in sentence_spans(text):
-        written = text[start:end]
-        if _FENCE_LINE.match(written):
-            is_code = not is_code
-            continue
-        shown = shown_text(written)
-        if found and _is_row(found[-1].shown) and _TABLE_RULE.match(shown):
-            above = found.pop().words
-        if is_code or _NO_STATEMENT.match(shown) or not _LETTER.search(shown):
-            continue
-        words = frozenset(terms(shown))
-        if shown.endswith(_LEADS_IN):
-            first, before, above = first or words, words, words
-            continue
-        if not (_is_row(shown) or _LIST_MARK.match(written.lstrip())):
-            above = frozenset()
-        is_cut = (start == 0 and item.chunk.start > 0) or end == len(text)
-        found.append(Quotable(item, place, start, end, shown, words | above, headings | first | before, is_cut))
-        first, before = first or words, words
-    return found
-
-
-def _is_row(shown: str) -> bool:
-    return shown.startswith("|")
+def _holds_new(pattern: re.Pattern[str], sentence: str, question: str) -> bool:
+    found = (next(filter(None, match.groups()), match[0]) for match in pattern.finditer(sentence))
+    return any(text.casefold() not in question for text in found)
 
 
 _IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -425,6 +331,8 @@ class Candidate:
     Attributes:
         sentence: The sentence.
         score: What it is worth by itself.
+        told: Of it what it says itself, without how its chunk was found.
+        cosine: Of it and the question, in the usual scale; 0 where nobody compared them.
         standing: How well its chunk was found, from 0 to 1.3.
         bridged: What its chunk was given for being reached over a name in another chunk, as a share of the best score.
         title: Title of its document as `plain_name` gives it; empty where it has none.
@@ -435,6 +343,8 @@ class Candidate:
 
     sentence: Quotable
     score: float
+    told: float
+    cosine: float
     standing: float
     bridged: float
     title: str

@@ -13,24 +13,29 @@ from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
 from heliograph.models import Chunk, Document
-from heliograph.query.answers.candidates import (
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
+from heliograph.query.answers.quotables import (
+    Form,
     Quotable,
     begins_in_code,
     completed_span,
-    has_open_fence,
+    has_fence,
     quotable_sentences,
     shown_text,
 )
-from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
-from heliograph.query.answers.sentence_ranking import best_sentences
+from heliograph.query.answers.sentence_ranking import Shortlist, choose, shortlist
 from heliograph.query.context.format import shown_sources
-from heliograph.query.retrieved import Context, Failure, Reference, Retrieval
-from heliograph.query.understanding import Understanding
+from heliograph.query.retrieved import Context, Failure, FoundPart, Reference, Retrieval
+from heliograph.query.understanding import Understanding, understand_by_rules
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
-_MAX_SENTENCES = 5
+_MAX_QUOTES = 6
+_MOST_OF_PART = 4
 _MAX_QUOTE_CHARACTERS = 600
+# Of a sentence that is compared with the question; longer ones are lists and tables without an end mark.
+_LONGEST_READ = 600
 
 _LABELS = {
     "en": "Sentences quoted from the documents; no chat model is configured to write an answer:",
@@ -75,31 +80,114 @@ def nothing_found(retrieval: Retrieval) -> str:
 
 
 async def quote_answer(
-    question: str, context: Context, records: RecordsStore, understanding: Understanding | None = None
+    question: str,
+    context: Context,
+    records: RecordsStore,
+    understanding: Understanding | None = None,
+    embedding: EmbeddingModel | None = None,
+    parts: Sequence[FoundPart] = (),
 ) -> ExtractiveAnswer:
-    """Return up to five quoted sentences with citations and the list of documents cited.
+    """Return the quoted sentences that are relevant, with citations and the list of documents cited.
 
-    Documents are read for titles and pages; the text of one only where a chunk's edge cuts a quoted sentence or a block
-    of code. Empty if no sentence says anything of the question.
+    A question of several parts is answered part by part, each under its own line. Documents are read for titles and
+    pages; the text of one only where a chunk's edge cuts a quoted sentence or a block of code. Empty if no sentence
+    says anything of the question.
 
     Args:
         question: The question.
         context: What was found for it.
         records: Where the documents are.
-        understanding: What it asks for, if it is known.
+        understanding: What it asks for, if it is known; else rules say so.
+        embedding: Compares the question with sentences; without one their words alone decide.
+        parts: What its parts found, if it was searched part by part.
 
     Raises:
+        ModelError: The embedding failed.
         StoreError: The store failed.
     """
     ids = list(dict.fromkeys(item.chunk.document_id for item in context.chunks))
     documents = {document.id: document for document in await records.get_documents(ids)}
-    unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_open_fence(item.chunk.text)]
+    unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
-    best = await asyncio.to_thread(_best, question, context, documents, unclear, texts, understanding)
-    cut = {item.item.chunk.document_id for item in best if item.is_cut}
+    understood = understanding or await asyncio.to_thread(understand_by_rules, question)
+    source = _Source(context, documents, {chunk.id for chunk in unclear if _is_in_code(chunk, texts)}, embedding)
+    found = parts or [FoundPart(part, {}) for part in understood.parts]
+    if found:
+        quoted = await run_together(*(source.quotes(part.question, _MOST_OF_PART, None, part) for part in found))
+        sections = _each_once([(part.question, quotes) for part, quotes in zip(found, quoted, strict=True)])
+    else:
+        sections = [("", await source.quotes(question, _MAX_QUOTES, understood))]
+    cut = {item.item.chunk.document_id for _, quotes in sections for item in quotes if item.is_cut}
     texts |= await _texts(records, {id_ for id_ in cut - texts.keys() if _has_more_text(id_, documents, context)})
-    written = _written(question, context, best, documents, texts)
+    written = _written(question, context, sections, documents, texts)
     return replace(written, citations=await with_headings_of_quotes(written.citations, context, records))
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What may be quoted from.
+
+    Attributes:
+        context: What was found.
+        documents: The documents in it by id.
+        in_code: Ids of chunks that begin inside a block of code.
+        embedding: Compares, if there is one.
+    """
+
+    context: Context
+    documents: Mapping[str, Document]
+    in_code: Collection[str]
+    embedding: EmbeddingModel | None
+
+    async def quotes(
+        self, question: str, limit: int, understanding: Understanding | None, part: FoundPart | None = None
+    ) -> Sequence[Quotable]:
+        """Return what answers a question, best first; of a part's hits, where it is one and has some."""
+        listed = await asyncio.to_thread(self._listed, question, understanding, part)
+        if listed is None:
+            return []
+        cosines = await _cosines(question, listed, self.embedding) if self.embedding else None
+        return await asyncio.to_thread(choose, listed, limit, cosines)
+
+    def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:
+        chunks = self.context.chunks
+        scores = part.scores if part else {}
+        own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
+        own.sort(key=lambda item: -sum(item.scores.values()))
+        sentences = quotable_sentences(own or chunks, self.in_code)
+        titles = {document.id: document.title for document in self.documents.values()}
+        return shortlist(question, sentences, titles, understanding) if sentences else None
+
+
+def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple[str, Sequence[Quotable]]]:
+    """Return the parts with their quotes, none of which was given before; parts with the same answer are put together."""
+    written: list[tuple[str, list[Quotable]]] = []
+    for part, quotes in sections:
+        known = {_place(quote): place for place, (_, given) in enumerate(written) for quote in given}
+        fresh = [quote for quote in quotes if _place(quote) not in known]
+        if quotes and (place := known.get(_place(quotes[0]))) is not None:
+            written[place] = (f"{written[place][0].rstrip('?？ ')} / {part}", [*written[place][1], *fresh])
+        else:
+            written.append((part, fresh))
+    return [*written]
+
+
+def _place(quote: Quotable) -> tuple[str, int, int]:
+    start = quote.item.chunk.start
+    return quote.item.chunk.document_id, start + quote.start, start + quote.end
+
+
+def _is_in_code(chunk: Chunk, texts: Mapping[str, str]) -> bool:
+    return begins_in_code(texts.get(chunk.document_id, ""), chunk.start)
+
+
+async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) -> Sequence[float]:
+    """Return the cosines of a question and sentences, each read with what stands above it, in the usual scale."""
+    told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
+    asked, read, scale = await run_together(
+        embedding.embed([question], "query"), embedding.embed(told, "document"), embedding.scale()
+    )
+    return scale.usual(read.vectors @ asked.vectors[0]).tolist()
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:
@@ -124,45 +212,39 @@ def _has_more_text(document_id: str, documents: Mapping[str, Document], context:
     return document is not None and document.length > max(chunk.end - chunk.start for chunk in chunks)
 
 
-def _best(
-    question: str,
-    context: Context,
-    documents: Mapping[str, Document],
-    unclear: Sequence[Chunk],
-    texts: Mapping[str, str],
-    understanding: Understanding | None,
-) -> Sequence[Quotable]:
-    """Return the best sentences, given the texts that say which of the unclear chunks begin in a block of code."""
-    in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
-    sentences = quotable_sentences(context.chunks, in_code)
-    titles = {document.id: document.title for document in documents.values()}
-    return best_sentences(question, sentences, titles, _MAX_SENTENCES, understanding) if sentences else []
-
-
 def _written(
     question: str,
     context: Context,
-    best: Sequence[Quotable],
+    sections: Sequence[tuple[str, Sequence[Quotable]]],
     documents: Mapping[str, Document],
     texts: Mapping[str, str],
 ) -> ExtractiveAnswer:
-    if not best:
+    """Return the answer: its label, the quotes, under a line for each part where there are several, the documents."""
+    if not any(quotes for _, quotes in sections):
         return ExtractiveAnswer()
     text = _in_language(_LABELS, question) + "\n"
     citations: dict[tuple[str, int, int], Citation] = {}
-    for sentence in best:
-        start, end, quote = _exact(sentence, texts)
-        place = (sentence.item.chunk.document_id, start, end)
-        if place in citations:
-            continue
-        answer_start = len(text) + len("\n- ")
-        shown = _shortened(shown_text(quote))
-        text += f"\n- {shown} [{sentence.item.reference_id}]"
-        document = documents.get(sentence.item.chunk.document_id)
-        citations[place] = _citation(sentence, start, quote, document, (answer_start, answer_start + len(shown)))
+    for part, quotes in sections:
+        if part:
+            text += f"\n**{part}**\n"
+            text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
+        for sentence in quotes:
+            start, end, quote = _exact(sentence, texts)
+            place = (sentence.item.chunk.document_id, start, end)
+            if place in citations:
+                continue
+            lead = _shortened(sentence.lead) + (" " if sentence.lead.endswith((":", "：")) else " — ")
+            lead = lead if sentence.lead else ""
+            is_text = sentence.form in (Form.PROSE, Form.ITEM)
+            shown = _shortened(shown_text(quote) if is_text else sentence.shown)
+            answer_start = len(text) + len(f"\n- {lead}")
+            text += f"\n- {lead}{shown} [{sentence.item.reference_id}]"
+            document = documents.get(sentence.item.chunk.document_id)
+            citations[place] = _citation(sentence, start, quote, document, (answer_start, answer_start + len(shown)))
+        text += "\n" if part and quotes else ""
     found = tuple(citations.values())
     cited = {citation.reference_id for citation in found}
-    return ExtractiveAnswer(f"{text}\n\n{cited_references(context.references, cited)}", found)
+    return ExtractiveAnswer(f"{text.rstrip()}\n\n{cited_references(context.references, cited)}", found)
 
 
 def _exact(sentence: Quotable, texts: Mapping[str, str]) -> tuple[int, int, str]:

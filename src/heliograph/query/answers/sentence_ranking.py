@@ -6,12 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from heliograph.query.answers.candidates import (
+    AnswerType,
     AskedQuestion,
     Candidate,
-    Quotable,
     expected_type,
     find_focus,
     nearness,
@@ -19,6 +20,7 @@ from heliograph.query.answers.candidates import (
     says,
     type_match,
 )
+from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
 from heliograph.text.analysis import detect_language, terms
@@ -164,6 +166,7 @@ _BRIDGE = 0.75
 _TYPE_WEIGHT = 0.6
 _LEADS = 0.2
 _LEADS_FROM_NAMED = -0.7
+_MEANING_FIRST = 1.0
 # What a sentence must hold of the question, by weight, and of the kind asked for, to answer it alone.
 _WHOLE = 0.999
 _LEAST_TYPE = 0.5
@@ -187,7 +190,8 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
         known = _known_before(candidate, chosen)
         fresh = [name for name in candidate.new if name.text.casefold() not in known]
         value = asked.near_share(candidate.own) + _STANDING * candidate.standing + _BRIDGE * candidate.bridged
-        value += _TYPE_WEIGHT * type_match(asked.expected, candidate.sentence.shown, fresh)
+        value += _TYPE_WEIGHT * type_match(asked.expected, candidate.sentence.told, fresh, asked.folded)
+        value += _MEANING_FIRST * candidate.cosine
         if candidate is not lead:
             return value
         return value + (_LEADS_FROM_NAMED if asked.names(lead.title) else _LEADS)
@@ -208,7 +212,7 @@ def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate
         for item in candidates
         if item.document_id == lead.document_id
         and asked.share((item.own | title) & asked.weights.keys()) >= _WHOLE
-        and type_match(asked.expected, item.sentence.shown, item.new) >= _LEAST_TYPE
+        and type_match(asked.expected, item.sentence.told, item.new, asked.folded) >= _LEAST_TYPE
     ]
     return [max(whole, key=_score)] if whole else []
 
@@ -240,26 +244,55 @@ def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQues
     return any(name in candidate.title and len(name) >= _LEAST_IN_TITLE for name in known)
 
 
-# Sentences whose names are read; the rest score too low to be taken.
-_CANDIDATES = 20
-# Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth.
+# Sentences whose names and meaning are read; the rest score too low to be taken. Of the first chunks some are always
+# among them: what answers in another language, or in other words, shares none with the question.
+_CANDIDATES = 28
+_OF_FIRST_CHUNKS = 10
+_FIRST_CHUNKS = 3
+# Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
+# a number, a date or code that is asked for and not said by the question is worth more, as it is seldom there by chance.
 _NEARBY = 0.1
 _CHUNK_SCORE = 1.0
 _CHUNK_PLACE = 0.3
 _PLACE_ALONE = 0.6
 _LAST_PLACE = 10
 _TYPE = 0.25
+_SURE_TYPE = 0.8
 _LENGTH = 0.1
-_OTHER_SCRIPT = 0.6
+_OTHER_SCRIPT = 0.85
+# What the cosine of question and sentence is worth, and, beside prose, a line of code where nobody asked for one.
+_MEANING = 2.5
+_CODE = 0.15
 # Of what was covered before what is no longer counted; what leads on from a name is worth; a document taken before.
 _REPEATED = 0.8
 _LEADS_ON = 0.3
 _SAME_DOCUMENT = 0.2
+# What shares this much of its terms with a sentence taken before says the same again.
+_SAME = 0.8
+# Of what the best sentence is worth what a further one must be.
+_RELEVANT = 0.72
 # Below this share of the question's terms no sentence says anything of it; where the cosine of the best chunk is known,
 # the share and half of the cosine must come to this.
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
+# A sentence this near to the question answers it though it shares no word with it.
+_NEAR_ALONE = 0.4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shortlist:
+    """What may be quoted for a question, before its meaning is compared.
+
+    Attributes:
+        asked: The question.
+        items: The sentences, best first, each with what it is worth by its words and its chunk.
+        titles: Titles of documents by id.
+    """
+
+    asked: AskedQuestion
+    items: Sequence[tuple[float, Quotable]]
+    titles: Mapping[str, str]
 
 
 def best_sentences(
@@ -269,27 +302,49 @@ def best_sentences(
     limit: int,
     understanding: Understanding | None = None,
 ) -> list[Quotable]:
-    """Return the sentences to quote, most telling first; empty if none says anything of the question.
+    """Return the sentences to quote by their words alone; as `shortlist` and `choose` do one after the other."""
+    listed = shortlist(question, sentences, titles, understanding)
+    return choose(listed, limit) if listed else []
 
-    A question without content words is answered by the first sentences.
+
+def shortlist(
+    question: str,
+    sentences: Sequence[Quotable],
+    titles: Mapping[str, str],
+    understanding: Understanding | None = None,
+) -> Shortlist | None:
+    """Return the sentences that may answer; None if none says anything of the question.
 
     Args:
         question: The question.
         sentences: Sentences of the context, the best chunk's first.
         titles: Titles of documents by id.
-        limit: Sentences at the most.
         understanding: What the question asks for, if it is known; else rules say so.
     """
     words = frozenset(terms(question))
     asked = _read_question(question, words, sentences, understanding)
     if words and _is_comparable(question, sentences) and not _says_anything(words, asked, sentences):
-        return []
+        return None
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
-    scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])[:_CANDIDATES]
-    candidates = _with_names(asked, scored, titles)
-    ordered = answer_first(asked, _chosen(asked, candidates, titles, limit), candidates)
-    return [candidate.sentence for candidate in ordered[:limit]]
+    scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
+    first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
+    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first)}
+    ordered = sorted(kept.values(), key=lambda item: -item[0])
+    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles)
+
+
+def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
+    """Return the sentences to quote, most telling first.
+
+    Args:
+        listed: The sentences that may answer.
+        limit: Sentences at the most.
+        cosines: Of the question and each of these sentences, in the usual scale; None if nothing is known of them.
+    """
+    candidates = _with_names(listed, cosines)
+    ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
+    return joined([candidate.sentence for candidate in ordered[:limit]])
 
 
 def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
@@ -358,6 +413,7 @@ def _scored(
         nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words
         score = asked.share(sentence.words) + _NEARBY * asked.share(nearby)
         score += _standing(sentence, best) - _LENGTH * math.log1p(len(sentence.shown) / 100)
+        score -= _CODE * (sentence.form is Form.CODE)
         score *= 1.0 if is_chinese(sentence.shown) == asked.is_chinese else _OTHER_SCRIPT
         found.append((score, order, sentence))
     return found
@@ -371,28 +427,37 @@ def _standing(sentence: Quotable, best: float) -> float:
     return _CHUNK_SCORE * max(0.0, sum(sentence.item.scores.values())) / best + _CHUNK_PLACE * place
 
 
-def _with_names(
-    asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]], titles: Mapping[str, str]
-) -> list[Candidate]:
-    readings = read_texts([sentence.shown for _, _, sentence in scored])
-    best = max((sum(sentence.item.scores.values()) for _, _, sentence in scored), default=0.0)
+def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Candidate]:
+    asked, sentences = listed.asked, [sentence for _, sentence in listed.items]
+    readings = read_texts([sentence.shown for sentence in sentences])
+    best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
+    near = cosines if cosines is not None else [0.0] * len(sentences)
     candidates: list[Candidate] = []
-    for (score, _, sentence), reading in zip(scored, readings, strict=True):
+    for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
         new = tuple(name for name in names if name.text.casefold() not in asked.folded)
+        fits = _kind_weight(asked.expected) * type_match(asked.expected, sentence.told, new, asked.folded)
+        own = sentence.words & asked.weights.keys()
         candidates.append(
             Candidate(
                 sentence,
-                score + _TYPE * type_match(asked.expected, sentence.shown, new),
+                score + fits + _MEANING * cosine,
+                asked.share(own) + fits + _MEANING * cosine,
+                cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,
-                plain_name(titles.get(sentence.item.chunk.document_id, "")),
-                sentence.words & asked.weights.keys(),
+                plain_name(listed.titles.get(sentence.item.chunk.document_id, "")),
+                own,
                 frozenset(name.text.casefold() for name in names),
                 new,
             )
         )
-    return candidates
+    return sorted(candidates, key=lambda item: -item.score)
+
+
+def _kind_weight(expected: AnswerType) -> float:
+    is_sure = expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+    return _SURE_TYPE if is_sure else _TYPE
 
 
 def _chosen(
@@ -402,6 +467,7 @@ def _chosen(
     covered: set[str] = set()
     named: set[str] = set()
     documents: set[str] = set()
+    least = _RELEVANT * max((item.told for item in candidates), default=0.0)
 
     def leads_on(candidate: Candidate) -> bool:
         title = titles.get(candidate.document_id, "").casefold()
@@ -413,13 +479,30 @@ def _chosen(
 
     while len(taken) < limit:
         # What shares no word with the question answers it only by what was said of the name it leads on from.
-        telling = [item for item in left if item.own or not asked.weights or leads_on(item)]
+        telling = [
+            item
+            for item in left
+            if (item.own or not asked.weights or item.cosine >= _NEAR_ALONE or leads_on(item))
+            and (not taken or item.told >= least)
+        ]
         if not telling:
             break
         best = max(telling, key=value)
         left.remove(best)
+        if any(_says_again(best.sentence, item.sentence) for item in taken):
+            continue
         taken.append(best)
         covered |= best.own
         named |= best.new_names
         documents.add(best.document_id)
     return taken
+
+
+def _says_again(sentence: Quotable, other: Quotable) -> bool:
+    """Return whether two sentences say the same, or stand in one place."""
+    if sentence.item.chunk.document_id == other.item.chunk.document_id:
+        start, end = sentence.item.chunk.start + sentence.start, sentence.item.chunk.start + sentence.end
+        if start < other.item.chunk.start + other.end and other.item.chunk.start + other.start < end:
+            return True
+    smaller = min(len(sentence.words), len(other.words))
+    return smaller > 0 and len(sentence.words & other.words) >= _SAME * max(len(sentence.words), len(other.words))

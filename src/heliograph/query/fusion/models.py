@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from heliograph.query.linking import LinkedEntity, Respelt
 from heliograph.query.plan import FUSED_CHANNELS, Channel
+from heliograph.query.retrieved import FoundPart
 
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
 #
@@ -154,6 +155,7 @@ class FusedHits:
         entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
             the first first.
         respelt: The question as it was searched for, if names in it were misspelt.
+        parts: What each part of a question of several found; empty for a question of one.
     """
 
     hits: tuple[FusedHit, ...] = ()
@@ -161,6 +163,7 @@ class FusedHits:
     leaders: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     respelt: Respelt | None = None
+    parts: tuple[FoundPart, ...] = ()
 
     @property
     def chunk_ids(self) -> list[str]:

@@ -1,0 +1,138 @@
+"""Manuals as Debian packages them, and questions on them: what a reader of real documents gets without a chat model.
+
+`pages.txt` names the packages and which of their pages are indexed (English, Chinese and German: HTML as it is
+shipped, with its navigation); `questions.jsonl` has the questions, written from the text of these pages. A question
+says what kind it is (`one_fact`, `two_facts`, `none`: not answered by these pages), its language, its facts, each a
+regular expression that the answer must match (white space apart, in any case), and the files in which they stand.
+
+Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
+part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
+said that there is no answer. Mode `auto`, offline embedding, no chat model.
+
+`python -m benchmarks manuals` fetches the packages with `apt-get download` into a temporary folder; `folder=FOLDER`
+keeps packages and index there and uses them again, `mode=MODE` asks in another mode, `show=1` prints what is missed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.registry import Options
+from benchmarks.report import Figure, Findings
+from heliograph import Answer, Heliograph, QueryParam
+from heliograph.evaluation.scores import leading_quotes, quoted_sentences
+
+__all__ = ["TITLE", "Question", "read_pages", "read_questions", "run", "scores_of"]
+
+TITLE = "Questions on real manuals"
+
+_HERE = Path(__file__).parent
+_CUT = 5
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    Attributes:
+        question: The question.
+        kind: `one_fact`, `two_facts` or `none`.
+        language: Of the question: `en`, `zh` or `de`.
+        facts: Patterns that an answer must match; empty for `none`.
+        files: Where they stand, as `folder/page` below the folder of all pages.
+    """
+
+    question: str
+    kind: str
+    language: str
+    facts: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def read_pages() -> list[tuple[str, str, str]]:
+    """Return per page its package, its folder below `/usr` and its name without ending."""
+    lines = (_HERE / "pages.txt").read_text("utf-8").replace("\n ", " ").splitlines()
+    found: list[tuple[str, str, str]] = []
+    for package, folder, *pages in (line.split() for line in lines if not line.startswith("#")):
+        found += [(package, folder, page) for page in pages]
+    return found
+
+
+def read_questions() -> list[Question]:
+    """Return the questions."""
+    lines = (_HERE / "questions.jsonl").read_text("utf-8").splitlines()
+    return [
+        Question(item["question"], item["kind"], item["language"], tuple(item["facts"]), tuple(item["files"]))
+        for item in map(json.loads, filter(str.strip, lines))
+    ]
+
+
+def run(options: Options) -> Findings:
+    """Fetch, index and ask."""
+    given = dict(word.split("=", 1) for word in options.arguments)
+    with TemporaryDirectory() as temporary:
+        folder = Path(given.get("folder", temporary))
+        pages = list(_fetched(folder, read_pages()[:: 40 if options.quick else 1]))
+        with Heliograph(folder / "home", workspace="manuals") as engine:
+            engine.insert_files([str(page) for page in pages])
+            asked = read_questions()[: _FEW if options.quick else None]
+            return Findings(tuple(_figures(engine, asked, given.get("mode", "auto"), shows="show" in given)))
+
+
+def scores_of(question: Question, answer: Answer) -> dict[str, bool]:
+    """Return what of a question is right in its answer, by name."""
+    quotes = quoted_sentences(answer.text) if answer.citations else []
+    chunks = answer.retrieval.context.chunks[:_CUT]
+    first = leading_quotes(answer.text) if answer.citations else []
+    return {
+        "quoted": bool(question.facts) and all(_holds(quotes, fact) for fact in question.facts),
+        "first": bool(question.facts) and all(_holds(first, fact) for fact in question.facts),
+        "evidence": all(any(_stem(item.source).endswith(file) for item in chunks) for file in question.files),
+        "declined": answer.is_unanswered,
+    }
+
+
+def _fetched(folder: Path, pages: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
+    """Yield the pages, their packages fetched and unpacked once; a page that its package no longer has is left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in dict.fromkeys(package for package, _, _ in pages):
+        if not any(folder.glob(f"{package}_*.deb")):
+            subprocess.run(["apt-get", "download", package], cwd=folder, check=True, capture_output=True)
+            archive = next(folder.glob(f"{package}_*.deb"))
+            subprocess.run(["dpkg-deb", "-x", archive.name, "pages"], cwd=folder, check=True)
+    for _, below, page in pages:
+        path = folder / "pages" / "usr" / below / f"{page}.html"
+        if path.exists():
+            yield path
+
+
+def _figures(engine: Heliograph, asked: Sequence[Question], mode: str, *, shows: bool) -> Iterator[Figure]:
+    counts: dict[str, Counter[str]] = {}
+    for question in asked:
+        answer = engine.query(question.question, QueryParam(mode=mode))  # pyright: ignore[reportArgumentType]
+        scores = scores_of(question, answer)
+        of_kind = counts.setdefault(f"{question.kind}, {question.language}", Counter())
+        of_kind.update(asked=1, **{name: int(value) for name, value in scores.items()})
+        wanted = "declined" if question.kind == "none" else "first"
+        if shows and not scores[wanted]:
+            print(f"\n{question}\n{scores}\n{answer.text}", flush=True)
+    for name, of_kind in counts.items():
+        for score in ("declined",) if name.startswith("none") else ("quoted", "first", "evidence", "declined"):
+            note = f"{of_kind['asked']} questions" if score in ("quoted", "declined") else ""
+            yield Figure(f"{name}: {score}", 100 * of_kind[score] / of_kind["asked"], "%", note=note)
+
+
+def _stem(source: str) -> str:
+    return source.removesuffix(".html")
+
+
+def _holds(texts: Sequence[str], fact: str) -> bool:
+    return any(re.search(fact, " ".join(text.split()), re.IGNORECASE) for text in texts)

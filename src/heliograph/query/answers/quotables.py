@@ -1,0 +1,322 @@
+"""What of a context may be quoted: sentences, list items, rows of tables, lines of code and formulas, each in its place.
+
+Chunks come in; `Quotable`s go out, each a span of its chunk with what a reader needs beside it: the term that it
+explains, what leads in to its list, the heading above. A sentence that points back ("It is kept for 14 days.") takes in
+the one before it. Headings, rules, images and the header of a table say nothing when they stand alone, so they are left
+out; their words count for what stands below. What a chunk cuts off is completed from the document's text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from heliograph.query.retrieved import RetrievedChunk
+from heliograph.text.analysis import terms
+from heliograph.text.sentences import sentence_spans
+
+_FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
+_HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
+_NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
+_LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
+_TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_CELL_ENDS = re.compile(r"(?<!\\)\|")
+_LEADS_IN = (":", "：")
+_LETTER = re.compile(r"\w")
+_FORMULA = re.compile(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
+# How far beyond a chunk the rest of a sentence is looked for.
+_REACH = 1000
+
+# A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or before a colon ("`port` (int): The
+# port"). It says what the sentences up to the next term are about, which seldom name it.
+_LONGEST_TERM = 80
+_TERM_ENDS = frozenset(".,;!?。，；！？…")
+_TERM_BEFORE_COLON = re.compile(r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s")
+# What a sentence begins with that points back to the one before it.
+_POINTS_BACK = re.compile(
+    r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
+    r"|in this case|in that case|for this reason|then|er|sie|es|dies|diese[rsnm]?|dabei|damit|dazu|daher|deshalb"
+    r"|sonst|jedoch)\b"
+    r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
+    re.IGNORECASE,
+)
+_LONGEST_PAIR = 500
+# What only says where to read on.
+_REFERS = re.compile(r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$", re.IGNORECASE)
+_LONGEST_LEAD = 200
+
+
+class Form(Enum):
+    """What a quotable is in its document."""
+
+    PROSE = auto()
+    ITEM = auto()
+    ROW = auto()
+    CODE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Quotable:
+    """One sentence, list item, row or line of code.
+
+    Attributes:
+        item: The chunk that holds it.
+        place: Place of that chunk in the context, from 0.
+        start: First character in the chunk.
+        end: One past the last.
+        shown: It on one line, without its list mark; a row with the names of its columns.
+        words: Its terms, and those of the term that it explains and of what leads in to its list or table.
+        nearby: Terms of the headings above it, of the chunk's first sentence and the sentence before.
+        is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
+        form: What it is.
+        lead: What a reader needs before it: the term explained, what leads in to the list, or the heading; often empty.
+        heading: The heading above it, or empty.
+    """
+
+    item: RetrievedChunk
+    place: int
+    start: int
+    end: int
+    shown: str
+    words: frozenset[str]
+    nearby: frozenset[str]
+    is_cut: bool
+    form: Form = Form.PROSE
+    lead: str = ""
+    heading: str = ""
+
+    @property
+    def told(self) -> str:
+        """It with its lead, as it is quoted."""
+        return f"{self.lead} {self.shown}" if self.lead else self.shown
+
+    @property
+    def in_place(self) -> str:
+        """It with its heading and its lead: what it says to somebody who has not read what stands above it."""
+        return ". ".join(part for part in dict.fromkeys((self.heading, self.lead, self.shown)) if part)
+
+
+def quotable_sentences(chunks: Sequence[RetrievedChunk], in_code: Collection[str] = ()) -> list[Quotable]:
+    """Return what may be quoted of these chunks in order, each text once.
+
+    Args:
+        chunks: Chunks, best first.
+        in_code: Ids of chunks that begin inside a block of code.
+    """
+    found: dict[str, Quotable] = {}
+    for place, item in enumerate(chunks):
+        for quotable in _Reading(item, place, is_code=item.chunk.id in in_code).read():
+            found.setdefault(f"{quotable.lead}\n{quotable.shown}", quotable)
+    return list(found.values())
+
+
+def has_fence(text: str) -> bool:
+    """Return whether a block of code begins or ends in a text."""
+    return _FENCE_LINE.search(text) is not None
+
+
+def begins_in_code(document_text: str, start: int) -> bool:
+    """Return whether a character of a document stands inside a block of code."""
+    return len(_FENCE_LINE.findall(document_text, 0, start)) % 2 == 1
+
+
+def completed_span(document_text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span of the whole sentence or sentences that a span is part of, within 1,000 characters around it."""
+    first, last = max(0, start - _REACH), min(len(document_text), end + _REACH)
+    spans = [(first + a, first + b) for a, b in sentence_spans(document_text[first:last])]
+    touched = [(a, b) for a, b in spans if a < end and start < b]
+    if not touched:
+        return start, end
+    begin, stop = touched[0][0], touched[-1][1]
+    # What reaches to the edge of what was looked at is cut off there; then the chunk's own edge is as good.
+    begin = start if begin == first > 0 else begin
+    return begin, end if stop == last < len(document_text) else stop
+
+
+def shown_text(text: str) -> str:
+    """Return a sentence on one line, without its list mark."""
+    return _LIST_MARK.sub("", " ".join(text.split()))
+
+
+def _is_row(shown: str) -> bool:
+    return shown.startswith("|")
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
+
+
+def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
+    """Return a row as "column: value" text; cells without a named column stand alone, empty ones not at all."""
+    named = [*columns[: len(cells)], *[""] * (len(cells) - len(columns))]
+    told = (
+        f"{column.rstrip(':：')}: {cell}" if column and column != cell else cell
+        for column, cell in zip(named, cells, strict=True)
+        if cell
+    )
+    pairs = [cell for cell in cells if cell]
+    if len(pairs) == 2 and pairs[0].endswith(_LEADS_IN):
+        return f"{pairs[0]} {pairs[1]}"
+    return "; ".join(told)
+
+
+def joined(sentences: Sequence[Quotable]) -> list[Quotable]:
+    """Return quotables in their order, those that stand side by side in one paragraph as one, where the first stood."""
+    found: list[Quotable] = []
+    for sentence in sentences:
+        place = next((place for place, other in enumerate(found) if _is_beside(sentence, other)), None)
+        if place is None:
+            found.append(sentence)
+            continue
+        first, last = sorted((found[place], sentence), key=lambda item: item.start)
+        found[place] = replace(
+            first,
+            end=last.end,
+            shown=f"{first.shown} {last.shown}",
+            words=first.words | last.words,
+            is_cut=first.is_cut or last.is_cut,
+        )
+    return found
+
+
+def _is_beside(sentence: Quotable, other: Quotable) -> bool:
+    is_prose = sentence.form is other.form is Form.PROSE
+    if not is_prose or sentence.item.chunk.id != other.item.chunk.id:
+        return False
+    first, last = sorted((sentence, other), key=lambda item: item.start)
+    between = sentence.item.chunk.text[first.end : last.start]
+    is_near = last.start >= first.end and not between.strip() and "\n\n" not in between
+    return is_near and last.end - first.start <= _LONGEST_PAIR
+
+
+@dataclass
+class _Reading:
+    """A chunk while it is read: what was found, and what the lines read so far say of those to come.
+
+    Attributes:
+        heading: The heading above.
+        term: The term that is explained, from the last line that named one.
+        leading: The sentence that leads in to a list, a table or code.
+        columns: Names of the columns of the table that is read.
+        found: What may be quoted.
+    """
+
+    item: RetrievedChunk
+    place: int
+    is_code: bool
+    heading: str = ""
+    term: str = ""
+    leading: str = ""
+    columns: Sequence[str] = ()
+    found: list[Quotable] = field(default_factory=list[Quotable])
+    first: frozenset[str] = frozenset()
+    before: frozenset[str] = frozenset()
+    before_text: str = ""
+
+    def read(self) -> list[Quotable]:
+        """Return what may be quoted, in order."""
+        text = self.item.chunk.text
+        headings = self.item.chunk.headings
+        self.heading = headings[-1] if headings else ""
+        above = frozenset(terms(" ".join(headings)))
+        spans = sentence_spans(text)
+        for place, (start, end) in enumerate(spans):
+            written = text[start:end]
+            if _FENCE_LINE.match(written):
+                self.is_code = not self.is_code
+                continue
+            shown = " ".join(written.split())
+            if self.is_code:
+                self._add(start, end, f"`{shown}`", Form.CODE, above)
+                continue
+            if heading := _HEADING.match(shown):
+                self.heading, self.term, self.leading, self.columns = heading[1].strip(), "", "", ()
+                continue
+            if self.found and _is_row(written) and _TABLE_RULE.match(shown):
+                header = self.found[-1]
+                columns = _cells(text[header.start : header.end])
+                # A first cell with a colon is no column's name but the first key of a table of keys and values.
+                if header.end == spans[place - 1][1] and not columns[0].endswith(_LEADS_IN):
+                    self.columns = columns
+                    self.found.pop()
+                continue
+            if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
+                continue
+            is_paragraph = _stands_alone(text, start, end)
+            if _is_row(written):
+                self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
+                continue
+            self.columns = ()
+            if is_paragraph and _is_term(shown):
+                # Several terms may share what stands below them.
+                self.term = f"{self.term}, {shown}" if self.found == [] and self.term else shown
+                self.leading = ""
+                self._note(frozenset(terms(shown)), "")
+                continue
+            if match := _TERM_BEFORE_COLON.match(shown):
+                self.term = match[1]
+            if shown.endswith(_LEADS_IN):
+                self.leading = shown_text(written)
+                self._note(frozenset(terms(shown)), self.leading)
+                continue
+            is_item = _LIST_MARK.match(written.lstrip()) is not None
+            if not is_item and _begins_paragraph(text, start):
+                self.leading = ""
+            self._add(start, end, shown_text(written), Form.ITEM if is_item else Form.PROSE, above)
+        return self.found
+
+    def _add(self, start: int, end: int, shown: str, form: Form, above: frozenset[str]) -> None:
+        text = self.item.chunk.text
+        if not shown or not _LETTER.search(shown):
+            return
+        words = frozenset(terms(shown))
+        previous = self.found[-1] if self.found else None
+        if form is Form.PROSE and previous and previous.form is not Form.CODE and _POINTS_BACK.match(shown):
+            between = text[previous.end : start]
+            if "\n\n" not in between and not between.strip() and end - previous.start <= _LONGEST_PAIR:
+                start, shown, words = previous.start, f"{previous.shown} {shown}", words | previous.words
+        is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
+        lead = self._lead(shown, form)
+        nearby = above | frozenset(terms(self.heading)) | self.first | self.before
+        told = frozenset(terms(f"{self.term}\n{self.leading}")) | frozenset(terms(" ".join(self.columns)))
+        self.found.append(
+            Quotable(self.item, self.place, start, end, shown, words | told, nearby, is_cut, form, lead, self.heading)
+        )
+        self._note(words, shown)
+
+    def _lead(self, shown: str, form: Form) -> str:
+        """Return what has to stand before a quote: nothing before prose that no term is explained by."""
+        folded = shown.casefold()
+        if self.term and self.term.strip("`:： ").casefold() not in folded:
+            return self.term
+        if form is Form.PROSE:
+            # What it points back to is said above the paragraph, if anywhere.
+            return self.heading if _POINTS_BACK.match(shown) and self.heading.casefold() not in folded else ""
+        leading = self.leading
+        if not leading and form is Form.CODE and len(self.before_text) <= _LONGEST_LEAD:
+            leading = self.before_text
+        if leading and len(leading) <= _LONGEST_LEAD:
+            return leading
+        return self.heading if self.heading.casefold() not in folded else ""
+
+    def _note(self, words: frozenset[str], shown: str) -> None:
+        self.first, self.before = self.first or words, words
+        self.before_text = "" if shown.startswith("`") and shown.endswith("`") else shown
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """Return whether a span is a paragraph of its own, with another below it."""
+    return _begins_paragraph(text, start) and re.match(r"[ \t]*\n[ \t]*\n\s*\S", text[end:]) is not None
+
+
+def _begins_paragraph(text: str, start: int) -> bool:
+    before = text[:start].rstrip(" \t")
+    return not before or before.endswith("\n\n") or re.search(r"\n[ \t]*\n$", before) is not None
+
+
+def _is_term(shown: str) -> bool:
+    """Return whether a line that stands alone names what the paragraphs below it explain."""
+    is_short = len(shown) <= _LONGEST_TERM and shown[-1] not in _TERM_ENDS and not shown.endswith(_LEADS_IN)
+    return is_short and not _LIST_MARK.match(shown) and not _FORMULA.match(shown)
