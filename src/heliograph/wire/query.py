@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ModeName
-from heliograph.query.data import citation_data, reference_data, retrieval_metadata
+from heliograph.query.data import citation_data, explanation_data, reference_data, retrieval_metadata
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.query.plan import check_length
 from heliograph.query.retrieved import Retrieval, RetrievedChunk, RetrievedEntity, RetrievedRelation
@@ -40,19 +40,28 @@ def answer_text(answer: Answer) -> str:
 def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
     """Return all that is told of an answer beside its text and references."""
     payload = answer.payload(param)
-    return ({} if isinstance(payload, str) else payload) | {
-        "llm_generated": answer.is_generated and bool(answer.text),
-        "mode": answer.mode.value,
-        "kind": answer.kind.value,
-        "is_complete": answer.is_complete,
-        "from_cache": answer.from_cache,
-        "is_unanswered": answer.is_unanswered,
-        "citations": [citation_data(citation) for citation in answer.citations],
-        "unsupported_references": answer.unsupported_references,
-        "unsupported_sentences": answer.unsupported_sentences,
-        "warnings": list(answer.warnings),
-        "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
-    }
+    return (
+        ({} if isinstance(payload, str) else payload)
+        | {
+            "llm_generated": answer.is_generated and bool(answer.text),
+            "mode": answer.mode.value,
+            "kind": answer.kind.value,
+            "is_complete": answer.is_complete,
+            "from_cache": answer.from_cache,
+            "is_unanswered": answer.is_unanswered,
+            "citations": [citation_data(citation) for citation in answer.citations],
+            "unsupported_references": answer.unsupported_references,
+            "unsupported_sentences": answer.unsupported_sentences,
+            "warnings": list(answer.warnings),
+            "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
+        }
+        | _explained(answer.retrieval)
+    )
+
+
+def _explained(retrieval: Retrieval) -> dict[str, Any]:
+    explanation = explanation_data(retrieval)
+    return {} if explanation is None else {"explanation": explanation}
 
 
 # What a question may ask for, as JSON, with the limits of LightRAG 1.5.7, and the shape of what comes back.
@@ -134,6 +143,7 @@ class QueryOptions(BaseModel):
     )
     context_format: Literal["json", "csv"] | None = Field(None, description="JSON lines, or CSV tables.")
     history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
+    explain: bool = Field(False, description="Say what became of everything that was found, and why.")
 
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
@@ -160,6 +170,7 @@ class QueryOptions(BaseModel):
             "chunk_picking": self.chunk_picking,
             "context_format": self.context_format,
             "history_turns": self.history_turns,
+            "explain": self.explain,
         }
         return QueryParam(**(fields | others))
 
@@ -224,6 +235,69 @@ class ReferenceItem(BaseModel):
     other_file_paths: list[str] | None = Field(None, description="Documents with the same text.")
 
 
+class ExplainedChunk(BaseModel):
+    """A passage that was found, and what became of it."""
+
+    chunk_id: str
+    document_id: str
+    source: str
+    page: int | None
+    headings: list[str]
+    start: int = Field(description="Place of its first character in the document's text.")
+    opening: str = Field(description="How it begins.")
+    tokens: int = Field(description="What its text costs.")
+    place: int = Field(description="Rank after the channels were joined, from 1; 0 if it had none.")
+    marks: list[str] = Field(description="How it was found: `E5/2` is listed by 5 entities, second there.")
+    scores: dict[str, float] = Field(description="What each fused channel adds to its score.")
+    rerank_score: float | None
+    path: list[str] = Field(description="Chunks from which bridges led to it.")
+    outcome: Literal["kept", "count", "rerank", "budget"] = Field(
+        description="`kept`; or dropped by number, by the reranker, or by the budget of tokens."
+    )
+
+
+class ExplainedItem(BaseModel):
+    """An entity or relation that was found, and whether it fitted its budget."""
+
+    name: str
+    is_kept: bool
+
+
+class ExplainedUnderstanding(BaseModel):
+    """What mode `auto` read in the question."""
+
+    kind: str
+    entities: list[str]
+    expansions: list[str]
+    language: str
+    parts: list[str]
+    sides: list[str]
+    by_model: bool
+
+
+class KeywordLists(BaseModel):
+    """What was searched for."""
+
+    high_level: list[str]
+    low_level: list[str]
+
+
+class Explanation(BaseModel):
+    """What became of everything that was found for a question."""
+
+    mode: str
+    keywords: KeywordLists
+    respelt: str | None = Field(description="The question as it was searched for, if names in it were misspelt.")
+    understanding: ExplainedUnderstanding | None
+    chunks: list[ExplainedChunk] = Field(description="In joined order; of those dropped the best.")
+    entities: list[ExplainedItem]
+    relations: list[ExplainedItem] = Field(description="Named by their ends.")
+    counts: dict[str, int] = Field(description="How many were found, and left after each cut.")
+    tokens: dict[str, int] = Field(description="Per part of the prompt; `total` is the budget.")
+    timings: dict[str, float] = Field(description="Seconds per stage.")
+    prompt: str = Field(description="What a chat model would read.")
+
+
 class QueryResponse(BaseModel):
     """An answer; with `include_sources` or `return_structured` there are more fields beside these."""
 
@@ -243,6 +317,7 @@ class QueryResponse(BaseModel):
     unsupported_sentences: int
     warnings: list[str]
     usage: dict[str, int] = Field(description="Tokens that chat models spent on it.")
+    explanation: Explanation | None = Field(None, description="With `explain`: what became of what was found.")
 
 
 class DataResponse(BaseModel):
@@ -327,13 +402,6 @@ class ReferenceRow(BaseModel):
     other_file_paths: list[str] | None = None
 
 
-class KeywordLists(BaseModel):
-    """What was searched for."""
-
-    high_level: list[str]
-    low_level: list[str]
-
-
 class RetrieveResponse(BaseModel):
     """What was found."""
 
@@ -350,6 +418,7 @@ class RetrieveResponse(BaseModel):
     context: str | None = Field(None, description="The text that a chat model would read.")
     warnings: list[str]
     metadata: dict[str, Any] = Field(description="Counts, seconds of the stages, why nothing was found.")
+    explanation: Explanation | None = Field(None, description="With `explain`: what became of what was found.")
 
 
 def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, Any]:
@@ -377,7 +446,7 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
             }
             for path in context.paths
         ]
-    return body | ({"context": context.text} if include_context else {})
+    return body | ({"context": context.text} if include_context else {}) | _explained(retrieval)
 
 
 def _entity(item: RetrievedEntity) -> dict[str, Any]:
