@@ -255,6 +255,19 @@ export interface Schemas {
     /** Its source. */
     file_path: string;
   };
+  "DocumentEntitiesResponse": {
+    entities: (Schemas["DocumentEntity"])[];
+    /** How many there are without `limit`. */
+    total: number;
+  };
+  "DocumentEntity": {
+    name: string;
+    type: string;
+    /** How it is written there. */
+    written: (string)[];
+    /** Chunks that mention it, each way of writing counted on its own. */
+    count: number;
+  };
   "DocumentResponse": {
     id: string;
     source: string;
@@ -288,6 +301,13 @@ export interface Schemas {
   };
   "DuplicateResponse": {
     pairs: (Schemas["DuplicateItem"])[];
+  };
+  "EdgeColumns": {
+    /** Row of one entity. */
+    source: (number)[];
+    /** Row of the other. */
+    target: (number)[];
+    weight: (number)[];
   };
   "EditResponse": {
     status: "success";
@@ -392,6 +412,10 @@ export interface Schemas {
     /** What a chat model would read. */
     prompt: string;
   };
+  "Figures": {
+    latencies: (Schemas["LatencyFigures"])[];
+    models: (Schemas["ModelFigures"])[];
+  };
   "FollowerState": {
     /** The role it serves, and where it is. */
     name: string;
@@ -399,6 +423,14 @@ export interface Schemas {
     lag: number;
     /** Why questions that need it fail now; empty while it serves. */
     trouble: string;
+  };
+  "GraphColumns": {
+    /** Types of the entities, the most frequent first. */
+    types: (string)[];
+    nodes: Schemas["NodeColumns"];
+    edges: Schemas["EdgeColumns"];
+    /** Whether `limit` left something out. */
+    is_truncated: boolean;
   };
   "Health": {
     status: "healthy";
@@ -524,6 +556,14 @@ export interface Schemas {
     /** What is known of it. */
     properties: Record<string, unknown>;
   };
+  "LatencyFigures": {
+    mode: string;
+    /** Questions since the start; those given up are left out. */
+    count: number;
+    p50: number;
+    p95: number;
+    p99: number;
+  };
   "ListResponse": {
     documents: (Schemas["DocumentResponse"])[];
     total: number;
@@ -563,6 +603,15 @@ export interface Schemas {
     created: number;
     owned_by: string;
   };
+  "ModelFigures": {
+    /** `chat` or `embedding`. */
+    model: string;
+    purpose: string;
+    calls: number;
+    failures: number;
+    input_tokens: number;
+    output_tokens: number;
+  };
   "ModelList": {
     object: "list";
     data: (Schemas["ModelCard"])[];
@@ -578,6 +627,15 @@ export interface Schemas {
   "NewWorkspace": {
     /** Letters, digits, `_`, `.` and `-`, at most 64. */
     name: string;
+  };
+  "NodeColumns": {
+    name: (string)[];
+    /** Place in `types`. */
+    type: (number)[];
+    /** Relations that touch it in the whole graph. */
+    degree: (number)[];
+    /** When it first appeared, Unix seconds. */
+    created_at: (number)[];
   };
   "OllamaChatReply": {
     model: string;

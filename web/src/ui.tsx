@@ -1,5 +1,5 @@
 // The parts that all views are made of: icons, buttons, fields, dialogs, panels, messages.
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import { dismiss, toasts } from "./state";
 import { t } from "./words";
@@ -76,7 +76,7 @@ export function Dialog({ title, children, onClose, onSubmit, submit, danger, sta
     if (!dialog.open) dialog.showModal();
     return () => dialog.close();
   }, []);
-  const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+  const send = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
     event.preventDefault();
     onSubmit?.(new FormData(event.currentTarget));
   };
