@@ -16,6 +16,7 @@ _FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--enable-unsafe-swiftshader",  # WebGL, drawn by the processor
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

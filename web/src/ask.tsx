@@ -153,7 +153,7 @@ async function ask(question: string, asked: Param[], place = talk.value.turns.le
   });
   const failed = replies.find((reply) => reply.state === "failed");
   if (failed) tell(failed.error, { isBad: true });
-  else tell(replies.some((reply) => reply.state === "stopped") ? t("stopped") : t("answered"), { seconds: 2 });
+  else tell(replies.some((reply) => reply.state === "stopped") ? t("stopped") : t("answered"), { seconds: 4, isQuiet: true });
 }
 
 function readFilter(): Param["filter"] | undefined {
@@ -234,7 +234,7 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
   const { details } = reply;
   const isRunning = reply.state === "running";
   const [told, setTold] = useState(Boolean(localStorage.getItem(OFFLINE_TOLD)));
-  const isOffline = details?.warnings.some((text) => text.includes("no chat model is configured")) ?? false;
+  const isOffline = details?.kind === "extractive";
   const warnings = (details?.warnings ?? []).filter((text) => !text.includes("no chat model is configured"));
   return (
     <div class="reply">

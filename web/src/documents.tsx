@@ -1,7 +1,7 @@
 // Documents: take them in, see how far they are, and look after them.
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { addressOf, get, post, session, upload } from "./api";
+import { addressOf, call, get, post, session, upload } from "./api";
 import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
@@ -220,7 +220,6 @@ export function deleteLater(ids: string[], onChange: () => void) {
   const timer = window.setTimeout(() => {
     leaving.delete(timer);
     void attempt(async () => {
-      const { call } = await import("./api");
       await call("DELETE", "documents/delete_document", { body: bodyOf(ids) });
       onChange();
     });

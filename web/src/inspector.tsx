@@ -113,7 +113,7 @@ function Passages({ found }: { found: Explanation }) {
       </div>
       <div class="scroll">
         <table class="hits">
-          <thead><tr><th class="num">{t("i_rank")}</th><th>{t("i_passages")}</th><th>{t("i_channels")}</th>{isReranked && <th class="num">{t("stage_rerank")}</th>}<th>{t("i_outcome")}</th></tr></thead>
+          <thead><tr><th class="num">{t("i_rank")}</th><th>{t("i_passages")}</th>{isReranked && <th class="num">{t("stage_rerank")}</th>}<th>{t("i_outcome")}</th></tr></thead>
           <tbody>
             {shown.map((chunk) => (
               <tr key={chunk.chunk_id} class={chunk.outcome === "kept" ? "" : "dropped"}>
@@ -122,11 +122,11 @@ function Passages({ found }: { found: Explanation }) {
                   <a href={linkTo("documents", chunk.document_id, String(chunk.start))}>{chunk.source}</a>
                   {chunk.headings.length > 0 && <span class="quiet"> › {chunk.headings.at(-1)}</span>}
                   <p>{chunk.opening.slice(0, 110)}…</p>
+                  <p class="ranks">{[...channels].filter(([, hits]) => hits.has(chunk.chunk_id)).map(([name, hits]) => (
+                    <span key={name} class="chip">{named("", name)} #{hits.get(chunk.chunk_id)!.rank} {hits.get(chunk.chunk_id)!.text}</span>
+                  ))}</p>
                   {chunk.path.length > 0 && <Bridge chunk={chunk} known={known} />}
                 </td>
-                <td>{[...channels].filter(([, hits]) => hits.has(chunk.chunk_id)).map(([name, hits]) => (
-                  <div key={name}>{named("", name)} <span class="quiet">#{hits.get(chunk.chunk_id)!.rank} {hits.get(chunk.chunk_id)!.text}</span></div>
-                ))}</td>
                 {isReranked && <td class="num">{chunk.rerank_score?.toFixed(3) ?? ""}</td>}
                 <td><span class={chunk.outcome === "kept" ? "chip good" : "chip"}>{t(`o_${chunk.outcome}`)}</span></td>
               </tr>

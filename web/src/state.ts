@@ -75,16 +75,16 @@ effect(() => {
   document.title = `${t(route.value.view)} – Heliograph`;
 });
 
-// Short messages at the edge of the page; one that can be taken back has a button.
-export interface Toast { id: number; text: string; isBad: boolean; action?: { label: string; run: () => void } }
+// Short messages at the edge of the page; one that can be taken back has a button, a quiet one is for screen readers.
+export interface Toast { id: number; text: string; isBad: boolean; isQuiet: boolean; action?: { label: string; run: () => void } }
 export const toasts = signal<Toast[]>([]);
 let lastToast = 0;
 
 export function dismiss(id: number) { toasts.value = toasts.value.filter((toast) => toast.id !== id); }
 
-export function tell(text: string, options: { isBad?: boolean; seconds?: number; action?: Toast["action"] } = {}) {
+export function tell(text: string, options: { isBad?: boolean; isQuiet?: boolean; seconds?: number; action?: Toast["action"] } = {}) {
   const id = ++lastToast;
-  const toast: Toast = { id, text, isBad: options.isBad ?? false };
+  const toast: Toast = { id, text, isBad: options.isBad ?? false, isQuiet: options.isQuiet ?? false };
   if (options.action) toast.action = options.action;
   toasts.value = [...toasts.value.filter((one) => one.text !== text), toast].slice(-4);
   const seconds = options.seconds ?? (options.isBad ? 12 : 5);

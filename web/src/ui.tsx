@@ -146,7 +146,7 @@ export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite" id="notice">
       {toasts.value.map((toast) => (
-        <div key={toast.id} class={toast.isBad ? "toast bad" : "toast"}>
+        <div key={toast.id} class={toast.isQuiet ? "sr" : toast.isBad ? "toast bad" : "toast"}>
           <span>{toast.text}</span>
           {toast.action && <Button label={toast.action.label} onClick={() => { toast.action?.run(); dismiss(toast.id); }} />}
           <Button bare icon="close" label={t("dismiss")} onClick={() => dismiss(toast.id)} />

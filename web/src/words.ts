@@ -114,7 +114,7 @@ export const number = (value: number) => value.toLocaleString(locale());
 export const when = (iso: string | number) =>
   new Date(iso).toLocaleString(locale(), { dateStyle: "medium", timeStyle: "short" });
 export const duration = (seconds: number) =>
-  seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(seconds < 10 ? 1 : 0)} ${t("secondsShort")}`;
+  seconds < 1 ? `${Math.round(seconds * 1000)} ms` : seconds >= 120 ? `${Math.round(seconds / 60)} min` : `${seconds.toFixed(seconds < 10 ? 1 : 0)} ${t("secondsShort")}`;
 export function bytes(count: number) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
