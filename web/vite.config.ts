@@ -22,7 +22,7 @@ export default defineConfig({
     // The page may show nothing that is no file of it, so nothing becomes a data: address.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    reportCompressedSize: true,
+    license: { fileName: "licenses.md" },
     chunkSizeWarningLimit: 700,
   },
   server: { proxy: { "^/(?!src|node_modules|@|page)": "http://127.0.0.1:9621" } },
