@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
             && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo servers test test-all check bench eval clean
+.PHONY: help demo servers web test test-all check bench eval clean
 
 # A folder of evaluation sets; docs/evaluation.md says what one looks like.
 EVAL_SETS ?= ../shared/bench
@@ -40,6 +40,10 @@ demo: $(BIN)/heliograph ## index the sample corpus offline and ask it four quest
 
 servers: $(VENV)/.dev ## fetch the servers that tests start and no package brings (Neo4j, once, 150 MB)
 	$(BIN)/python -m tests.servers.neo4j
+
+web: $(BIN)/heliograph ## build the web page into the package (needs Node 20 or newer)
+	$(BIN)/python web/api_types.py
+	cd web && npm ci --no-fund --no-audit && npm run build
 
 # By file, since tests of a file share what is slow to start.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile

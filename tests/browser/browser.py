@@ -16,6 +16,7 @@ _FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--enable-unsafe-swiftshader",  # WebGL, drawn by the processor
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -52,6 +53,7 @@ class Browser:
         """Drop what pages have kept and what the log holds."""
         self.driver.get("about:blank")
         self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self.size(1280, 900)
         self.errors()
 
     def prefer(self, language: str, scheme: str) -> None:
@@ -62,6 +64,11 @@ class Browser:
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
+    def size(self, width: int, height: int) -> None:
+        """Let the window be as large as this."""
+        told = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", told)
+
     def find(self, selector: str) -> Any:
         """Return the first element that shows, waiting for it."""
         return self.wait(lambda: next((e for e in self.all(selector) if e.is_displayed()), None), selector)
@@ -71,14 +78,19 @@ class Browser:
         return self.driver.find_elements("xpath" if selector.startswith(("//", "(")) else "css selector", selector)
 
     def button(self, text: str) -> Any:
-        """Return the button with this text, waiting for it."""
-        return self.find(f"//button[normalize-space()={_quoted(text)}]")
+        """Return the button with this text or name, waiting for it."""
+        return self.find(f"//button[normalize-space()={_quoted(text)} or @aria-label={_quoted(text)}]")
 
     def write(self, selector: str, text: str) -> None:
         """Put a text into a field, in place of what is there."""
         field = self.find(selector)
         field.clear()
         field.send_keys(text)
+
+    def choose(self, selector: str, text: str) -> None:
+        """Choose the option of a list that has this text, or whose text begins with it."""
+        field = self.find(selector)
+        field.find_element("xpath", f".//option[starts-with(normalize-space(), {_quoted(text)})]").click()
 
     def wait_text(self, selector: str, text: str) -> Any:
         """Wait for an element to hold a text."""

@@ -204,7 +204,7 @@ def test_back_ends_are_named_only_in_stores() -> None:
 
 
 # What our web page is made of.
-_PAGE = (".css", ".html", ".js", ".svg")
+_PAGE = (".css", ".html", ".js", ".svg", ".woff2")
 
 
 def test_package_has_no_other_files_than_it_needs() -> None:

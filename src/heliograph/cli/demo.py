@@ -7,10 +7,7 @@ whatever is configured.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 import typer
 from rich.console import Console, RenderableType
@@ -24,7 +21,7 @@ from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
 from heliograph.cli.session import Session, current_session
-from heliograph.ingest.models import NewDocument
+from heliograph.ingest.samples import find_samples
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.sync import Heliograph
 
@@ -69,20 +66,6 @@ def demo(ctx: typer.Context) -> None:
         session.output.json({"questions": answers})
     session.output.note(f"\nall of it took {seconds(time.perf_counter() - started)}; now try your own documents:")
     session.output.note("  heliograph index PATHS...\n  heliograph query QUESTION")
-
-
-def find_samples() -> list[NewDocument]:
-    """Return the sample documents; their sources are paths below the folder of samples."""
-    root = files("heliograph") / "samples"
-    return [NewDocument(item.read_text("utf-8"), source) for source, item in _markdown_files(root, "")]
-
-
-def _markdown_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.is_dir():
-            yield from _markdown_files(item, f"{prefix}{item.name}/")
-        elif item.name.endswith(".md"):
-            yield f"{prefix}{item.name}", item
 
 
 def _index_samples(session: Session, engine: Heliograph) -> None:

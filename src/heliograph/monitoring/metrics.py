@@ -25,7 +25,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
 from heliograph._version import __version__
-from heliograph.models import Stats
+from heliograph.models import Stats, Usage
 from heliograph.observing import ModelCalls, QuestionReport
 
 # Metrics of several processes that serve together, kept in files of one folder, so that any of them tells of all.
@@ -157,6 +157,21 @@ _INGEST_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.0, 8.0, 32.0, 128.0, 512.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
+_CALLS, _FAILURES, _TOKENS = "heliograph_model_calls", "heliograph_model_failures", "heliograph_model_tokens"
+_SPEND = (_CALLS, _FAILURES, _TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpend:
+    """What one kind of model was asked for one purpose, and what it cost: calls, failed ones among them, tokens."""
+
+    model: str
+    purpose: str
+    calls: int
+    failures: int
+    usage: Usage
+
+
 class Metrics:
     """Counts.
 
@@ -214,6 +229,28 @@ class Metrics:
         yield from self._shared.collect() if self._shared else self._registry.collect()
         yield from self._plain.collect()
 
+    def spent(self) -> list[ModelSpend]:
+        """Return what models were asked and cost since the start, over all workers, by model and purpose."""
+        found: dict[tuple[str, str], dict[str, float]] = {}
+        for family in self.collect():
+            if family.name not in _SPEND:
+                continue
+            for sample in family.samples:
+                if sample.name != f"{family.name}_total":
+                    continue
+                row = found.setdefault((sample.labels["model"], sample.labels["purpose"]), {})
+                row[sample.labels.get("direction", family.name)] = sample.value
+        return [
+            ModelSpend(
+                model,
+                purpose,
+                int(row.get(_CALLS, 0)),
+                int(row.get(_FAILURES, 0)),
+                Usage(int(row.get("input", 0)), int(row.get("output", 0))),
+            )
+            for (model, purpose), row in sorted(found.items())
+        ]
+
     def refresh(self) -> None:
         """Have this process looked at for the other workers, if there are any; from one thread at a time."""
         if self._process:
@@ -221,11 +258,9 @@ class Metrics:
 
     def _make_model_counters(self, registry: CollectorRegistry) -> None:
         labels = ("model", "purpose")
-        self._calls = Counter("heliograph_model_calls", "Calls, failed ones too.", labels, registry=registry)
-        self._failures = Counter("heliograph_model_failures", "Calls that failed.", labels, registry=registry)
-        self._tokens = Counter(
-            "heliograph_model_tokens", "Tokens read and written.", (*labels, "direction"), registry=registry
-        )
+        self._calls = Counter(_CALLS, "Calls, failed ones too.", labels, registry=registry)
+        self._failures = Counter(_FAILURES, "Calls that failed.", labels, registry=registry)
+        self._tokens = Counter(_TOKENS, "Tokens read and written.", (*labels, "direction"), registry=registry)
         self._lookups = Counter(
             "heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=registry
         )

@@ -95,6 +95,46 @@ def make_alert(
 
 
 _INGEST = "ingest."
+# Of each mode, so that what a few modes keep stays small.
+_MOST_TIMES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModeLatency:
+    """How long the latest questions of one mode took in this process.
+
+    Attributes:
+        mode: The mode.
+        count: Questions since the start, cached and failed ones included, those given up not.
+        p50: Seconds that half of the latest 2,000 did not exceed.
+        p95: Likewise 95 of 100.
+        p99: Likewise 99 of 100.
+    """
+
+    mode: str
+    count: int
+    p50: float
+    p95: float
+    p99: float
+
+
+class _Latencies:
+    """Times by mode, counted for as long as the process lives; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._windows: dict[str, SlidingWindow] = {}
+
+    def add(self, mode: str, seconds: float) -> None:
+        self._counts[mode] = self._counts.get(mode, 0) + 1
+        self._windows.setdefault(mode, SlidingWindow(math.inf, _MOST_TIMES)).add(seconds)
+
+    def read(self) -> list[ModeLatency]:
+        found: list[ModeLatency] = []
+        for mode, window in sorted(self._windows.items()):
+            p50, p95, p99 = (window.quantile(share) or 0.0 for share in (0.5, 0.95, 0.99))
+            found.append(ModeLatency(mode, self._counts[mode], p50, p95, p99))
+        return found
 
 
 class Monitoring(Observer):
@@ -118,6 +158,7 @@ class Monitoring(Observer):
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
         self._reranks = SlidingWindow(settings.window_seconds)
+        self._by_mode = _Latencies()
 
     @contextmanager
     def stage(
@@ -142,8 +183,13 @@ class Monitoring(Observer):
         if report.outcome == "cancelled":
             return
         self._queries.add(report.seconds["total"])
+        self._by_mode.add(report.mode, report.seconds["total"])
         if "rerank" in report.seconds:
             self._reranks.add(report.seconds["rerank"])
+
+    def latencies(self) -> list[ModeLatency]:
+        """Return how long questions took in this process, by mode, sorted by it."""
+        return self._by_mode.read()
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
         """Count calls to a model."""

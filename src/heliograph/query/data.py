@@ -9,6 +9,7 @@ mode naive and nothing in bypass.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict
@@ -36,6 +37,7 @@ __all__ = [
     "RelationData",
     "citation_data",
     "context_data",
+    "explanation_data",
     "query_data",
     "reference_data",
     "retrieval_metadata",
@@ -156,6 +158,36 @@ def reference_data(context: Context, include_chunk_content: bool = False) -> lis
     for item in context.chunks:
         texts.setdefault(item.reference_id, []).append(item.chunk.text)
     return [{**_reference(item), "content": texts.get(item.reference_id, [])} for item in context.references]
+
+
+def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
+    """Return what became of everything that was found, with what was searched for; None unless that was asked for."""
+    trace = retrieval.trace
+    if trace is None:
+        return None
+    keywords = retrieval.keywords
+    return {
+        "mode": retrieval.mode.value,
+        "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
+        "respelt": retrieval.respelt,
+        "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
+        "chunks": [
+            asdict(item)
+            | {
+                "headings": list(item.headings),
+                "marks": list(item.marks),
+                "path": list(item.path),
+                "scores": {name: round(score, 6) for name, score in item.scores.items()},
+            }
+            for item in trace.chunks
+        ],
+        "entities": [asdict(item) for item in trace.entities],
+        "relations": [asdict(item) for item in trace.relations],
+        "counts": _processing_info(retrieval),
+        "tokens": dict(trace.tokens),
+        "timings": {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()},
+        "prompt": trace.prompt,
+    }
 
 
 def citation_data(citation: Citation) -> dict[str, Any]:

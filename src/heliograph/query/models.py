@@ -89,6 +89,7 @@ class QueryParam:
             the same names after a `$`, are filled in.
         filter: Only documents that match it exist for this question: a condition of `heliograph.filters`, or the dict
             that `heliograph.filters.parse_filter` reads; None leaves out none.
+        explain: Let `Retrieval.trace` say what became of everything that was found.
     """
 
     mode: Mode | ModeName = DEFAULT_MODE
@@ -119,6 +120,7 @@ class QueryParam:
     chat_model: ChatModel | ChatFunction | None = None
     system_prompt: str | None = None
     filter: Filter | Mapping[str, Any] | None = None
+    explain: bool = False
 
 
 class AnswerKind(StrEnum):

@@ -31,6 +31,7 @@ from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, is_understood
 from heliograph.query.related_chunks import find_related_chunks
 from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
 from heliograph.query.timing import Progress, StageClock
+from heliograph.query.tracing import trace_retrieval
 from heliograph.query.understanding import Understanding, find_understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
@@ -138,9 +139,13 @@ class Retriever:
         with clock.measure("chunks"):
             kept = await self._keeper.keep(plan, form, selection, merged, room, progress, clock)
         context = build_context(plan, form, selection, merged, kept, paths)
+        trace = None
+        if plan.param.explain:
+            trace = await trace_retrieval(self._store, plan, form, selection, merged, kept, context)
         return replace(
             retrieval,
             context=context,
+            trace=trace,
             info=replace(info, final_chunks_count=len(context.chunks), ranked_chunks_count=kept.ranked_count),
             failure=Failure.EMPTY_CONTEXT if context.is_empty else None,
             warnings=(*retrieval.warnings, *kept.warnings),

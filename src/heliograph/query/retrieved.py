@@ -27,6 +27,9 @@ __all__ = [
     "RetrievedEntity",
     "RetrievedRelation",
     "SourceMark",
+    "Trace",
+    "TracedChunk",
+    "TracedItem",
 ]
 
 
@@ -188,6 +191,71 @@ class FoundPart:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedChunk:
+    """A chunk that was found, and what became of it.
+
+    Attributes:
+        chunk_id: The chunk.
+        document_id: Its document.
+        source: Of that document.
+        page: Where known, from 1.
+        headings: Those above it, outermost first.
+        start: Place of its first character in the document's text.
+        opening: How it begins.
+        tokens: What its text costs in the context.
+        place: Its rank after the channels were joined, from 1; 0 for one that only a reranker's cut brought back.
+        marks: How it was found, as `SourceMark` writes it.
+        scores: What each fused channel adds to its score.
+        rerank_score: What the reranker gave it; None without one.
+        path: Chunks from which bridges led to it, the first hit first.
+        outcome: `kept`; or why not: `count` (beyond `chunk_top_k`), `rerank` (the reranker put it behind or below its
+            threshold), `budget` (did not fit the tokens).
+    """
+
+    chunk_id: str
+    document_id: str
+    source: str
+    page: int | None
+    headings: tuple[str, ...]
+    start: int
+    opening: str
+    tokens: int
+    place: int
+    marks: tuple[str, ...]
+    scores: Mapping[str, float]
+    rerank_score: float | None
+    path: tuple[str, ...]
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracedItem:
+    """An entity or a relation that was found, by name, and whether it fitted its budget."""
+
+    name: str
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What became of everything that was found.
+
+    Attributes:
+        chunks: In the order in which the channels were joined; of those dropped the best.
+        entities: Best first, those that were dropped last.
+        relations: Likewise, named by their ends.
+        tokens: Of `prompt`, `question`, `frame`, `entities`, `relations` and `chunks`; `total` is the budget of all.
+        prompt: What a chat model would read, the question included; empty where no context is written.
+    """
+
+    chunks: tuple[TracedChunk, ...] = ()
+    entities: tuple[TracedItem, ...] = ()
+    relations: tuple[TracedItem, ...] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
     """Everything that is known about a question before it is answered.
 
@@ -206,6 +274,8 @@ class Retrieval:
             `rerank`, and `total`; only those that ran.
         parts: What each part found where a question of several was searched part by part.
         max_total_tokens: Budget of all that is read; less than was asked for where the chat model can read less.
+        trace: What became of everything that was found; None unless the question asked for it by `explain`, and
+            where nothing was found.
     """
 
     question: str
@@ -221,6 +291,7 @@ class Retrieval:
     timings: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
     max_total_tokens: int = 0
     parts: tuple[FoundPart, ...] = field(default=(), compare=False, repr=False)
+    trace: Trace | None = None
 
     @property
     def rerank_latency(self) -> float | None:

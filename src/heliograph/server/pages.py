@@ -27,8 +27,8 @@ from heliograph.settings import ServerSettings
 _OWN_FOLDER = Path(__file__).parent / "page"
 _PLACEHOLDER = b"<!-- __LIGHTRAG_RUNTIME_CONFIG__ -->"
 _OWN_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; worker-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 # The page lays its graph out in workers that it makes from text, and styles elements one by one.
 _LIGHTRAG_POLICY = (
@@ -48,9 +48,10 @@ class OwnPage(StaticFiles):
         super().__init__(directory=_OWN_FOLDER, html=True)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file, or 304 where the browser has it."""
+        """Return a file, or 304 where the browser has it; files with a hash in their name are kept for good."""
         response = await super().get_response(path, scope)
-        response.headers.update({**_ALWAYS_ASK, "Content-Security-Policy": _OWN_POLICY})
+        keeping = _KEEP if path.startswith(f"assets{os.sep}") else _ALWAYS_ASK
+        response.headers.update({**keeping, "Content-Security-Policy": _OWN_POLICY})
         return response
 
 
@@ -115,7 +116,7 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def lead_to_api(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
-        return RedirectResponse(f"{_root(request.scope)}/page/docs.html")
+        return RedirectResponse(f"{_root(request.scope)}/page/#/api")
 
     @app.get("/ui/customization", include_in_schema=False)
     async def tell_brand() -> JSONResponse:  # pyright: ignore[reportUnusedFunction]

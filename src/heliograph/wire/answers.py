@@ -65,13 +65,77 @@ class AnswerHead(Shape):
     usage: TokenUsage = Field(TokenUsage(), description="Tokens that chat models spent on it.")
 
 
+class KeywordLists(Shape):
+    """What was searched for."""
+
+    high_level: tuple[str, ...] = ()
+    low_level: tuple[str, ...] = ()
+
+
+class ExplainedChunk(Shape):
+    """A passage that was found, and what became of it."""
+
+    chunk_id: str
+    document_id: str
+    source: str
+    page: int | None
+    headings: tuple[str, ...]
+    start: int = Field(description="Place of its first character in the document's text.")
+    opening: str = Field(description="How it begins.")
+    tokens: int = Field(description="What its text costs.")
+    place: int = Field(description="Rank after the channels were joined, from 1; 0 if it had none.")
+    marks: tuple[str, ...] = Field(description="How it was found: `E5/2` is listed by 5 entities, second there.")
+    scores: dict[str, float] = Field(description="What each fused channel adds to its score.")
+    rerank_score: float | None
+    path: tuple[str, ...] = Field(description="Chunks from which bridges led to it.")
+    outcome: Literal["kept", "count", "rerank", "budget"] = Field(
+        description="`kept`; or dropped by number, by the reranker, or by the budget of tokens."
+    )
+
+
+class ExplainedItem(Shape):
+    """An entity or relation that was found, and whether it fitted its budget."""
+
+    name: str
+    is_kept: bool
+
+
+class ExplainedUnderstanding(Shape):
+    """What mode `auto` read in the question."""
+
+    kind: str
+    entities: tuple[str, ...]
+    expansions: tuple[str, ...]
+    language: str
+    parts: tuple[str, ...]
+    sides: tuple[str, ...]
+    by_model: bool
+
+
+class Explanation(Shape):
+    """What became of everything that was found for a question."""
+
+    mode: str
+    keywords: KeywordLists
+    respelt: str | None = Field(description="The question as it was searched for, if names in it were misspelt.")
+    understanding: ExplainedUnderstanding | None
+    chunks: tuple[ExplainedChunk, ...] = Field(description="In joined order; of those dropped the best.")
+    entities: tuple[ExplainedItem, ...]
+    relations: tuple[ExplainedItem, ...] = Field(description="Named by their ends.")
+    counts: dict[str, int] = Field(description="How many were found, and left after each cut.")
+    tokens: dict[str, int] = Field(description="Per part of the prompt; `total` is the budget.")
+    timings: dict[str, float] = Field(description="Seconds per stage.")
+    prompt: str = Field(description="What a chat model would read.")
+
+
 class QueryResponse(AnswerHead):
     """An answer; with `include_sources` or `return_structured` there are more fields beside these."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra=may_lack("references"))
+    model_config = ConfigDict(extra="allow", json_schema_extra=may_lack("references", "explanation"))
 
     response: str = Field(description="The answer, or what was asked for in its place.")
     references: tuple[ReferenceItem, ...] | None = Field(None, description="Left out with `include_references` false.")
+    explanation: Explanation | None = Field(None, description="With `explain`: what became of what was found.")
 
 
 class ClientAnswer(AnswerHead):
@@ -135,17 +199,10 @@ class FoundChunk(Shape):
     )
 
 
-class KeywordLists(Shape):
-    """What was searched for."""
-
-    high_level: tuple[str, ...] = ()
-    low_level: tuple[str, ...] = ()
-
-
 class RetrieveResponse(Shape):
     """What an answer would be made from."""
 
-    model_config = ConfigDict(json_schema_extra=may_lack("paths", "context"))
+    model_config = ConfigDict(json_schema_extra=may_lack("paths", "context", "explanation"))
 
     status: Literal["success", "failure"] = Field(description="`failure` where nothing was found.")
     message: str
@@ -160,3 +217,4 @@ class RetrieveResponse(Shape):
     context: str | None = Field(None, description="The text that a chat model would read.")
     warnings: tuple[str, ...] = ()
     metadata: dict[str, Any] = Field({}, description="Counts, seconds of the stages, why nothing was found.")
+    explanation: Explanation | None = Field(None, description="With `explain`: what became of what was found.")

@@ -558,6 +558,22 @@ class TextResponse(Shape):
     total_characters: int
 
 
+class DocumentEntity(BaseModel):
+    """An entity that a document names."""
+
+    name: str
+    type: str
+    written: list[str] = Field(description="How it is written there.")
+    count: int = Field(description="Chunks that mention it, each way of writing counted on its own.")
+
+
+class DocumentEntitiesResponse(BaseModel):
+    """What is named in a document."""
+
+    entities: list[DocumentEntity]
+    total: int = Field(description="How many there are without `limit`.")
+
+
 class UpdateRequest(BaseModel):
     """What a document shall be; what is not given stays as it is."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
@@ -128,6 +129,56 @@ def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, An
 def statements(description: str) -> tuple[str, ...]:
     """Return the statements of a description, which are joined by a separator."""
     return tuple(part for part in description.split(FIELD_SEPARATOR) if part)
+
+
+class NodeColumns(BaseModel):
+    """Entities, one column a field; rows are the places in each."""
+
+    name: list[str]
+    type: list[int] = Field(description="Place in `types`.")
+    degree: list[int] = Field(description="Relations that touch it in the whole graph.")
+    created_at: list[int] = Field(description="When it first appeared, Unix seconds.")
+
+
+class EdgeColumns(BaseModel):
+    """Relations, one column a field."""
+
+    source: list[int] = Field(description="Row of one entity.")
+    target: list[int] = Field(description="Row of the other.")
+    weight: list[float]
+
+
+class GraphColumns(BaseModel):
+    """A part of the graph, to be drawn."""
+
+    types: list[str] = Field(description="Types of the entities, the most frequent first.")
+    nodes: NodeColumns
+    edges: EdgeColumns
+    is_truncated: bool = Field(description="Whether `limit` left something out.")
+
+
+def graph_columns(entities: Sequence[Entity], relations: Sequence[Relation], *, is_truncated: bool) -> dict[str, Any]:
+    """Return `GraphColumns` as plain JSON; relations with an end that is not among the entities are left out."""
+    counted = Counter(item.type for item in entities)
+    types = sorted(counted, key=lambda kind: (-counted[kind], kind))
+    places = {kind: place for place, kind in enumerate(types)}
+    rows = {item.id: row for row, item in enumerate(entities)}
+    drawn = [item for item in relations if item.source_id in rows and item.target_id in rows]
+    return {
+        "types": types,
+        "nodes": {
+            "name": [item.name for item in entities],
+            "type": [places[item.type] for item in entities],
+            "degree": [item.degree for item in entities],
+            "created_at": [item.created_at for item in entities],
+        },
+        "edges": {
+            "source": [rows[item.source_id] for item in drawn],
+            "target": [rows[item.target_id] for item in drawn],
+            "weight": [item.weight for item in drawn],
+        },
+        "is_truncated": is_truncated,
+    }
 
 
 class EntityItem(EntityHead):

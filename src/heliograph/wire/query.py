@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ModeName
-from heliograph.query.data import citation_data, reference_data, retrieval_metadata
+from heliograph.query.data import citation_data, explanation_data, reference_data, retrieval_metadata
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.query.plan import check_length
 from heliograph.query.retrieved import Retrieval, RetrievedChunk, RetrievedEntity, RetrievedRelation
@@ -40,19 +40,28 @@ def answer_text(answer: Answer) -> str:
 def answer_details(answer: Answer, param: QueryParam) -> dict[str, Any]:
     """Return all that is told of an answer beside its text and references."""
     payload = answer.payload(param)
-    return ({} if isinstance(payload, str) else payload) | {
-        "llm_generated": answer.is_generated and bool(answer.text),
-        "mode": answer.mode.value,
-        "kind": answer.kind.value,
-        "is_complete": answer.is_complete,
-        "from_cache": answer.from_cache,
-        "is_unanswered": answer.is_unanswered,
-        "citations": [citation_data(citation) for citation in answer.citations],
-        "unsupported_references": answer.unsupported_references,
-        "unsupported_sentences": answer.unsupported_sentences,
-        "warnings": list(answer.warnings),
-        "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
-    }
+    return (
+        ({} if isinstance(payload, str) else payload)
+        | {
+            "llm_generated": answer.is_generated and bool(answer.text),
+            "mode": answer.mode.value,
+            "kind": answer.kind.value,
+            "is_complete": answer.is_complete,
+            "from_cache": answer.from_cache,
+            "is_unanswered": answer.is_unanswered,
+            "citations": [citation_data(citation) for citation in answer.citations],
+            "unsupported_references": answer.unsupported_references,
+            "unsupported_sentences": answer.unsupported_sentences,
+            "warnings": list(answer.warnings),
+            "usage": {"input_tokens": answer.usage.input_tokens, "output_tokens": answer.usage.output_tokens},
+        }
+        | _explained(answer.retrieval)
+    )
+
+
+def _explained(retrieval: Retrieval) -> dict[str, Any]:
+    explanation = explanation_data(retrieval)
+    return {} if explanation is None else {"explanation": explanation}
 
 
 # What a question may ask for, as JSON, with the limits of LightRAG 1.5.7.
@@ -133,6 +142,7 @@ class QueryOptions(BaseModel):
     )
     context_format: Literal["json", "csv"] | None = Field(None, description="JSON lines, or CSV tables.")
     history_turns: int = Field(0, ge=0, le=128, description="Turns used of the history; 0 uses all.")
+    explain: bool = Field(False, description="Say what became of everything that was found, and why.")
 
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
@@ -159,6 +169,7 @@ class QueryOptions(BaseModel):
             "chunk_picking": self.chunk_picking,
             "context_format": self.context_format,
             "history_turns": self.history_turns,
+            "explain": self.explain,
         }
         return QueryParam(**(fields | others))
 
@@ -254,7 +265,7 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
             }
             for path in context.paths
         ]
-    return body | ({"context": context.text} if include_context else {})
+    return body | ({"context": context.text} if include_context else {}) | _explained(retrieval)
 
 
 def _entity(item: RetrievedEntity) -> dict[str, Any]:

@@ -195,6 +195,34 @@ class Ready(BaseModel):
     data_version: int = Field(description="Rises with every commit in this workspace.")
 
 
+class LatencyFigures(BaseModel):
+    """How long the latest questions of one mode took, in seconds."""
+
+    mode: str
+    count: int = Field(description="Questions since the start; those given up are left out.")
+    p50: float
+    p95: float
+    p99: float
+
+
+class ModelFigures(BaseModel):
+    """What one kind of model was asked for one purpose since the start."""
+
+    model: str = Field(description="`chat` or `embedding`.")
+    purpose: str
+    calls: int
+    failures: int
+    input_tokens: int
+    output_tokens: int
+
+
+class Figures(BaseModel):
+    """What was asked and spent since the start; empty for credentials that are bound to workspaces."""
+
+    latencies: list[LatencyFigures]
+    models: list[ModelFigures]
+
+
 # What the routes of workspaces take and reply: names, lists and counts.
 
 _NAME = r"^[\w][\w.\-]{0,63}$"

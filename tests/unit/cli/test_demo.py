@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from heliograph.cli import demo
-from heliograph.cli.demo import QUESTIONS, find_samples
+from heliograph.cli.demo import QUESTIONS
+from heliograph.ingest.samples import find_samples
 
 from .conftest import World
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from array import array
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import apsw
 import pytest
 
-from heliograph.wire.graph import KnowledgeGraph
+from heliograph.stores.sqlite.graph import _RELATIONS_AMONG, SqliteGraphStore
+from heliograph.wire.graph import GraphColumns, KnowledgeGraph
 
 from .graph_world import World, graph_world
 
@@ -81,3 +84,44 @@ async def test_entity_exists_by_any_spelling(world: World) -> None:
 async def test_workspace_that_is_not_there_has_no_graph(world: World) -> None:
     response = await world.client.get("/graph/label/list", headers={"LIGHTRAG-WORKSPACE": "other"})
     assert response.status_code == 404
+
+
+async def test_part_of_the_graph_comes_in_columns(world: World) -> None:
+    whole = await world.get("/api/v1/graph")
+    GraphColumns.model_validate(whole)
+    nodes, edges = whole["nodes"], whole["edges"]
+    assert nodes["name"] == ["Ann", "Annie", "Bob", "Cy"]
+    assert whole["types"] == ["person", "place"]
+    assert [whole["types"][place] for place in nodes["type"]] == ["person", "person", "person", "place"]
+    pairs = {
+        tuple(sorted((nodes["name"][s], nodes["name"][t])))
+        for s, t in zip(edges["source"], edges["target"], strict=True)
+    }
+    assert pairs == {("Ann", "Bob"), ("Annie", "Cy")}
+    assert sorted(edges["weight"]) == [1.0, 2.0]
+    assert (nodes["degree"], whole["is_truncated"]) == ([1, 1, 1, 1], False)
+
+
+async def test_columns_begin_at_names_and_say_when_they_are_cut(world: World) -> None:
+    around = await world.get("/api/v1/graph", name="ann")
+    assert around["nodes"]["name"] == ["Ann", "Bob"]
+    both = await world.get("/api/v1/graph", name=["ann", "cy"])
+    assert sorted(both["nodes"]["name"]) == ["Ann", "Annie", "Bob", "Cy"]
+    assert len(both["edges"]["source"]) == 2
+    cut = await world.get("/api/v1/graph", limit=1)
+    assert (len(cut["nodes"]["name"]), cut["edges"]["source"], cut["is_truncated"]) == (1, [], True)
+    await world.get("/api/v1/graph", 404, name="Nobody")
+    await world.get("/api/v1/graph", 422, limit=0)
+
+
+async def test_relations_among_many_entities_are_looked_up_in_a_set(world: World) -> None:
+    """With a list of entities, not the square of it: SQLite makes a set of them once."""
+    async with world.service.workspaces.use() as engine:
+        graph = engine.store.graph
+        assert isinstance(graph, SqliteGraphStore)
+
+        def plan(connection: apsw.Connection) -> str:
+            rows = connection.execute(f"EXPLAIN QUERY PLAN {_RELATIONS_AMONG}", (apsw.carray(array("q", [1, 2])),))
+            return "\n".join(str(row[3]) for row in rows)
+
+        assert "LIST SUBQUERY" in await graph._database.read(plan)

@@ -48,6 +48,8 @@ class KeptChunks:
         ranked_count: How many they were before the cut to tokens.
         warnings: Why there are fewer than one would expect.
         other_sources: Per source those of documents with the same text.
+        ranked: Ids with the reranker's scores, None without one, before the cut to tokens.
+        is_reranked: Whether a reranker put them into their order.
     """
 
     chunks: Sequence[tuple[Chunk, float | None]]
@@ -56,6 +58,8 @@ class KeptChunks:
     ranked_count: int = 0
     warnings: tuple[str, ...] = ()
     other_sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    ranked: Sequence[tuple[str, float | None]] = ()
+    is_reranked: bool = False
 
 
 def chunks_to_name(selection: Selection, chunk_ids: Sequence[str]) -> list[str]:
@@ -255,7 +259,10 @@ class ChunkKeeper:
         twins = await self._records.get_twin_sources([chunk.id for chunk, _ in kept])
         others = {sources[id_]: found for id_, found in twins.items() if id_ in sources}
         kept_bodies = [bodies[chunk.id] for chunk, _ in kept]
-        return KeptChunks(kept, kept_bodies, sources, len(ranked), tuple(warnings), others)
+        order = [(chunk.id, score) for chunk, score in ranked]
+        return KeptChunks(
+            kept, kept_bodies, sources, len(ranked), tuple(warnings), others, order, is_reranked=reranker is not None
+        )
 
 
 def _tell_what_did_not_fit(plan: Plan, selection: Selection, ranked: _Ranked) -> list[str]:

@@ -112,6 +112,8 @@ class Selection:
         tokens: What their rows cost, newlines included.
         entities_found: Distinct entities found.
         relations_found: Distinct relations found.
+        entities_cut: Entities that did not fit, best first.
+        relations_cut: Ids of the relations that did not fit, or are gone meanwhile, best first.
     """
 
     entities: Sequence[Entity] = ()
@@ -119,6 +121,8 @@ class Selection:
     tokens: int = 0
     entities_found: int = 0
     relations_found: int = 0
+    entities_cut: Sequence[Entity] = ()
+    relations_cut: Sequence[str] = ()
 
 
 async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextFormat, plan: Plan) -> Selection:
@@ -130,7 +134,16 @@ async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextF
     kept_entities = _fit_entities(entities, form, entity_budget)
     kept_relations = await _fit_relations(graph, relations, read, entities, form, relation_budget)
     spent = entity_budget.spent + relation_budget.spent
-    return Selection(kept_entities, kept_relations, spent, len(entities), len(relations))
+    kept_ids = {item.relation.id for item in kept_relations}
+    return Selection(
+        kept_entities,
+        kept_relations,
+        spent,
+        len(entities),
+        len(relations),
+        entities[len(kept_entities) :],
+        [item.id for item in relations if item.id not in kept_ids] if plan.param.explain else (),
+    )
 
 
 def _fit_entities(entities: Sequence[Entity], form: ContextFormat, budget: Budget) -> Sequence[Entity]:

@@ -18,6 +18,7 @@ from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import identify_files
 from heliograph.ingest.models import IngestReport, Outcome
+from heliograph.ingest.samples import find_samples
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
@@ -76,6 +77,17 @@ async def insert_texts(
     track_id = new_track_id("insert")
     report = await service.jobs.enqueue(workspace, kb, body.documents(), track_id, principal.name)
     return await _inserted(kb, report, has_chunking=body.chunking is not None)
+
+
+@router.post("/samples", summary="Take in the sample documents", responses=responses(409))
+async def insert_samples(
+    kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> InsertResponse:
+    """Store the documents that come with the package, a handbook and a story in English and Chinese, to try."""
+    track_id = new_track_id("samples")
+    documents = await asyncio.to_thread(find_samples)
+    report = await service.jobs.enqueue(workspace, kb, documents, track_id, principal.name)
+    return await _inserted(kb, report, has_chunking=False)
 
 
 @router.post("/upload", summary="Upload a file", responses=responses(409, 422), openapi_extra=_UPLOAD_FORM)

@@ -6,6 +6,7 @@ Its router comes after the others below `/documents`, since an id may be any tex
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -22,12 +23,15 @@ from heliograph.server.openapi import responses
 from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.service import Service
 from heliograph.stores.base import DocumentQuery, DocumentSort
+from heliograph.text.names import mention_entity_id
 from heliograph.wire.documents import (
     ChangeRequest,
     ChangeResponse,
     ChunkResponse,
     DeleteMatchingRequest,
     DetailResponse,
+    DocumentEntitiesResponse,
+    DocumentEntity,
     DocumentResponse,
     ListResponse,
     RemovalResponse,
@@ -100,6 +104,30 @@ async def get_text(
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]
     return TextResponse(id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text))
+
+
+@router.get("/{document_id:path}/entities", summary="List the entities of a document", responses=responses(404))
+async def get_entities(
+    document_id: DocumentId,
+    kb: ReadEngine,
+    limit: Annotated[int, Query(ge=1, le=1_000, description="Entities at the most.")] = 200,
+) -> DocumentEntitiesResponse:
+    """Return what is named in a document: each entity by the ways it is written there, the most mentioned first."""
+    document = await _find(kb, document_id)
+    chunks = await kb.chunks(document.id)
+    found = await kb.store.records.get_entity_mentions([chunk.id for chunk in chunks])
+    written: dict[str, Counter[str]] = {}
+    for mentions in found.values():
+        for mention in mentions:
+            written.setdefault(mention_entity_id(mention), Counter())[mention.name] += 1
+    known = {entity.id: entity for entity in await kb.store.graph.get_entities(list(written))}
+    entities = [
+        DocumentEntity(name=known[id_].name, type=known[id_].type, written=list(names), count=names.total())
+        for id_, names in written.items()
+        if id_ in known
+    ]
+    entities.sort(key=lambda item: (-item.count, item.name))
+    return DocumentEntitiesResponse(entities=entities[:limit], total=len(entities))
 
 
 @router.get("/{document_id:path}", summary="Read a document with its chunks", responses=responses(404))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from heliograph.engine import AsyncHeliograph
+from heliograph.errors import NotFoundError
 from heliograph.models import Entity, Relation
 from heliograph.server.dependencies import ReadEngine
 from heliograph.server.openapi import responses
 from heliograph.server.responses import JsonBody
 from heliograph.stores.base import ScanKind
-from heliograph.wire.graph import EntityExists, KnowledgeGraph, graph_body, told_chunks
+from heliograph.wire.graph import EntityExists, GraphColumns, KnowledgeGraph, graph_body, graph_columns, told_chunks
 
 router = APIRouter(tags=["graph"])
 
@@ -21,6 +23,7 @@ _ALL = "*"
 _PAGE = 5_000
 _MOST_NODES = 10_000
 _MOST_DEPTH = 100
+_MOST_DRAWN = 50_000
 
 Label = Annotated[str, Query(max_length=2048, description="Name of an entity, by any spelling or alias.")]
 
@@ -77,6 +80,42 @@ async def get_graph(
         return await _graph(engine, entities, relations, is_truncated=is_truncated)
     found = await engine.neighbours(label, depth=min(max_depth, _MOST_DEPTH), max_entities=most)
     return await _graph(engine, found.entities, found.relations, is_truncated=found.is_truncated)
+
+
+@router.get(
+    "/api/v1/graph",
+    summary="Return a part of the graph to be drawn",
+    response_model=GraphColumns,
+    responses=responses(400, 404),
+)
+async def draw_graph(
+    engine: ReadEngine,
+    name: Annotated[
+        list[str] | None, Query(max_length=100, description="Entities to begin at; none means the best connected ones.")
+    ] = None,
+    depth: Annotated[int, Query(ge=1, le=10, description="Relations from these at the most.")] = 1,
+    limit: Annotated[int, Query(ge=1, le=_MOST_DRAWN, description="Entities at the most.")] = 2_000,
+) -> Response:
+    """Return entities and the relations among them column by column, without texts: 20,000 entities in one short body.
+
+    With names, those within `depth` relations of any of them.
+    """
+    if not name:
+        entities = await engine.entities(limit=limit + 1)
+        is_truncated, entities = len(entities) > limit, entities[:limit]
+        relations = await engine.store.graph.find_relations_among([item.id for item in entities])
+        return JsonBody(await asyncio.to_thread(graph_columns, entities, relations, is_truncated=is_truncated))
+    parts = [await engine.neighbours(one, depth=depth, max_entities=limit) for one in name]
+    found = {entity.id: entity for part in parts for entity in part.entities}
+    if not found:
+        raise NotFoundError(f"there is no entity {name[0]!r:.200} in this workspace")
+    entities = list(found.values())[:limit]
+    is_truncated = len(found) > limit or any(part.is_truncated for part in parts)
+    if len(parts) == 1:
+        relations = parts[0].relations
+    else:
+        relations = await engine.store.graph.find_relations_among([item.id for item in entities])
+    return JsonBody(graph_columns(entities, relations, is_truncated=is_truncated))
 
 
 @router.get("/graph/entity/exists", summary="Whether there is an entity", responses=responses(400))

@@ -17,14 +17,24 @@ from fastapi import APIRouter, Request
 
 from heliograph._version import __version__
 from heliograph.errors import HeliographError
-from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace
+from heliograph.server.dependencies import CurrentPrincipal, CurrentService, ReadEngine, Workspace
 from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
 from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal
 from heliograph.service.service import Service
 from heliograph.settings import Settings
-from heliograph.wire.service import AlertState, Configuration, FollowerState, Health, Queues, Ready
+from heliograph.wire.service import (
+    AlertState,
+    Configuration,
+    Figures,
+    FollowerState,
+    Health,
+    LatencyFigures,
+    ModelFigures,
+    Queues,
+    Ready,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,6 +81,32 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
     """Read from the store of the workspace, models being open; 503 says what is not there yet."""
     stats = await engine.stats()
     return Ready(workspace=workspace, data_version=stats.data_version)
+
+
+@router.get("/api/v1/figures", summary="What was asked and spent since the start")
+async def figures(principal: CurrentPrincipal, service: CurrentService) -> Figures:
+    """Return how long questions took by mode, and what models cost, since the process was started.
+
+    Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
+    those of the worker that answers, costs those of all workers.
+    """
+    if principal.workspaces is not None:
+        return Figures(latencies=[], models=[])
+    spent = await asyncio.to_thread(service.monitoring.metrics.spent)
+    return Figures(
+        latencies=[LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
+        models=[
+            ModelFigures(
+                model=item.model,
+                purpose=item.purpose,
+                calls=item.calls,
+                failures=item.failures,
+                input_tokens=item.usage.input_tokens,
+                output_tokens=item.usage.output_tokens,
+            )
+            for item in spent
+        ],
+    )
 
 
 async def _soon(reading: Awaitable[_T]) -> _T | None:

@@ -116,8 +116,9 @@ _RELATION = """relation.key, source_key, target_key, source, target, keywords, d
                token_count, relation.created_at"""
 _RELATIONS_BY_KEY = f"""SELECT {_RELATION} FROM carray(?) AS wanted
                         CROSS JOIN relation ON relation.key = wanted.value"""
+# With a unary plus, or SQLite looks every target up in the array, from its beginning, instead of in a set made of it.
 _RELATIONS_AMONG = f"""SELECT {_RELATION} FROM carray(?1) AS wanted CROSS JOIN relation ON source_key = wanted.value
-                       WHERE target_key IN (SELECT value FROM carray(?1))"""
+                       WHERE +target_key IN (SELECT +value FROM carray(?1))"""
 # As in the index `entity_by_degree`.
 _WELL_CONNECTED = 16
 _INCIDENT = """

@@ -272,3 +272,32 @@ async def test_failed_reranker_is_a_warning(make_world: MakeWorld) -> None:
         response: httpx.Response = await world.post("/query")
     assert response.status_code == 200
     assert response.json()["warnings"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_became_of_what_was_found_is_explained_on_request(world: World, mode: str) -> None:
+    body = (await world.post("/query", mode=mode, explain=True)).json()
+    QueryResponse.model_validate(body)
+    found = body["explanation"]
+    assert found["mode"] == mode
+    kept = [chunk for chunk in found["chunks"] if chunk["outcome"] == "kept"]
+    assert len(kept) == found["counts"]["final_chunks_count"] >= 1
+    assert all(chunk["source"] and chunk["opening"] and chunk["tokens"] > 0 for chunk in found["chunks"])
+    assert [chunk["place"] for chunk in found["chunks"]] == list(range(1, len(found["chunks"]) + 1))
+    assert found["tokens"]["chunks"] > 0
+    spent = sum(count for part, count in found["tokens"].items() if part != "total")
+    assert spent <= found["tokens"]["total"]
+    assert QUESTION in found["prompt"]
+    assert kept[0]["opening"][:20] in found["prompt"]
+    assert "explanation" not in (await world.post("/query", mode=mode)).json()
+
+
+async def test_what_number_and_budget_drop_is_explained(world: World) -> None:
+    few = (await world.post("/api/v1/retrieve", mode="naive", explain=True, chunk_top_k=1)).json()
+    RetrieveResponse.model_validate(few)
+    outcomes = [chunk["outcome"] for chunk in few["explanation"]["chunks"]]
+    assert outcomes[0] == "kept"
+    small = (await world.post("/api/v1/retrieve", mode="mix", explain=True, max_entity_tokens=1)).json()
+    items = small["explanation"]["entities"]
+    assert items
+    assert not any(item["is_kept"] for item in items)

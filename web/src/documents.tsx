@@ -1,0 +1,355 @@
+// Documents: take them in, see how far they are, and look after them.
+import type { RefObject } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { addressOf, call, get, post, session, upload } from "./api";
+import type { Schemas } from "./api-types";
+import { DocumentPage } from "./document";
+import { FirstRun } from "./first-run";
+import { attempt, canWrite, linkTo, route, tell, workspace } from "./state";
+import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
+import { bytes, named, number, t, when, type Word } from "./words";
+
+export type Document = Schemas["DocumentResponse"];
+type Status = Document["status"];
+type Job = Schemas["JobResponse"];
+type Sort = "created_at" | "updated_at" | "source" | "id";
+
+const STATUSES: Status[] = ["processed", "partial", "processing", "parsing", "pending", "failed"];
+const PAGE = 50;
+const UNDO_SECONDS = 8;
+const BUSY_MS = 1200;
+
+export const statusChip = (status: Status) => {
+  const kind = status === "processed" ? "good" : status === "failed" ? "bad" : "wait";
+  return <span class={`chip ${kind}`}>{t(`s_${status}`)}</span>;
+};
+
+/** What a person can do about a failure, told by the words of its reason. */
+export function advice(error: string): string {
+  const table: [RegExp, Word][] = [
+    [/not a public address|private address/i, "do_address"],
+    [/password|encrypted/i, "do_password"],
+    [/no loader|not read|unsupported|kind of|cannot be read as/i, "do_kind"],
+    [/no text|empty/i, "do_empty"],
+    [/model|timeout|rate limit|connection/i, "do_model"],
+  ];
+  return t(table.find(([pattern]) => pattern.test(error))?.[1] ?? "do_retry");
+}
+
+// Where files of folders come from, so that two of one name do not take each other's place.
+const paths = new WeakMap<File, string>();
+
+function namesOf(files: File[]): string[] {
+  const counts = new Map<string, number>();
+  for (const file of files) counts.set(file.name, (counts.get(file.name) ?? 0) + 1);
+  return files.map((file) => {
+    const path = paths.get(file) ?? file.webkitRelativePath;
+    return counts.get(file.name) === 1 || !path ? file.name : path.replace(/^\//, "").replaceAll("/", "_");
+  });
+}
+
+/** Files of what was dropped, those in folders included. */
+async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry !== null && entry !== undefined);
+  if (!entries.length) return [...transfer.files];
+  const found: File[] = [];
+  const walk = async (entry: FileSystemEntry): Promise<void> => {
+    if (entry.isFile) {
+      const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+      paths.set(file, entry.fullPath);
+      found.push(file);
+      return;
+    }
+    const reader = (entry as FileSystemDirectoryEntry).createReader();
+    for (;;) {
+      const part = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+      if (!part.length) return;
+      for (const inner of part) await walk(inner);
+    }
+  };
+  for (const entry of entries) await walk(entry);
+  return found;
+}
+
+interface Upload { name: string; size: number; share: number; state: "going" | "accepted" | "unchanged" | "refused"; error: string }
+
+function useUploads(onDone: () => void) {
+  const [uploads, setUploads] = useState<Upload[]>([]);
+  const send = async (files: File[]) => {
+    const names = namesOf(files);
+    const rows = files.map((file, place): Upload => ({ name: names[place]!, size: file.size, share: 0, state: "going", error: "" }));
+    setUploads(rows);
+    const redraw = () => setUploads([...rows]);
+    let next = 0;
+    const work = async () => {
+      for (let place = next++; place < files.length; place = next++) {
+        const row = rows[place]!;
+        const form = new FormData();
+        form.append("file", files[place]!, row.name);
+        try {
+          const reply = await upload<Schemas["InsertResponse"]>("documents/upload", form, (share) => { row.share = share; redraw(); });
+          row.state = reply.status === "duplicated" ? "unchanged" : "accepted";
+        } catch (error) {
+          row.state = "refused";
+          row.error = (error as Error).message;
+        }
+        row.share = 1;
+        redraw();
+        onDone();
+      }
+    };
+    await Promise.all([work(), work()]);
+    const count = (state: Upload["state"]) => rows.filter((row) => row.state === state).length;
+    tell([`${count("accepted")} ${t("accepted")}`, count("unchanged") && `${count("unchanged")} ${t("unchanged")}`, count("refused") && `${count("refused")} ${t("refused")}`].filter(Boolean).join(", "), { isBad: count("refused") > 0 });
+    if (!count("refused")) setUploads([]);
+  };
+  return { uploads, send, clear: () => setUploads([]) };
+}
+
+function AddPanel({ onChange }: { onChange: () => void }) {
+  const [isOver, setOver] = useState(false);
+  const [dialog, setDialog] = useState<"" | "paste" | "url">("");
+  const [kinds, setKinds] = useState<string[]>([]);
+  const files = useRef<HTMLInputElement>(null);
+  const folder = useRef<HTMLInputElement>(null);
+  const { uploads, send, clear } = useUploads(onChange);
+  useEffect(() => {
+    folder.current?.setAttribute("webkitdirectory", "");
+    void attempt(async () => setKinds((await get<Schemas["SupportedTypesResponse"]>("documents/supported_file_types")).supported_extensions));
+  }, []);
+  const chosen = (input: HTMLInputElement) => {
+    const list = [...(input.files ?? [])].filter((file) => !file.webkitRelativePath || kinds.some((kind) => file.name.toLowerCase().endsWith(kind)));
+    input.value = "";
+    if (list.length) void attempt(() => send(list));
+  };
+  const paste = (data: FormData) => attempt(async () => {
+    const reply = await post<Schemas["InsertResponse"]>("documents/text", { text: data.get("text"), file_source: data.get("name") || null });
+    setDialog("");
+    tell(reply.status === "duplicated" ? `1 ${t("unchanged")}` : `1 ${t("accepted")}`);
+    onChange();
+  });
+  const fetchUrl = (data: FormData) => attempt(async () => {
+    await post("documents/url", { url: data.get("url") });
+    setDialog("");
+    tell(`1 ${t("accepted")}`);
+    onChange();
+  });
+  return (
+    <section aria-label={t("addDocuments")}>
+      <div class={isOver ? "drop over" : "drop"} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
+        onDrop={(event) => {
+          event.preventDefault();
+          setOver(false);
+          if (event.dataTransfer) void attempt(async () => send(await droppedFiles(event.dataTransfer!)));
+        }}>
+        <p>{t("drop")}</p>
+        <div class="row">
+          <Button main icon="import" label={t("choose")} onClick={() => files.current?.click()} />
+          <Button icon="folder" label={t("chooseFolder")} onClick={() => folder.current?.click()} />
+          <Button icon="paste" label={t("pasteText")} onClick={() => setDialog("paste")} />
+          <Button icon="link" label={t("addUrl")} onClick={() => setDialog("url")} />
+        </div>
+        {kinds.length > 0 && <p class="quiet">{t("kinds")} {kinds.slice(0, 14).join(" ")}{kinds.length > 14 && " …"}</p>}
+        <input ref={files} id="files" type="file" multiple class="sr" tabIndex={-1} aria-label={t("choose")} onChange={(event) => chosen(event.currentTarget)} />
+        <input ref={folder} type="file" multiple class="sr" tabIndex={-1} aria-label={t("chooseFolder")} onChange={(event) => chosen(event.currentTarget)} />
+      </div>
+      {uploads.length > 0 && (
+        <div class="card jobs" style={{ marginTop: "12px" }}>
+          <div class="row"><b class="grow">{t("uploading")}</b><Button bare class="small" icon="close" label={t("close")} onClick={clear} /></div>
+          {uploads.slice(0, 50).map((item, place) => (
+            <div class="job" key={place}>
+              <div class="row"><span class="grow">{item.name}</span><span class="quiet">{bytes(item.size)}</span>{item.state !== "going" && <span class={item.state === "refused" ? "chip bad" : "chip good"}>{t(item.state)}</span>}</div>
+              {item.state === "going" && <div class="bar"><i style={{ width: `${100 * item.share}%` }} /></div>}
+              {item.error && <p class="error">{item.error} <span class="quiet">{advice(item.error)}</span></p>}
+            </div>
+          ))}
+        </div>
+      )}
+      {dialog === "paste" && (
+        <Dialog title={t("pasteText")} submit={t("add")} onClose={() => setDialog("")} onSubmit={paste}>
+          <Field label={t("textName")}><input id="text-name" name="name" maxLength={4096} autocomplete="off" /></Field>
+          <Field label={t("text")}><textarea id="text" name="text" rows={10} required /></Field>
+          <p class="quiet">{t("replaces")}</p>
+        </Dialog>
+      )}
+      {dialog === "url" && (
+        <Dialog title={t("addUrl")} submit={t("add")} onClose={() => setDialog("")} onSubmit={fetchUrl}>
+          <Field label={t("address")}><input id="url" name="url" type="url" required placeholder="https://" /></Field>
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
+  if (!jobs.length) return null;
+  const cancel = () => attempt(async () => { await post("documents/cancel_pipeline"); onChange(); });
+  return (
+    <section class="card jobs" aria-label={t("underWay")} id="work">
+      <div class="row"><h2 class="grow" style={{ margin: 0 }}>{t("underWay")}</h2>{canWrite.value && <Button class="small" icon="stop" label={t("cancelWork")} onClick={cancel} />}</div>
+      {jobs.map((job) => (
+        <div class="job" key={job.id}>
+          <div class="row">
+            {job.state === "running" && <span class="spinner" aria-hidden="true" />}
+            <span class="grow">{named("job_", job.kind)} {job.sources.length === 1 && <span class="quiet">{job.sources[0]}</span>}</span>
+            <span class="quiet">{job.total > 0 ? `${number(job.done)} / ${number(job.total)}` : t(`j_${job.state}`)}</span>
+          </div>
+          {job.total > 0 && <div class="bar" role="progressbar" aria-valuenow={job.done} aria-valuemax={job.total} aria-label={named("job_", job.kind)}><i style={{ width: `${(100 * job.done) / job.total}%` }} /></div>}
+          {job.error && <p class="quiet">{job.error}</p>}
+        </div>
+      ))}
+    </section>
+  );
+}
+
+// Deletions that may still be taken back; sent when their time is up, or when the page is left.
+const leaving = new Map<number, string[]>();
+const bodyOf = (ids: string[]) => ({ doc_ids: ids, delete_file: true });
+
+addEventListener("pagehide", () => {
+  for (const ids of leaving.values()) {
+    const headers: Record<string, string> = { "Content-Type": "application/json", "X-Heliograph-Workspace": encodeURIComponent(session.workspace) };
+    if (session.token) headers.Authorization = `Bearer ${session.token}`;
+    if (session.key) headers["X-API-Key"] = session.key;
+    void fetch(addressOf("documents/delete_document"), { method: "DELETE", headers, body: JSON.stringify(bodyOf(ids)), keepalive: true });
+  }
+  leaving.clear();
+});
+
+export function deleteLater(ids: string[], onChange: () => void) {
+  const timer = window.setTimeout(() => {
+    leaving.delete(timer);
+    void attempt(async () => {
+      await call("DELETE", "documents/delete_document", { body: bodyOf(ids) });
+      onChange();
+    });
+  }, 1000 * UNDO_SECONDS);
+  leaving.set(timer, ids);
+  onChange();
+  tell(`${number(ids.length)} ${t("willDelete")}`, { seconds: UNDO_SECONDS, action: { label: t("undo"), run: () => { clearTimeout(timer); leaving.delete(timer); onChange(); } } });
+}
+
+export const isLeaving = (id: string) => [...leaving.values()].some((ids) => ids.includes(id));
+
+export function DocumentsView({ main }: { main: RefObject<HTMLElement | null> }) {
+  const [id, start] = route.value.rest;
+  return id ? <DocumentPage key={id} main={main} id={id} start={start === undefined ? null : Number(start)} /> : <DocumentList main={main} />;
+}
+
+function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
+  const [page, setPage] = useState<Schemas["ListResponse"] | null>(null);
+  const [counts, setCounts] = useState<Record<string, number>>({});
+  const [jobs, setJobs] = useState<Job[]>([]);
+  const [status, setStatus] = useState<Status | "">("");
+  const [prefix, setPrefix] = useState("");
+  const [sort, setSort] = useState<{ by: Sort; down: boolean }>({ by: "updated_at", down: true });
+  const [offset, setOffset] = useState(0);
+  const [selected, setSelected] = useState<Set<string>>(new Set());
+  const [showsAdd, setAdd] = useState(false);
+  const [turn, setTurn] = useState(0);
+  const refresh = () => setTurn((value) => value + 1);
+  useEffect(() => {
+    let isGone = false;
+    let timer = 0;
+    const read = async () => {
+      const [list, stats, work] = await Promise.all([
+        get<Schemas["ListResponse"]>("documents", { status: status || null, source_prefix: prefix || null, sort: sort.by, descending: sort.down, offset, limit: PAGE }),
+        get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`),
+        get<Schemas["JobListResponse"]>("documents/jobs", { limit: 30 }),
+      ]);
+      if (isGone) return;
+      const open = work.jobs.filter((job) => job.state === "running" || job.state === "waiting");
+      setPage(list);
+      setCounts(stats.documents);
+      setJobs(open);
+      // Looked at again for as long as something changes.
+      const isBusy = open.length > 0 || ["pending", "parsing", "processing"].some((name) => stats.documents[name]);
+      if (isBusy) timer = window.setTimeout(() => void attempt(read), BUSY_MS);
+    };
+    void attempt(read);
+    return () => { isGone = true; clearTimeout(timer); };
+  }, [status, prefix, sort, offset, turn]);
+  const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  if (!page) return <main id="main" ref={main} tabIndex={-1}><div class="view"><Busy /></div></main>;
+  if (!all && !jobs.length && !showsAdd) {
+    return (
+      <main id="main" ref={main} tabIndex={-1}>
+        <FirstRun onFilled={refresh} />
+        {canWrite.value && <div class="view" style={{ maxWidth: "800px", paddingTop: 0 }}><AddPanel onChange={() => { setAdd(true); refresh(); }} /></div>}
+      </main>
+    );
+  }
+  const shown = page.documents.filter((item) => !isLeaving(item.id));
+  const allChosen = shown.length > 0 && shown.every((item) => selected.has(item.id));
+  const choose = (ids: string[], isOn: boolean) => {
+    const next = new Set(selected);
+    for (const one of ids) if (isOn) next.add(one); else next.delete(one);
+    setSelected(next);
+  };
+  const retry = () => attempt(async () => { await post("documents/reprocess_failed"); refresh(); });
+  const sorted = (by: Sort, word: Word) => (
+    <th aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}>
+      <button type="button" onClick={() => setSort({ by, down: sort.by === by ? !sort.down : by !== "source" })}>{t(word)}{sort.by === by ? (sort.down ? " ↓" : " ↑") : ""}</button>
+    </th>
+  );
+  return (
+    <main id="main" ref={main} tabIndex={-1}>
+      <div class="view" id="documents">
+        <header><h1>{t("documents")}</h1>
+          {Boolean(counts.failed || counts.partial) && canWrite.value && <Button icon="retry" label={t("retryFailed")} onClick={retry} />}
+        </header>
+        {canWrite.value ? <AddPanel onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
+        <Work jobs={jobs} onChange={refresh} />
+        <div class="row">
+          <div class="grow" style={{ minWidth: "180px" }}><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
+            onInput={(event) => { setPrefix(event.currentTarget.value); setOffset(0); }} /></div>
+          <Select id="status" label={t("status")} value={status} onChange={(value) => { setStatus(value); setOffset(0); }}
+            options={[["", `${t("all")} ${number(all)}`], ...STATUSES.filter((name) => counts[name] || name === status).map((name) => [name, `${t(`s_${name}`)} ${number(counts[name] ?? 0)}`] as [Status, string])]} />
+          <span class="narrow-only"><Select label={t("sortBy")} value={sort.by} onChange={(by) => setSort({ by, down: by !== "source" })}
+            options={[["updated_at", t("changed")], ["created_at", t("added")], ["source", t("name")]]} /></span>
+        </div>
+        {selected.size > 0 && (
+          <div class="selection" role="region" aria-label={t("selected")}>
+            <span class="grow">{number(selected.size)} {t("selected")}</span>
+            {canWrite.value && <Button danger icon="delete" label={t("delete")} onClick={() => { deleteLater([...selected], refresh); setSelected(new Set()); }} />}
+            <Button label={t("cancel")} onClick={() => setSelected(new Set())} />
+          </div>
+        )}
+        <div id="list" class="card" style={{ padding: "0 8px" }}>
+          {shown.length === 0 ? <Empty icon="documents" title={all ? t("noMatch") : t("noDocuments")} /> : (
+            <table class="table cards">
+              <thead><tr>
+                <th><input type="checkbox" aria-label={t("selectAll")} checked={allChosen} onChange={(event) => choose(shown.map((item) => item.id), event.currentTarget.checked)} /></th>
+                {sorted("source", "name")}<th>{t("status")}</th><th class="num">{t("chunks")}</th><th class="num">{t("size")}</th>{sorted("updated_at", "changed")}<th />
+              </tr></thead>
+              <tbody>
+                {shown.map((item) => (
+                  <tr key={item.id}>
+                    <td><input type="checkbox" aria-label={`${t("selectOne")} ${item.source}`} checked={selected.has(item.id)} onChange={(event) => choose([item.id], event.currentTarget.checked)} /></td>
+                    <td class="name">
+                      <a class="link" href={linkTo("documents", item.id)}>{item.source}</a>
+                      {item.title && item.title !== item.source && <div class="quiet">{item.title}</div>}
+                      {item.error && <><div class="error">{item.error}</div><div class="advice">{advice(item.error)}</div></>}
+                    </td>
+                    <td>{statusChip(item.status)}</td>
+                    <td class="num narrow-hide">{number(item.chunk_count)}</td>
+                    <td class="num narrow-hide">{number(item.length)}</td>
+                    <td class="quiet extra">{when(item.updated_at)}</td>
+                    <td class="num narrow-hide">{canWrite.value && <Button bare class="small" icon="delete" label={`${t("delete")} ${item.source}`} onClick={() => deleteLater([item.id], refresh)} />}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+        </div>
+        {page.total > PAGE && (
+          <div class="row">
+            <Button label={t("previous")} disabled={offset === 0} onClick={() => setOffset(Math.max(0, offset - PAGE))} />
+            <span class="quiet">{number(offset + 1)}–{number(Math.min(page.total, offset + PAGE))} / {number(page.total)}</span>
+            <Button label={t("next")} disabled={offset + PAGE >= page.total} onClick={() => setOffset(offset + PAGE)} />
+          </div>
+        )}
+      </div>
+    </main>
+  );
+}

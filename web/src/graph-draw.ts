@@ -1,0 +1,304 @@
+// The drawing: a graph of columns on a WebGL canvas, arranged in a worker, coloured, searched, and written to files.
+import Graph from "graphology";
+import louvain from "graphology-communities-louvain";
+import helpers from "graphology-layout-forceatlas2/helpers.js";
+import Sigma from "sigma";
+import type { Schemas } from "./api-types";
+import type { LayoutTask } from "./graph-layout";
+
+export type Columns = Schemas["GraphColumns"];
+interface NodeData { label: string; type_: string; degree: number; created: number; community: number; x: number; y: number; size: number; color: string; [key: string]: unknown }
+interface EdgeData { weight: number; size: number; color: string; [key: string]: unknown }
+export type Colouring = "type" | "community";
+export interface Group { name: string; colour: string; count: number }
+
+/** Colours that can be told apart, also by most who see few, in light and in dark. */
+const COLOURS = ["#d9822b", "#3f7fbf", "#4a9d6f", "#a05fb4", "#c9505a", "#2a9d9d", "#8a8f3a", "#b0764d", "#6d7ad1", "#c46a9b"];
+const OTHER = "#9a948a";
+const THEMES = {
+  light: { edge: "#d6d0c4", strong: "#9a5b00", ink: "#23211d", ground: "#fbfaf8", dim: "#eae6de" },
+  dark: { edge: "#3d3931", strong: "#f0b552", ink: "#ece9e2", ground: "#171614", dim: "#2a2823" },
+};
+const MOST_PICKED_EDGES = 6_000;
+
+export interface Handlers { onNode: (name: string) => void; onEdge: (source: string, target: string) => void; onGround: () => void }
+
+/** Waits for a place on the page; `new Drawing` fails where there is no WebGL. */
+export class Drawing {
+  readonly graph = new Graph<NodeData, EdgeData>({ type: "undirected", multi: false, allowSelfLoops: false });
+  private readonly sigma: Sigma<NodeData, EdgeData>;
+  private worker: Worker | null = null;
+  private theme = THEMES.light;
+  private chosen = "";
+  private hovered = "";
+  private path: string[] = [];
+  private hidden = new Set<string>();
+  private near = new Set<string>();
+  private colouring: Colouring = "type";
+
+  constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
+    this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
+      enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
+      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
+      nodeReducer: (name, data) => this.reduceNode(name, data),
+      edgeReducer: (edge, data) => this.reduceEdge(edge, data),
+      defaultDrawNodeHover: (context, data, settings) => {
+        if (!data.label) return;
+        const size = settings.labelSize;
+        context.font = `600 ${size}px ${settings.labelFont}`;
+        const width = context.measureText(data.label).width;
+        context.fillStyle = this.theme.ground;
+        context.strokeStyle = this.theme.strong;
+        context.beginPath();
+        context.roundRect(data.x + data.size + 1, data.y - size * 0.9, width + 10, size * 1.8, 5);
+        context.fill();
+        context.stroke();
+        context.fillStyle = this.theme.ink;
+        context.fillText(data.label, data.x + data.size + 6, data.y + size / 3);
+        context.beginPath();
+        context.arc(data.x, data.y, data.size + 2, 0, Math.PI * 2);
+        context.stroke();
+      },
+    });
+    this.sigma.on("clickNode", ({ node }) => handlers.onNode(node));
+    this.sigma.on("clickEdge", ({ edge }) => handlers.onEdge(this.graph.source(edge), this.graph.target(edge)));
+    this.sigma.on("clickStage", () => handlers.onGround());
+    this.sigma.on("enterNode", ({ node }) => { this.hovered = node; this.sigma.refresh({ skipIndexation: true }); });
+    this.sigma.on("leaveNode", () => { this.hovered = ""; this.sigma.refresh({ skipIndexation: true }); });
+  }
+
+  /** Draws in light or dark colours. */
+  setTheme(isDark: boolean) {
+    this.theme = isDark ? THEMES.dark : THEMES.light;
+    this.sigma.setSetting("labelColor", { color: this.theme.ink });
+    this.sigma.refresh();
+  }
+
+  /** Shows other entities, or adds to those shown; what was there stays in its place. */
+  show(columns: Columns, isAdded: boolean, near?: string) {
+    this.stop();
+    if (!isAdded) this.graph.clear();
+    const { nodes, edges, types } = columns;
+    const origin = near && this.graph.hasNode(near) ? this.graph.getNodeAttributes(near) : null;
+    const spread = origin ? 1 : Math.sqrt(nodes.name.length);
+    // Beginning by type keeps like things together, and the same data gives the same picture.
+    nodes.name.forEach((name, row) => {
+      const degree = nodes.degree[row] ?? 0;
+      if (this.graph.hasNode(name)) {
+        this.graph.mergeNodeAttributes(name, { degree, type_: types[nodes.type[row] ?? 0] ?? "" });
+        return;
+      }
+      const angle = row * 2.399963;
+      const radius = spread * Math.sqrt((row + 1) / nodes.name.length);
+      this.graph.addNode(name, {
+        label: name, type_: types[nodes.type[row] ?? 0] ?? "", degree, created: nodes.created_at[row] ?? 0, community: 0,
+        x: (origin?.x ?? 0) + radius * Math.cos(angle), y: (origin?.y ?? 0) + radius * Math.sin(angle),
+        size: sizeOf(degree, nodes.name.length), color: OTHER,
+      });
+    });
+    edges.source.forEach((source, row) => {
+      const [one, other] = [nodes.name[source]!, nodes.name[edges.target[row]!]!];
+      if (one === other || this.graph.hasEdge(one, other)) return;
+      const weight = edges.weight[row] ?? 1;
+      this.graph.addEdge(one, other, { weight, size: Math.min(4, 0.6 + Math.log2(1 + weight) / 2), color: this.theme.edge });
+    });
+    this.sigma.setSetting("enableEdgeEvents", this.graph.size <= MOST_PICKED_EDGES);
+    // What is new must be known to the canvas before single things of it are drawn anew.
+    this.sigma.refresh();
+    this.colour(this.colouring);
+    this.arrange();
+    if (!isAdded) this.fit();
+  }
+
+  remove(name: string) { if (this.graph.hasNode(name)) this.graph.dropNode(name); }
+
+  /** Takes away the neighbours of an entity that nothing else holds. */
+  collapse(name: string) {
+    if (!this.graph.hasNode(name)) return;
+    for (const other of this.graph.neighbors(name)) if (this.graph.degree(other) === 1) this.graph.dropNode(other);
+  }
+
+  /** Groups by colour, the largest first. */
+  colour(by: Colouring): Group[] {
+    this.colouring = by;
+    if (by === "community" && this.graph.size) louvain.assign(this.graph, { nodeCommunityAttribute: "community", rng: seeded() });
+    const counts = new Map<string, number>();
+    const of = (data: NodeData) => (by === "type" ? data.type_ : String(data.community + 1));
+    this.graph.forEachNode((_, data) => counts.set(of(data), (counts.get(of(data)) ?? 0) + 1));
+    const groups = [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1))
+      .map(([name, count], place): Group => ({ name, count, colour: COLOURS[place] ?? OTHER }));
+    const colours = new Map(groups.map((group) => [group.name, group.colour]));
+    this.graph.updateEachNodeAttributes((_, data) => ({ ...data, color: colours.get(of(data)) ?? OTHER }), { attributes: ["color"] });
+    this.sigma.refresh();
+    return groups;
+  }
+
+  hide(groups: Set<string>) { this.hidden = groups; this.sigma.refresh(); }
+
+  choose(name: string, path: string[] = []) {
+    this.chosen = name;
+    this.path = path;
+    this.near = new Set(name && this.graph.hasNode(name) ? this.graph.neighbors(name) : []);
+    this.sigma.refresh();
+  }
+
+  /** Brings an entity to the middle. */
+  look(name: string) {
+    const at = this.sigma.getNodeDisplayData(name);
+    const camera = this.sigma.getCamera();
+    if (at) void camera.animate({ x: at.x, y: at.y, ratio: Math.min(camera.ratio, 0.4) }, { duration: 300 });
+  }
+
+  zoom(factor: number) {
+    const camera = this.sigma.getCamera();
+    void camera.animate({ ratio: camera.ratio * factor }, { duration: 150 });
+  }
+
+  fit() { void this.sigma.getCamera().animatedReset({ duration: 200 }); }
+
+  /** Arranges anew for a while that grows with the graph; runs in a worker. */
+  arrange() {
+    this.stop();
+    if (this.graph.order < 2) return;
+    const { nodes, edges } = helpers.graphToByteArrays(this.graph, (_, data) => (data as EdgeData).weight);
+    const order = this.graph.order;
+    const task: LayoutTask = {
+      nodes, edges, seconds: Math.min(20, 1.5 + order / 1500),
+      settings: {
+        // Strong gravity keeps what is not connected near the rest.
+        linLogMode: false, outboundAttractionDistribution: false, adjustSizes: order < 300, edgeWeightInfluence: 0.3, scalingRatio: 10,
+        strongGravityMode: true, gravity: 0.05, slowDown: 1 + Math.log(order), barnesHutOptimize: order > 800, barnesHutTheta: 0.8,
+      },
+    };
+    const worker = new Worker(new URL("./graph-layout.ts", import.meta.url), { type: "module" });
+    this.worker = worker;
+    this.onArranged(true);
+    worker.onmessage = (event: MessageEvent<{ nodes: Float32Array; isLast: boolean }>) => {
+      if (this.worker !== worker) return;
+      helpers.assignLayoutChanges(this.graph, event.data.nodes);
+      if (event.data.isLast) this.stop();
+    };
+    worker.postMessage(task, [nodes.buffer, edges.buffer]);
+  }
+
+  stop() {
+    this.worker?.terminate();
+    this.worker = null;
+    this.onArranged(false);
+  }
+
+  get isArranging() { return this.worker !== null; }
+
+  end() { this.stop(); this.sigma.kill(); }
+
+  private reduceNode(name: string, data: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
+    const group = this.colouring === "type" ? data.type_ : String(data.community + 1);
+    if (this.hidden.has(group)) return { ...data, hidden: true };
+    if (this.path.length) return this.path.includes(name) ? { ...data, forceLabel: true, zIndex: 2 } : { ...data, color: this.theme.dim, label: "", zIndex: 0 };
+    if (name === this.chosen) return { ...data, highlighted: true, forceLabel: true, zIndex: 2, size: data.size + 2 };
+    const focus = this.hovered || this.chosen;
+    if (!focus) return data;
+    const isNear = focus === this.chosen && !this.hovered ? this.near.has(name) : name === focus || this.graph.areNeighbors(name, focus);
+    return isNear ? { ...data, zIndex: 1, forceLabel: this.near.size < 40 } : { ...data, color: this.hovered ? data.color : this.theme.dim, label: "", zIndex: 0 };
+  }
+
+  private reduceEdge(edge: string, data: EdgeData): Partial<EdgeData> & { hidden?: boolean; zIndex?: number } {
+    const [source, target] = this.graph.extremities(edge);
+    const base = { ...data, color: this.theme.edge };
+    if (this.path.length) {
+      const isOn = this.path.some((name, place) => place > 0 && ((name === source && this.path[place - 1] === target) || (name === target && this.path[place - 1] === source)));
+      return isOn ? { ...base, color: this.theme.strong, size: data.size + 2, zIndex: 1 } : { ...base, color: this.theme.dim };
+    }
+    const focus = this.hovered || this.chosen;
+    if (!focus) return base;
+    return source === focus || target === focus ? { ...base, color: this.theme.strong, zIndex: 1 } : { ...base, color: this.hovered ? this.theme.edge : this.theme.dim };
+  }
+
+  // What is seen, as plain shapes, for the files below.
+  private shapes() {
+    const { width, height } = this.sigma.getDimensions();
+    const seen = new Map<string, { x: number; y: number; size: number; color: string; label: string }>();
+    this.graph.forEachNode((name, data) => {
+      const reduced = this.reduceNode(name, data);
+      if (reduced.hidden) return;
+      const at = this.sigma.graphToViewport({ x: data.x, y: data.y });
+      seen.set(name, { ...at, size: this.sigma.scaleSize(data.size), color: String(reduced.color ?? data.color), label: data.label });
+    });
+    const lines = this.graph.mapEdges((edge, data, source, target) => ({ from: seen.get(source), to: seen.get(target), ...this.reduceEdge(edge, data) }));
+    const labels = [...seen.values()].sort((one, other) => other.size - one.size).slice(0, 80);
+    return { width, height, nodes: [...seen.values()], lines, labels };
+  }
+
+  /** The picture as SVG. */
+  svg(): string {
+    const { width, height, nodes, lines, labels } = this.shapes();
+    const text = (value: string) => value.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+    const n = (value: number) => value.toFixed(1);
+    return [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" font-size="12">`,
+      `<rect width="100%" height="100%" fill="${this.theme.ground}"/>`,
+      ...lines.map((line) => (line.from && line.to ? `<line x1="${n(line.from.x)}" y1="${n(line.from.y)}" x2="${n(line.to.x)}" y2="${n(line.to.y)}" stroke="${line.color}" stroke-width="${n(Number(line.size ?? 1))}"/>` : "")),
+      ...nodes.map((node) => `<circle cx="${n(node.x)}" cy="${n(node.y)}" r="${n(node.size)}" fill="${node.color}"><title>${text(node.label)}</title></circle>`),
+      ...labels.map((node) => `<text x="${n(node.x + node.size + 3)}" y="${n(node.y + 4)}" fill="${this.theme.ink}">${text(node.label)}</text>`),
+      "</svg>",
+    ].join("\n");
+  }
+
+  /** The picture as PNG, twice as fine as it is seen. */
+  png(): Promise<Blob | null> {
+    const { width, height, nodes, lines, labels } = this.shapes();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [2 * width, 2 * height];
+    const context = canvas.getContext("2d")!;
+    context.scale(2, 2);
+    context.fillStyle = this.theme.ground;
+    context.fillRect(0, 0, width, height);
+    for (const line of lines) {
+      if (!line.from || !line.to) continue;
+      context.strokeStyle = String(line.color);
+      context.lineWidth = Number(line.size ?? 1);
+      context.beginPath();
+      context.moveTo(line.from.x, line.from.y);
+      context.lineTo(line.to.x, line.to.y);
+      context.stroke();
+    }
+    for (const node of nodes) {
+      context.fillStyle = node.color;
+      context.beginPath();
+      context.arc(node.x, node.y, node.size, 0, 2 * Math.PI);
+      context.fill();
+    }
+    context.fillStyle = this.theme.ink;
+    context.font = "12px system-ui, sans-serif";
+    for (const node of labels) context.fillText(node.label, node.x + node.size + 3, node.y + 4);
+    return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
+  }
+
+  /** What is shown as GraphML, which Gephi, yEd and others read. */
+  graphml(): string {
+    const text = (value: unknown) => String(value).replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+    return [
+      '<?xml version="1.0" encoding="UTF-8"?>', '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">',
+      '<key id="type" for="node" attr.name="type" attr.type="string"/>', '<key id="degree" for="node" attr.name="degree" attr.type="int"/>',
+      '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>', '<graph edgedefault="undirected">',
+      ...this.graph.mapNodes((name, data) => `<node id="${text(name)}"><data key="type">${text(data.type_)}</data><data key="degree">${data.degree}</data></node>`),
+      ...this.graph.mapEdges((_, data, source, target) => `<edge source="${text(source)}" target="${text(target)}"><data key="weight">${data.weight}</data></edge>`),
+      "</graph>", "</graphml>", "",
+    ].join("\n");
+  }
+}
+
+/** Large enough to be hit in a small graph, and small enough to be told apart in a large one. */
+function sizeOf(degree: number, count: number) {
+  const scale = count < 150 ? 1 : count < 600 ? 0.7 : count < 3000 ? 0.5 : 0.3;
+  return scale * Math.min(22, 3 + 2 * Math.sqrt(degree));
+}
+
+/** Numbers that look random and are the same every time, so that communities keep their colours. */
+function seeded() {
+  let state = 1;
+  return () => {
+    state = (state * 16807) % 2147483647;
+    return state / 2147483647;
+  };
+}
