@@ -17,8 +17,7 @@ from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Document, DocumentStatus, Entity, Relation
 from heliograph.query.models import Failure, Mode, Retrieval
-from heliograph.stores.base import Store
-from heliograph.stores.inspection import ScanKind
+from heliograph.stores.base import ScanKind, Store
 
 __all__ = [
     "DETAILS",

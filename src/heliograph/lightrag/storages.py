@@ -12,9 +12,8 @@ from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.rows import Rows, is_duplicate
 from heliograph.lightrag.types import KnowledgeGraph
 from heliograph.models import Document, DocumentStatus, Entity
-from heliograph.stores.base import DocumentQuery
+from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
-from heliograph.stores.inspection import ScanKind
 
 __all__ = ["ChunkView", "DocStatusView", "FullDocsView", "GraphView", "ReplyView", "VectorView", "all_documents"]
 
