@@ -248,7 +248,7 @@ def test_options_are_those_that_the_service_and_the_engine_know() -> None:
     assert asked <= known
     assert set(ServiceOptions.model_fields) <= set(QueryParam.__dataclass_fields__)
     body = QueryRequest.model_validate({"query": "Who leads Bob?", "mode": "naive"})
-    assert body.to_param() == QueryParam(mode=Mode.NAIVE, include_references=True)
+    assert body.to_param(conversation_history=()) == QueryParam(mode=Mode.NAIVE, include_references=True)
 
 
 def test_whole_numbers_of_numpy_are_sent_as_numbers() -> None:
