@@ -137,9 +137,10 @@ class QueryOptions(BaseModel):
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
         # Equal names in both; what is not given is left to the engine's own defaults.
-        given = {name: getattr(self, name) for name in QueryOptions.model_fields}
+        given: dict[str, Any] = {name: getattr(self, name) for name in QueryOptions.model_fields}
         given = {name: value for name, value in given.items() if value is not None and value != []}
-        return QueryParam(**(given | {"mode": Mode(self.mode)} | others))
+        given["mode"] = Mode(self.mode)
+        return QueryParam(**(given | others))
 
     def texts(self) -> list[str]:
         """Return all free text, whose length in all is limited."""
