@@ -14,68 +14,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from heliograph.wire.answers import CitationItem as ClientCitation
-    from heliograph.wire.answers import ClientAnswer
-    from heliograph.wire.answers import FoundChunk as ClientChunk
-    from heliograph.wire.answers import FoundEntity as ClientEntity
-    from heliograph.wire.answers import FoundRelation as ClientRelation
-    from heliograph.wire.answers import ReferenceItem as ClientReference
-    from heliograph.wire.answers import RetrieveResponse as ClientRetrieval
-    from heliograph.wire.documents import ChangeResponse as DocumentChange
-    from heliograph.wire.documents import DetailResponse as DocumentDetail
-    from heliograph.wire.documents import DocumentResponse as DocumentRecord
-    from heliograph.wire.documents import InsertResponse as DocumentInsertion
-    from heliograph.wire.documents import JobListResponse as JobList
-    from heliograph.wire.documents import JobResponse as JobRecord
-    from heliograph.wire.documents import ListResponse as DocumentList
-    from heliograph.wire.documents import RemovalResponse as DocumentRemoval
-    from heliograph.wire.documents import TextResponse as DocumentText
-    from heliograph.wire.graph import CurationItem as CurationRecord
-    from heliograph.wire.graph import CurationListResponse as CurationPage
-    from heliograph.wire.graph import DuplicateItem as DuplicateRecord
-    from heliograph.wire.graph import DuplicateResponse as DuplicatesFound
-    from heliograph.wire.graph import EntityDetail, RelationDetail
-    from heliograph.wire.graph import HistoryResponse as HistoryRecord
-    from heliograph.wire.graph import NeighbourResponse as GraphAround
-    from heliograph.wire.graph import PathItem as PathRecord
-    from heliograph.wire.graph import PathResponse as PathsFound
-    from heliograph.wire.service import WorkspaceList
-    from heliograph.wire.service import WorkspaceRow as WorkspaceRecord
-    from heliograph.wire.service import WorkspaceStats as WorkspaceCounts
-
-__all__ = [
-    "ClientAnswer",
-    "ClientChunk",
-    "ClientCitation",
-    "ClientEntity",
-    "ClientReference",
-    "ClientRelation",
-    "ClientRetrieval",
-    "CurationEdit",
-    "CurationPage",
-    "CurationRecord",
-    "DocumentChange",
-    "DocumentDetail",
-    "DocumentInsertion",
-    "DocumentList",
-    "DocumentRecord",
-    "DocumentRemoval",
-    "DocumentText",
-    "DuplicateRecord",
-    "DuplicatesFound",
-    "EntityDetail",
-    "GraphAround",
-    "HistoryRecord",
-    "JobList",
-    "JobRecord",
-    "PathRecord",
-    "PathsFound",
-    "QueryOptions",
-    "RelationDetail",
-    "WorkspaceCounts",
-    "WorkspaceList",
-    "WorkspaceRecord",
-]
+    pass
 
 # Where each stands in `heliograph.wire`, by its name here.
 _SHAPES = {

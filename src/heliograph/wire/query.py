@@ -146,32 +146,11 @@ class QueryOptions(BaseModel):
 
     def to_param(self, **others: Any) -> QueryParam:
         """Return the engine's parameters, with these `others` beside or in place of them."""
-        fields: dict[str, Any] = {
-            "mode": Mode(self.mode),
-            "only_need_context": bool(self.only_need_context),
-            "only_need_prompt": bool(self.only_need_prompt),
-            "response_type": self.response_type or "Multiple Paragraphs",
-            "top_k": self.top_k,
-            "chunk_top_k": self.chunk_top_k,
-            "max_entity_tokens": self.max_entity_tokens,
-            "max_relation_tokens": self.max_relation_tokens,
-            "max_total_tokens": self.max_total_tokens,
-            "hl_keywords": self.hl_keywords or (),
-            "ll_keywords": self.ll_keywords or (),
-            "user_prompt": self.user_prompt,
-            "disable_user_prompt_prefix": bool(self.disable_user_prompt_prefix),
-            "enable_rerank": self.enable_rerank,
-            "include_sources": self.include_sources,
-            "return_structured": self.return_structured,
-            "filter": self.filter,
-            "channels": self.channels or (),
-            "fusion": self.fusion,
-            "chunk_picking": self.chunk_picking,
-            "context_format": self.context_format,
-            "history_turns": self.history_turns,
-            "explain": self.explain,
-        }
-        return QueryParam(**(fields | others))
+        # Equal names in both; what is not given is left to the engine's own defaults.
+        given: dict[str, Any] = {name: getattr(self, name) for name in QueryOptions.model_fields}
+        given = {name: value for name, value in given.items() if value is not None and value != []}
+        given["mode"] = Mode(self.mode)
+        return QueryParam(**(given | others))
 
     def texts(self) -> list[str]:
         """Return all free text, whose length in all is limited."""

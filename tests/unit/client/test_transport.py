@@ -29,6 +29,9 @@ from heliograph.errors import (
     RateLimited,
     ServiceUnavailable,
 )
+from heliograph.query.models import Mode, QueryParam
+from heliograph.wire.query import QueryOptions as ServiceOptions
+from heliograph.wire.query import QueryRequest
 
 JOB = {
     "id": "",
@@ -227,10 +230,10 @@ def test_reading_leaves_out_what_is_new_and_names_what_is_missing() -> None:
     assert read_as(JobRecord, JOB).created_at == datetime(2026, 11, 2, 10, 15, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("imports", "absent"),
-    [("import heliograph.client", {"pydantic"}), ("from heliograph.client.records import *", set())],
-)
+SHAPES = "from heliograph.client.records import ClientAnswer, DocumentList, GraphAround, WorkspaceList"
+
+
+@pytest.mark.parametrize(("imports", "absent"), [("import heliograph.client", {"pydantic"}), (SHAPES, set())])
 def test_client_imports_nothing_of_the_engine(imports: str, absent: set[str]) -> None:
     script = f"{imports}; import sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
@@ -238,6 +241,14 @@ def test_client_imports_nothing_of_the_engine(imports: str, absent: set[str]) ->
     assert not {"numpy", "onnxruntime", "apsw", "fastapi", *absent, *(f"heliograph.{room}" for room in rooms)} & {
         *loaded
     }
+
+
+def test_options_are_those_that_the_service_and_the_engine_know() -> None:
+    asked, known = set(QueryOptions.__dataclass_fields__), set(QueryRequest.model_fields)
+    assert asked <= known
+    assert set(ServiceOptions.model_fields) <= set(QueryParam.__dataclass_fields__)
+    body = QueryRequest.model_validate({"query": "Who leads Bob?", "mode": "naive"})
+    assert body.to_param(conversation_history=()) == QueryParam(mode=Mode.NAIVE, include_references=True)
 
 
 def test_whole_numbers_of_numpy_are_sent_as_numbers() -> None:

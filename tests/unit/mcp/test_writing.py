@@ -116,3 +116,14 @@ async def test_id_that_differs_only_by_what_is_cleaned_away_is_known(tmp_path: P
         assert "there is a document 'ab'" in told
         done = await checked(world.client, "knowledge.delete", document_ids=[id_])
         assert done["deleted"] == ["ab"]
+
+
+async def test_text_that_is_json_stays_a_text(tmp_path: Path) -> None:
+    async with offered(tmp_path) as world:
+        id_ = (await checked(world.client, "knowledge.insert", content='{"a": [1]}', title="[1]"))["document_id"]
+        await checked(world.client, "knowledge.update", document_id=id_, content='["b", 2]', title="{}")
+        async with world.workspaces.use() as engine:
+            document = await engine.document(id_)
+            assert document is not None
+            assert document.title == "{}"
+            assert await engine.store.records.get_document_text(id_) == '["b", 2]'
