@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,7 +178,7 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
     found: list[FollowerDifference] = []
     for kind in sorted(projection.kinds & scans.keys()):
         missing, stray, changed, examples = 0, 0, 0, list[str]()
-        async for here, there in _windows(_home_scan(inspection, scans[kind]), _scan(projection, kind)):
+        async for here, there in _windows(partial(inspection.scan, scans[kind]), partial(projection.scan, kind)):
             held, kept = set(here), set(there)
             differing: set[str] = set()
             common = sorted(held & kept)
@@ -193,14 +194,6 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
             found.append(FollowerDifference(projection.name, what, missing, stray, changed, tuple(examples)))
     faults = await projection.find_faults()
     return [*found, *(FollowerDifference(projection.name, "", fault=fault) for fault in faults)]
-
-
-def _home_scan(inspection: Inspection, kind: ScanKind) -> _Scan:
-    return lambda after, limit: inspection.scan(kind, after, limit)
-
-
-def _scan(projection: Projection, kind: OutboxKind) -> _Scan:
-    return lambda after, limit: projection.scan(kind, after, limit)
 
 
 async def _windows(left: _Scan, right: _Scan) -> AsyncGenerator[tuple[list[str], list[str]]]:

@@ -50,6 +50,7 @@ from heliograph.stores.rows import (
     to_chunk,
     to_curation,
     to_document,
+    to_rules,
 )
 
 # Reading evidence from PostgreSQL: counts, and the first mentions in canonical order as one JSON list a row.
@@ -133,13 +134,7 @@ class PostgresCurationStore(CurationStore):
         rules, active = await self._database.fetch_all(
             Statement(_RULES, (wanted, workspace)), Statement(_ACTIVE, (workspace, wanted))
         )
-        curations: dict[str, list[Curation]] = {}
-        for id_, *row in active:
-            curations.setdefault(id_, []).append(to_curation(row, in_utc))
-        return [
-            NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
-            for id_, names, aliases, version in rules
-        ]
+        return to_rules(rules, active, in_utc)
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
         tables = "heliograph_curation AS curation"

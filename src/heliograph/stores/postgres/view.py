@@ -110,6 +110,9 @@ class PostgresScope(Scope):
     ids: Mapping[str, Sequence[str]]
     places: Mapping[str, Mapping[str, int]]
 
+    def has_any(self, kind: Kind, ids: Iterable[str], keys: Mapping[str, int]) -> bool:  # noqa: ARG002
+        return not self.places[kind].keys().isdisjoint(ids)
+
 
 @dataclass(frozen=True)
 class PostgresReader(ScopedReader):

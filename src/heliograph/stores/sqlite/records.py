@@ -40,7 +40,16 @@ from heliograph.stores.base import (
     RecordsStore,
 )
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.rows import curation_content, encode, from_seconds, grouped, to_chunk, to_curation, to_document
+from heliograph.stores.rows import (
+    curation_content,
+    encode,
+    from_seconds,
+    grouped,
+    to_chunk,
+    to_curation,
+    to_document,
+    to_rules,
+)
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -93,7 +102,7 @@ class EvidenceMemory:
 
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return what is stored for these entities, with the first `leading` mentions."""
-        stored = _entity_counts(connection, ids)
+        stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
         recalled = (self._recall(row[0], row[-1], leading) for row in stored)
         known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
         read = _read_entities(connection, [row for row in stored if row[0] not in known], leading)
@@ -105,7 +114,7 @@ class EvidenceMemory:
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return what is stored for these relations, with the first `leading` mentions."""
         found: list[RelationEvidence] = []
-        for id_, key, version in _relation_versions(connection, ids):
+        for id_, key, version in _counted(connection, "relation", "version", ids):
             evidence = self._recall(id_, version, leading)
             if not isinstance(evidence, RelationEvidence):
                 evidence = _read_relation(connection, id_, key, leading)
@@ -145,7 +154,7 @@ def read_mention_places(
     connection: apsw.Connection, known: KnownIds, ids: Sequence[str], most: int
 ) -> list[EntityPlaces]:
     """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
-    stored = _mention_counts(connection, ids)
+    stored = _counted(connection, "entity", "mention_count", ids)
     mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
     rare = [key for _, key, count in stored if count <= most]
     for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
@@ -181,30 +190,11 @@ def read_relation_mention(
     )
 
 
-def _entity_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    """Return, per entity that is stored: id, key, names and types as JSON, number of mentions, version."""
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, names, types, mention_count, version FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
-
-
-def _mention_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    """Return, per entity that is stored: id, key, number of mentions."""
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, mention_count FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
-
-
-def _relation_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, version FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN relation_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
+def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence[str]) -> list[Row]:
+    """Return id, key and columns of the evidence of those entities, or relations, that have any."""
+    query = f"""SELECT identity.id, key, {columns} FROM carray(?) AS wanted
+                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN {kind}_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),)) if ids else []
 
 
 def _shortened(evidence: E, leading: int) -> E:
@@ -212,7 +202,7 @@ def _shortened(evidence: E, leading: int) -> E:
 
 
 def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
-    """Return the evidence of entities, by id, given their rows of `_entity_counts`.
+    """Return the evidence of entities, by id, given their rows of `_counted`.
 
     All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
     stops where enough are read.
@@ -263,7 +253,7 @@ def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int
 # database that has no curation and no alias are never looked at twice: tables are empty.
 
 _CURATION = "sequence, curation.id, kind, content, author, created_at, undone_by, undone_at"
-_ACTIVE = f"""SELECT {_CURATION}, curation_subject.entity_id FROM carray(?) AS wanted
+_ACTIVE = f"""SELECT curation_subject.entity_id, {_CURATION} FROM carray(?) AS wanted
               CROSS JOIN curation_subject ON curation_subject.entity_id = wanted.value
               CROSS JOIN curation USING (sequence) WHERE undone_at IS NULL ORDER BY sequence"""
 _HEX_DIGITS = 15
@@ -283,15 +273,8 @@ class SqliteCurationStore(CurationStore):
 
         def read(connection: apsw.Connection) -> list[NameRules]:
             rows = fetch(connection, query, (array(ids),))
-            if not rows:
-                return []
-            curations: dict[str, list[Curation]] = {}
-            for *row, id_ in fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)):
-                curations.setdefault(id_, []).append(to_curation(row, from_seconds))
-            return [
-                NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
-                for id_, names, aliases, version in rows
-            ]
+            active = fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)) if rows else []
+            return to_rules(rows, active, from_seconds)
 
         return await self._database.read(read)
 
@@ -581,28 +564,20 @@ def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[
                       min(created_at), max(updated_at) AS changed_at
                FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
                LIMIT ? OFFSET ?"""
+    statuses = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
+    errors = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
     return [
         Batch(
             track_id,
-            _statuses(connection, track_id),
+            {DocumentStatus(status): count for status, count in fetch(connection, statuses, (track_id,))},
             chunks,
             Usage(read, written),
             from_seconds(created_at),
             from_seconds(updated_at),
-            _errors(connection, track_id),
+            tuple((source, error) for source, error in fetch(connection, errors, (track_id, SHOWN_ERRORS))),
         )
         for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
     ]
-
-
-def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus, int]:
-    query = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
-    return {DocumentStatus(status): count for status, count in fetch(connection, query, (track_id,))}
-
-
-def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
-    query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
-    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
 
 
 # Writing truth, within the transaction of a commit.
