@@ -31,8 +31,13 @@ from heliograph.stores.sqlite.database import (
     find_ids,
     run_at_once,
 )
-from heliograph.stores.sqlite.filters import compile_filter
-from heliograph.stores.sqlite.records import EvidenceMemory, SqliteRecordsStore, read_relation_mention, to_places
+from heliograph.stores.sqlite.records import (
+    EvidenceMemory,
+    SqliteRecordsStore,
+    compile_filter,
+    read_relation_mention,
+    to_places,
+)
 from heliograph.stores.sqlite.search import (
     SEARCHED,
     SqliteVectorStore,
