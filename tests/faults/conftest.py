@@ -10,14 +10,13 @@ import pytest
 from heliograph.stores.base import Store
 from heliograph.stores.composed import projector
 from heliograph.stores.composed import store as composed
-from heliograph.stores.composed import store as following
 
 from .engines import Graph, open_home
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(projector, "_RETRY_SECONDS", 0.05)
     monkeypatch.setattr(projector, "_REACH_SECONDS", 0.3)
     monkeypatch.setattr(composed, "_OPEN_SECONDS", 0.3)
     monkeypatch.setattr(composed, "_COMMIT_SECONDS", 0.2)

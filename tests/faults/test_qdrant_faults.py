@@ -19,7 +19,6 @@ from heliograph.settings import StoreSettings
 from heliograph.stores import qdrant as setup
 from heliograph.stores.changeset import Collection, OutboxKind
 from heliograph.stores.composed import projector
-from heliograph.stores.composed import store as following
 from heliograph.stores.composed.store import ComposedStore
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import unit_vector
@@ -167,7 +166,7 @@ async def test_server_that_lost_everything_is_filled_anew(
     settings: StoreSettings, server: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The question finds out, nobody else.
-    monkeypatch.setattr(following, "_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(projector, "_RETRY_SECONDS", 60.0)
     store = await _open(settings)
     await store.apply(example("a.md"))
     await until(store)

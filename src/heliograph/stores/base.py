@@ -53,7 +53,7 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.stores.changeset import Changeset, Collection, Outbox, VectorBatch
-from heliograph.stores.graph import GraphStore, IncidentRelation, rank_names
+from heliograph.stores.graph import EveryName, GraphStore, IncidentRelation, NameIndex
 
 __all__ = [
     "CachedReply",
@@ -423,35 +423,6 @@ class CurationStore(ABC):
 
         About it is what counts for this entity, and what is written with a name that alone stands for it.
         """
-
-
-class NameIndex(ABC):
-    """Names and aliases of the entities of one workspace."""
-
-    @abstractmethod
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        """Return ids of entities with a name or alias that matches, best first; a text without a key matches nothing.
-
-        First come names that are the text, then those that begin with it, then those that contain it (`name_match`);
-        among equals the better connected first, then by name and id. Texts of one or two letters need only be found at
-        the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
-        back end may rank the first few thousand of each sort only.
-        """
-
-
-class EveryName(NameIndex):
-    """Looks at the names of all entities: what a store has that keeps no index of them.
-
-    Args:
-        graph: Whose entities are looked for.
-    """
-
-    def __init__(self, graph: GraphStore) -> None:
-        self._graph = graph
-
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        entities = await self._graph.list_entities(0, maxsize)
-        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
 
 
 @dataclass(frozen=True, slots=True)

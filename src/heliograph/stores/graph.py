@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from sys import maxsize
 from typing import Any, Generic, TypeVar
 
 from heliograph.models import Entity, GraphPath, Relation, Subgraph
@@ -329,6 +330,49 @@ def _best(
 # Names: finding entities while somebody types, by what their names and aliases are, begin with, or contain.
 
 
+class NameIndex(ABC):
+    """Names and aliases of the entities of one workspace."""
+
+    @abstractmethod
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """Return ids of entities with a name or alias that matches, best first; a text without a key matches nothing.
+
+        First come names that are the text, then those that begin with it, then those that contain it (`name_match`);
+        among equals the better connected first, then by name and id. Texts of one or two letters need only be found at
+        the beginning of a name and as a word, but for CJK characters, of which two suffice. Where very many match, a
+        back end may rank the first few thousand of each sort only.
+        """
+
+
+class KeyedNameIndex(NameIndex):
+    """Keys of names and pieces of them, by which candidates are found; then their names are looked at."""
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        """See `NameIndex`; `MOST_CANDIDATES` names that begin with the text are ranked, and as many that contain it."""
+        key = entity_key(text)
+        rows = await self.find_candidates(key, limit) if key and limit > 0 else []
+        return rank_names(((id_, name, lines.split("\n"), degree) for id_, name, lines, degree in rows), text, limit)
+
+    @abstractmethod
+    async def find_candidates(self, key: str, limit: int) -> Sequence[Sequence[Any]]:
+        """Return id, name, aliases as lines and degree of entities that may have a name like this key."""
+
+
+class EveryName(NameIndex):
+    """Looks at the names of all entities: what a store has that keeps no index of them.
+
+    Args:
+        graph: Whose entities are looked for.
+    """
+
+    def __init__(self, graph: GraphStore) -> None:
+        self._graph = graph
+
+    async def find_names(self, text: str, limit: int) -> list[str]:
+        entities = await self._graph.list_entities(0, maxsize)
+        return rank_names(((item.id, item.name, item.aliases, item.degree) for item in entities), text, limit)
+
+
 # Prefixes as ranges: all strings that begin alike stand next to one another in the order of code points.
 
 _LAST_CHARACTER = 0x10FFFF
@@ -354,6 +398,9 @@ def end_of_prefix(prefix: str) -> str:
 # versions.
 
 _MOST_PIECES = 16
+# Of names that begin with a text, and of those that contain it.
+MOST_CANDIDATES = 2_000
+LAST_CHARACTER = chr(_LAST_CHARACTER)
 _FIRST_CJK = "\u2e80"
 
 

@@ -23,6 +23,7 @@ from heliograph.models import (
     Document,
     DocumentStatus,
     Entity,
+    NameRules,
     Relation,
     Usage,
 )
@@ -114,6 +115,17 @@ def to_curation(row: Row, read_moment: Callable[[Any], datetime]) -> Curation:
         undone_at=None if undone_at is None else read_moment(undone_at),
         sequence=sequence,
     )
+
+
+def to_rules(rules: Iterable[Row], active: Iterable[Row], read_moment: Callable[[Any], datetime]) -> list[NameRules]:
+    """Return rules of names, in order, from their columns and those of active curations after the id of their name."""
+    curations: dict[str, list[Curation]] = {}
+    for id_, *row in active:
+        curations.setdefault(id_, []).append(to_curation(row, read_moment))
+    return [
+        NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
+        for id_, names, aliases, version in rules
+    ]
 
 
 def curation_content(item: Curation) -> dict[str, Any]:

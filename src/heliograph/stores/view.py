@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager
@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.filters import And, Filter, filter_key
+from heliograph.filters import And, Filter, filter_key, matches
 from heliograph.models import (
     Chunk,
     Document,
@@ -47,7 +47,7 @@ from heliograph.stores.base import (
     VectorStore,
     places_of,
 )
-from heliograph.stores.changeset import Collection
+from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.graph import GraphStore, IncidentRelation, Node
 from heliograph.stores.key_sets import Keys, KeySet
 
@@ -59,6 +59,8 @@ Places = NDArray[np.int64]
 # Each costs some 50 bytes per entity and relation that it leaves.
 _MOST_SCOPES = 8
 _MOST_FOLDS = 16_000
+# Commits whose changes are remembered.
+_MOST_COMMITS = 64
 # Weights are summed in whole millionths, as evidence counts them: sums are exact in any order.
 MILLION = 1_000_000
 # Entities found in full text at first, per one asked for; where too few have such names here, all are.
@@ -102,6 +104,30 @@ class Scope:
     def keys_of(self, kind: Kind | Collection) -> KeySet:
         """Return the keys of a kind."""
         return getattr(self, str(kind))
+
+    def has_any(self, kind: Kind, ids: Iterable[str], keys: Mapping[str, int]) -> bool:
+        """Whether any of these ids is in it, given the keys of ids as far as they are known."""
+        found = [keys[id_] for id_ in ids if id_ in keys]
+        return bool(self.keys_of(kind).holds(np.array(found, np.int64)).any())
+
+    def is_left_alone(self, changeset: Changeset, filter_: Filter, keys: Mapping[str, int]) -> bool:
+        """Whether a commit changed nothing of what the filter leaves, as far as that is seen at a glance.
+
+        So it is where documents came, changed or went that do not match, neither before nor now, and that hold no chunk
+        of one that does. What people or repairs change is never seen at a glance.
+        """
+        documents = [*(item.id for item in changeset.documents), *changeset.removed_documents]
+        said = (item.chunk_id for item in changeset.extractions)
+        chunks = (*(item.id for item in changeset.chunks), *said, *changeset.removed_chunks)
+        return bool(documents) and not (
+            changeset.curations
+            or any(matches(filter_, document) for document in changeset.documents)
+            or not self.owners.keys().isdisjoint(documents)
+            or self.has_any("documents", documents, keys)
+            or self.has_any("chunks", chunks, keys)
+            or self.has_any("entities", changeset.removed_entities, keys)
+            or self.has_any("relations", changeset.removed_relations, keys)
+        )
 
     def touching(self, entities: Places) -> Places:
         """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
@@ -171,6 +197,14 @@ class ScopeMemory(Generic[S]):
         # Whoever makes a scope, or waits for it, keeps its lock alive.
         self._making: WeakValueDictionary[tuple[str, Fold], AbstractAsyncContextManager[Any]] = WeakValueDictionary()
         self._guard = threading.Lock()
+        # What this process committed last: data version, what changed, keys of its ids.
+        self._commits: deque[tuple[int, Changeset, Mapping[str, int]]] = deque(maxlen=_MOST_COMMITS)
+
+    def note(self, version: int, changeset: Changeset, keys: Mapping[str, int]) -> None:
+        """Note what was committed as `version`, so that scopes it leaves alone are not made anew."""
+        touched = replace(changeset, vectors={}, texts={}, document_texts={})
+        with self._guard:
+            self._commits.append((version, touched, keys))
 
     async def get(self, filter_: Filter, fold: Fold, version: int, make: Callable[[], Awaitable[S]]) -> S:
         """Return what a filter leaves of a data version; `make` makes it if it is not known."""
@@ -179,19 +213,22 @@ class ScopeMemory(Generic[S]):
             making = self._making.setdefault(name, self._make_lock())
         # Two questions under one filter that come at once make its scope once.
         async with making:
-            found = self._recall(name, version)
+            found = self._recall(name, filter_, version)
             if found is None:
                 found = await make()
-                self._keep(name, found)
+            self._keep(name, found)
         return found
 
-    def _recall(self, name: tuple[str, Fold], version: int) -> S | None:
+    def _recall(self, name: tuple[str, Fold], filter_: Filter, version: int) -> S | None:
         with self._guard:
             found = self._scopes.get(name)
-            if found is None or found.version != version:
+            if found is None or found.version > version:
                 return None
-            self._scopes.move_to_end(name)
-            return found
+            since = [commit for commit in self._commits if found.version < commit[0] <= version]
+        if len(since) < version - found.version:
+            return None  # Another process committed, or too much was.
+        is_same = all(found.is_left_alone(changeset, filter_, keys) for _, changeset, keys in since)
+        return (found if found.version == version else replace(found, version=version)) if is_same else None
 
     def _keep(self, name: tuple[str, Fold], scope: S) -> None:
         with self._guard:

@@ -9,6 +9,8 @@ import pytest
 from heliograph.errors import StoreUnavailable
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
+from heliograph.models import Document, DocumentStatus, Entity
+from heliograph.stores.changeset import Changeset
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.view import Scope, ScopeMemory, scoped_relations
 
@@ -31,6 +33,10 @@ class Asked:
         return await self.memory.get(_team(team), self.fold, version, make)
 
 
+def _document(team: str) -> Document:
+    return Document(f"doc-{team}", f"{team}.md", "", "", DocumentStatus.PROCESSED, metadata={"team": team})
+
+
 def _team(name: str) -> Filter:
     return parse_filter({"team": name})
 
@@ -51,6 +57,30 @@ async def test_scope_of_another_version_is_made_anew() -> None:
     assert (await asked.ask("hot")).version == 1
     assert (await asked.ask("hot", version=2)).version == 2
     assert asked.made == ["hot", "hot"]
+
+
+async def test_scope_outlives_commits_of_documents_that_do_not_match() -> None:
+    asked = Asked()
+    first = await asked.ask("hot")
+    for version, team in ((2, "cold"), (3, "cool")):
+        asked.memory.note(version, Changeset(documents=(_document(team),)), {})
+    found = await asked.ask("hot", version=3)
+    assert asked.made == ["hot"]
+    assert (found.version, found.chunks) == (3, first.chunks)
+    asked.memory.note(4, Changeset(documents=(_document("hot"),)), {})
+    await asked.ask("hot", version=4)
+    assert asked.made == ["hot", "hot"]
+
+
+async def test_scope_is_made_anew_after_commits_of_others_and_by_people() -> None:
+    asked = Asked()
+    await asked.ask("hot")
+    # Nobody says what version 2 was.
+    asked.memory.note(3, Changeset(documents=(_document("cold"),)), {})
+    await asked.ask("hot", version=3)
+    asked.memory.note(4, Changeset(entities=(Entity("ent-1", "Ann", "person", ""),)), {})
+    await asked.ask("hot", version=4)
+    assert asked.made == ["hot"] * 3
 
 
 async def test_scope_that_could_not_be_made_leaves_nothing() -> None:

@@ -1,16 +1,18 @@
-"""Brings one projection up to date with the store that holds the truth: looks up, writes, compares, repairs."""
+"""Brings one projection up to date with the store that holds the truth, and keeps it so: looks up, writes, compares."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import StoreUnavailable
+from heliograph.errors import StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.models import Chunk, Document, Entity
 from heliograph.stores.base import Follower, FollowerDifference, Inspection, ScanKind, Store
 from heliograph.stores.bm25 import chunk_terms, entity_terms
@@ -177,7 +179,7 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
     found: list[FollowerDifference] = []
     for kind in sorted(projection.kinds & scans.keys()):
         missing, stray, changed, examples = 0, 0, 0, list[str]()
-        async for here, there in _windows(_home_scan(inspection, scans[kind]), _scan(projection, kind)):
+        async for here, there in _windows(partial(inspection.scan, scans[kind]), partial(projection.scan, kind)):
             held, kept = set(here), set(there)
             differing: set[str] = set()
             common = sorted(held & kept)
@@ -193,14 +195,6 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
             found.append(FollowerDifference(projection.name, what, missing, stray, changed, tuple(examples)))
     faults = await projection.find_faults()
     return [*found, *(FollowerDifference(projection.name, "", fault=fault) for fault in faults)]
-
-
-def _home_scan(inspection: Inspection, kind: ScanKind) -> _Scan:
-    return lambda after, limit: inspection.scan(kind, after, limit)
-
-
-def _scan(projection: Projection, kind: OutboxKind) -> _Scan:
-    return lambda after, limit: projection.scan(kind, after, limit)
 
 
 async def _windows(left: _Scan, right: _Scan) -> AsyncGenerator[tuple[list[str], list[str]]]:
@@ -219,12 +213,18 @@ async def _windows(left: _Scan, right: _Scan) -> AsyncGenerator[tuple[list[str],
 
 _LOGGER = logging.getLogger(__name__)
 _MAX_TRIES = 5
+_RETRY_SECONDS = 5.0
 _REACH_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
 
 class Projector(Follower):
-    """Keeps one projection in step.
+    """Keeps one projection in step, by itself once it is started.
+
+    One task does it, at a pace that neither floods an engine nor holds up commits. It runs when a commit asks for it,
+    and every few seconds anyway, since other processes commit, too, and engines come back. After a failure it rests
+    that long, whoever asks: that bounds how often an engine that is away is tried. A commit waits for the run that
+    takes it in, as long as the engine keeps up.
 
     Args:
         home: Holds the truth.
@@ -243,6 +243,11 @@ class Projector(Follower):
         self._is_prepared = False
         self._failure = "it was not reached yet"
         self._unfinished = ""
+        self._is_wanted = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._is_late = False
+        self._is_reported = False
 
     @property
     def trouble(self) -> str:
@@ -253,8 +258,7 @@ class Projector(Follower):
         """Whether it failed when it was last used, so that it follows no more until it is tried again."""
         return bool(self._failure)
 
-    def note_failure(self, error: Exception) -> None:
-        """Take it to be away, as something else found out."""
+    def _fail(self, error: Exception) -> None:
         self._failure = str(error) or type(error).__name__
         # What is back may have lost what was made there, such as collections and indexes.
         self._is_prepared = False
@@ -277,10 +281,10 @@ class Projector(Follower):
                 await self.projection.prepare()
         except TimeoutError:
             error = StoreUnavailable(f"{self.name!r} does not answer within {_REACH_SECONDS:g} seconds; see to it")
-            self.note_failure(error)
+            self._fail(error)
             raise error from None
         except Exception as error:
-            self.note_failure(error)
+            self._fail(error)
             raise
         self._is_prepared = True
 
@@ -298,7 +302,7 @@ class Projector(Follower):
                 if not is_done:
                     self._unfinished = "" if await self._is_whole() else "another process is making it anew"
         except Exception as error:
-            self.note_failure(error)
+            self._fail(error)
             raise
         self._failure = ""
         return is_done
@@ -327,6 +331,103 @@ class Projector(Follower):
             if not found or await self._home.get_data_version() == version:
                 break
         return found
+
+    # One task has it take in what was committed.
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it is away, or slower than commits come, so that its lag may grow."""
+        return self.is_away or self._is_late
+
+    async def start(self, wait_seconds: float) -> None:
+        """Reach the engine and begin; one that is out of reach is tried again from then on.
+
+        Args:
+            wait_seconds: How long to wait until it is up to date, if it is in reach.
+
+        Raises:
+            StoreAccessDenied: The engine refuses who asks.
+            StoreError: It cannot serve.
+        """
+        try:
+            await self.prepare()
+        except StoreAccessDenied:
+            raise
+        except StoreUnavailable:
+            self._report()
+            self._task = asyncio.create_task(self._go_on(_RETRY_SECONDS))
+        else:
+            self._task = asyncio.create_task(self._go_on(0.0))
+            await self.wait(wait_seconds)
+
+    async def follow(self, wait_seconds: float) -> None:
+        """Have it take in what was committed; waits for that, unless it is behind or being made anew anyway."""
+        if self.is_away:
+            return
+        if self._is_late or self.trouble:
+            self._is_wanted.set()
+        else:
+            await self.wait(wait_seconds)
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has taken in what was committed until now, or has failed, but no longer than this."""
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._is_wanted.set()
+        self._is_late = not (await asyncio.wait((done,), timeout=seconds))[0]
+
+    def note_failure(self, error: Exception) -> None:
+        """Look at once whether the engine is away, as a question found that it is."""
+        self._fail(error)
+        self._report()
+        self._is_wanted.set()
+
+    async def stop(self) -> None:
+        """End the task; what it has not taken in is taken in by whoever comes next."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _go_on(self, rest_seconds: float) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest_seconds):
+                    await self._is_wanted.wait()
+            rest_seconds = _RETRY_SECONDS
+            self._is_wanted.clear()
+            waiting, self._waiting = self._waiting, []
+            await self._run()
+            self._release(waiting)
+            self._is_late = False
+            if self.is_away:
+                # Whoever came meanwhile waits in vain, and is no reason to try at once.
+                self._release(self._waiting)
+                self._is_wanted.clear()
+
+    async def _run(self) -> None:
+        try:
+            await self.catch_up()
+        except StoreError as error:
+            _LOGGER.debug("%r was tried: %s", self.name, error)
+        except Exception:
+            # Nobody awaits this task: without it the engine would be left behind in silence.
+            _LOGGER.exception("%r cannot follow, which is a defect", self.name)
+        self._report()
+
+    def _release(self, waiting: list[asyncio.Future[None]]) -> None:
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    def _report(self) -> None:
+        """Log when it goes away, and when it is back."""
+        if self.is_away and not self._is_reported:
+            _LOGGER.warning("%r cannot follow and falls behind: %s", self.name, self.trouble)
+        elif self._is_reported and not self.is_away:
+            _LOGGER.info("%r is up to date again", self.name)
+        self._is_reported = self.is_away
 
     async def _take_turn(self) -> bool:
         await self._outbox.register(self.name)

@@ -6,7 +6,6 @@ Each engine follows the store in the background, and questions reach it only whi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -18,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.filters import Filter
 from heliograph.models import Stats
 from heliograph.stores.base import (
@@ -38,128 +37,6 @@ from heliograph.stores.projection import CacheProjection, GraphProjection, Proje
 
 _LOGGER = logging.getLogger(__name__)
 
-# Following: one task a projection has it take in what was committed, at a pace that neither floods an engine nor holds
-# up commits.
-#
-# It runs when a commit asks for it, and every few seconds anyway, since other processes commit, too, and engines come
-# back. After a failure it rests that long, whoever asks: that bounds how often an engine that is away is tried. A
-# commit waits for the run that takes it in, as long as the engine keeps up.
-
-_RETRY_SECONDS = 5.0
-
-
-class Following:
-    """A projection that is kept in step until it is told to stop.
-
-    Args:
-        projector: Brings it up to date.
-    """
-
-    def __init__(self, projector: Projector) -> None:
-        self.projector = projector
-        self._is_wanted = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
-        self._task: asyncio.Task[None] | None = None
-        self._is_late = False
-        self._is_reported = False
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether it is away, or slower than commits come, so that its lag may grow."""
-        return self.projector.is_away or self._is_late
-
-    async def start(self, wait_seconds: float) -> None:
-        """Reach the engine and begin; one that is out of reach is tried again from then on.
-
-        Args:
-            wait_seconds: How long to wait until it is up to date, if it is in reach.
-
-        Raises:
-            StoreAccessDenied: The engine refuses who asks.
-            StoreError: It cannot serve.
-        """
-        try:
-            await self.projector.prepare()
-        except StoreAccessDenied:
-            raise
-        except StoreUnavailable:
-            self._report()
-            self._task = asyncio.create_task(self._go_on(_RETRY_SECONDS))
-        else:
-            self._task = asyncio.create_task(self._go_on(0.0))
-            await self.wait(wait_seconds)
-
-    async def follow(self, wait_seconds: float) -> None:
-        """Have it take in what was committed; waits for that, unless it is behind or being made anew anyway."""
-        if self.projector.is_away:
-            return
-        if self._is_late or self.projector.trouble:
-            self._is_wanted.set()
-        else:
-            await self.wait(wait_seconds)
-
-    async def wait(self, seconds: float) -> None:
-        """Wait until it has taken in what was committed until now, or has failed, but no longer than this."""
-        done = asyncio.get_running_loop().create_future()
-        self._waiting.append(done)
-        self._is_wanted.set()
-        self._is_late = not (await asyncio.wait((done,), timeout=seconds))[0]
-
-    def note_failure(self, error: Exception) -> None:
-        """Look at once whether the engine is away, as a question found that it is."""
-        self.projector.note_failure(error)
-        self._report()
-        self._is_wanted.set()
-
-    async def stop(self) -> None:
-        """End the task; what it has not taken in is taken in by whoever comes next."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
-
-    async def _go_on(self, rest_seconds: float) -> None:
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest_seconds):
-                    await self._is_wanted.wait()
-            rest_seconds = _RETRY_SECONDS
-            self._is_wanted.clear()
-            waiting, self._waiting = self._waiting, []
-            await self._run()
-            self._release(waiting)
-            self._is_late = False
-            if self.projector.is_away:
-                # Whoever came meanwhile waits in vain, and is no reason to try at once.
-                self._release(self._waiting)
-                self._is_wanted.clear()
-
-    async def _run(self) -> None:
-        try:
-            await self.projector.catch_up()
-        except StoreError as error:
-            _LOGGER.debug("%r was tried: %s", self.projector.name, error)
-        except Exception:
-            # Nobody awaits this task: without it the engine would be left behind in silence.
-            _LOGGER.exception("%r cannot follow, which is a defect", self.projector.name)
-        self._report()
-
-    def _release(self, waiting: list[asyncio.Future[None]]) -> None:
-        for one in waiting:
-            if not one.done():
-                one.set_result(None)
-
-    def _report(self) -> None:
-        """Log when it goes away, and when it is back."""
-        name = self.projector.name
-        if self.projector.is_away and not self._is_reported:
-            _LOGGER.warning("%r cannot follow and falls behind: %s", name, self.projector.trouble)
-        elif self._is_reported and not self.projector.is_away:
-            _LOGGER.info("%r is up to date again", name)
-        self._is_reported = self.projector.is_away
-
-
 # Gates stand between questions and an engine: nobody asks one that is away or unfinished.
 #
 # Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an engine that
@@ -171,12 +48,12 @@ class Gate:
     """A role of another engine: calls of its methods go through while the engine is in step.
 
     Args:
-        following: Knows whether it is.
+        projector: Knows whether it is.
         role: What is called.
     """
 
-    def __init__(self, following: Following, role: object) -> None:
-        self._following = following
+    def __init__(self, projector: Projector, role: object) -> None:
+        self._projector = projector
         self._role = role
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
@@ -187,7 +64,7 @@ class Gate:
             try:
                 found = await method(*args, **kwargs)
             except StoreUnavailable as error:
-                self._following.note_failure(error)
+                self._projector.note_failure(error)
                 raise
             # What began to be made anew meanwhile may have been read in part.
             self._check()
@@ -196,7 +73,7 @@ class Gate:
         return ask
 
     def _check(self) -> None:
-        projector = self._following.projector
+        projector = self._projector
         if trouble := projector.trouble:
             raise StoreUnavailable(f"{projector.name!r} cannot be asked now: {trouble}")
 
@@ -287,24 +164,24 @@ class ComposedStore(Store):
         if home.outbox is None:
             raise SettingsError(f"the store {home.describe()!r} keeps no outbox, so nothing can stand beside it")
         self._home = home
-        self._followings = [Following(Projector(home, home.outbox, projection)) for projection in projections]
+        self._projectors = [Projector(home, home.outbox, projection) for projection in projections]
         self._max_lag = max_lag
         self.records = home.records
         self.graph, self.vectors, self.text, self.replies = home.graph, home.vectors, home.text, home.replies
-        for following, projection in zip(self._followings, projections, strict=True):
-            self._serve(following, projection)
+        for projector, projection in zip(self._projectors, projections, strict=True):
+            self._serve(projector, projection)
         self.curations = home.curations
         self.names = home.names
         self.inspection = home.inspection
         self.reembedding = home.reembedding
         self.outbox = home.outbox
-        self.followers = [following.projector for following in self._followings]
+        self.followers = self._projectors
         self.embedding = home.embedding
 
     @property
     def projections(self) -> list[Projection]:
         """What stands beside the home store, as it is, for whoever looks into an engine."""
-        return [following.projector.projection for following in self._followings]
+        return [projector.projection for projector in self._projectors]
 
     @property
     def truth(self) -> Store:
@@ -321,7 +198,7 @@ class ComposedStore(Store):
             StoreError: An engine is there and cannot serve; nothing goes on.
         """
         try:
-            await asyncio.gather(*(following.start(_OPEN_SECONDS) for following in self._followings))
+            await asyncio.gather(*(projector.start(_OPEN_SECONDS) for projector in self._projectors))
         except BaseException:
             await self._stop()
             raise
@@ -376,8 +253,8 @@ class ComposedStore(Store):
             described |= {f"{projection.name}: {key}": value for key, value in projection.describe().items()}
         return described
 
-    def _serve(self, following: Following, projection: Projection) -> None:
-        gate = Gate(following, projection)
+    def _serve(self, projector: Projector, projection: Projection) -> None:
+        gate = Gate(projector, projection)
         match projection:
             case GraphProjection():
                 self.graph = cast("GraphStore", gate)
@@ -391,16 +268,16 @@ class ComposedStore(Store):
                 raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor text nor replies")
 
     async def _check_lag(self) -> None:
-        for following in self._followings:
-            if await self._is_too_far(following):
+        for projector in self._projectors:
+            if await self._is_too_far(projector):
                 # One that is slow, not away, is given time: nothing else slows down who commits.
-                if not following.projector.is_away:
-                    await following.wait(_LAG_SECONDS)
-                if await self._is_too_far(following):
-                    self._refuse(following.projector)
+                if not projector.is_away:
+                    await projector.wait(_LAG_SECONDS)
+                if await self._is_too_far(projector):
+                    self._refuse(projector)
 
-    async def _is_too_far(self, following: Following) -> bool:
-        return following.is_behind and await following.projector.measure_lag() >= self._max_lag
+    async def _is_too_far(self, projector: Projector) -> bool:
+        return projector.is_behind and await projector.measure_lag() >= self._max_lag
 
     def _refuse(self, projector: Projector) -> None:
         reason = projector.trouble or "it is slower than commits come"
@@ -410,8 +287,8 @@ class ComposedStore(Store):
         )
 
     async def _follow(self) -> None:
-        await asyncio.gather(*(following.follow(_COMMIT_SECONDS) for following in self._followings))
+        await asyncio.gather(*(projector.follow(_COMMIT_SECONDS) for projector in self._projectors))
 
     async def _stop(self) -> None:
-        for following in self._followings:
-            await following.stop()
+        for projector in self._projectors:
+            await projector.stop()

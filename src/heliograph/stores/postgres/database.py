@@ -255,7 +255,8 @@ async def advisory_lock(database: Database, purpose: str, timeout_seconds: float
             await connection.execute(_KEEPALIVE)
             while not await _try_lock(connection, key):
                 if time.monotonic() >= deadline:
-                    holder = await _holder(connection, key)
+                    rows = await (await connection.execute(_HOLDER, (key, key))).fetchall()
+                    holder = rows[0][0] if rows else "another process"
                     raise StoreUnavailable(
                         f"{holder} has been writing to the workspace {database.workspace!r} in "
                         f"{database.address.label!r} for more than {timeout_seconds:g} s; wait for it to finish, or "
@@ -287,11 +288,6 @@ def _key(workspace: str, purpose: str) -> int:
 async def _try_lock(connection: Connection, key: int) -> bool:
     rows = await (await connection.execute("SELECT pg_try_advisory_lock(%s::bigint)", (key,))).fetchall()
     return bool(rows[0][0])
-
-
-async def _holder(connection: Connection, key: int) -> str:
-    rows = await (await connection.execute(_HOLDER, (key, key))).fetchall()
-    return str(rows[0][0]) if rows else "another process"
 
 
 T = TypeVar("T")
@@ -511,7 +507,8 @@ class Database:
                 await (await AsyncConnection.connect(self.address.conninfo, **_options())).close()
             except psycopg.Error as error:
                 if self._loss is None:
-                    _LOGGER.warning("PostgreSQL at %r is out of reach: %s", self.address.label, _first_line(error))
+                    reason = str(error).strip().partition("\n")[0]
+                    _LOGGER.warning("PostgreSQL at %r is out of reach: %s", self.address.label, reason)
                 now = time.monotonic()
                 self._loss = error
                 self._lost_until = now + min(_REST_SECONDS, _REST_PER_SECOND * (now - begun))
@@ -523,10 +520,6 @@ class Database:
     def _check_open(self) -> None:
         if self._is_closed:
             raise StoreUnavailable(f"the store {self.address.label!r} is closed; open it again")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
 
 
 class _LostBeforeWritingError(Exception):

@@ -7,13 +7,12 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, 
 from typing import Any, TypeVar
 
 from heliograph.models import Entity, Relation
-from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
+from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
-from heliograph.stores.postgres.database import Database, Session, Statement
+from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
+from heliograph.stores.postgres.database import Database, Row, Session, Statement
 from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_json
-from heliograph.stores.rows import join_lines, split_lines, to_entity, to_relation
-from heliograph.text.names import entity_key
+from heliograph.stores.rows import join_lines, to_entity, to_relation
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
 
@@ -183,14 +182,12 @@ def _relation(item: Relation, created_at: int) -> dict[str, Any]:
 # Candidates are found by these, and their names looked at, so that order and distance of the pieces need not be kept.
 
 T = TypeVar("T")
-_MOST_READ = 2_000
-_LAST = "\U0010ffff"
 _FIND = f"""
 WITH begins AS (
   SELECT id FROM heliograph_entity_name WHERE workspace = %s AND name >= %s AND name < %s
-  ORDER BY name LIMIT {_MOST_READ}
+  ORDER BY name LIMIT {MOST_CANDIDATES}
 ), contains AS (
-  SELECT id FROM heliograph_entity_name WHERE workspace = %s AND pieces @@ %s::tsquery LIMIT {_MOST_READ}
+  SELECT id FROM heliograph_entity_name WHERE workspace = %s AND pieces @@ %s::tsquery LIMIT {MOST_CANDIDATES}
 )
 SELECT entity.id, entity.name, entity.aliases, degree.degree
 FROM (SELECT id FROM begins UNION SELECT id FROM contains) AS found
@@ -211,23 +208,17 @@ SELECT %s, id, name, array_to_tsvector(string_to_array(pieces, ' ')) FROM new WH
 ON CONFLICT DO NOTHING"""
 
 
-class PostgresNameIndex(NameIndex):
+class PostgresNameIndex(KeyedNameIndex):
     """One table of names."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        """See `NameIndex`; 2,000 names that begin with the text are ranked, and as many that contain it."""
-        key = entity_key(text)
-        if not key or limit < 1:
-            return []
+    async def find_candidates(self, key: str, limit: int) -> list[Row]:  # noqa: ARG002
         pieces = " & ".join(f"'{piece}'" for piece in pieces_within(key)) or None
         workspace = self._database.workspace
-        values = workspace, key, key + _LAST, workspace, pieces, workspace, workspace
-        rows = await self._database.fetch(_FIND, values, is_planned_anew=True)
-        found = ((id_, name, split_lines(aliases), degree) for id_, name, aliases, degree in rows)
-        return rank_names(found, text, limit)
+        values = workspace, key, key + LAST_CHARACTER, workspace, pieces, workspace, workspace
+        return await self._database.fetch(_FIND, values, is_planned_anew=True)
 
 
 def name_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError
 from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Hit
 from heliograph.stores.changeset import Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.commit import chunk_row, chunk_statements
 from heliograph.stores.postgres.database import (
@@ -73,7 +71,7 @@ class PostgresProjection(Projection):
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
         self.name = f"{self.role}:{address.label}"
         self._address = address
-        self._embedding = embedding
+        self._made_by = embedding
         # The type id of vectors is known once the server was reached.
         self._database = Database(address, settings.workspace, 0, settings.pool_size)
         self._server = ""
@@ -161,7 +159,7 @@ class PostgresProjection(Projection):
         return described | ({"server": self._server} if self._server else {})
 
     def _place(self, otherwise: str, version: int) -> Statement:
-        of = self._database.workspace, self.role, version, self._embedding.name, self._embedding.dimension
+        of = self._database.workspace, self.role, version, self._made_by.name, self._made_by.dimension
         return Statement(_PLACE + otherwise, of)
 
 
@@ -191,7 +189,7 @@ class PostgresGraphProjection(PostgresProjection, PostgresGraphStore, GraphProje
 # Full text in PostgreSQL beside another store: the tables, the terms and the ranking are those of a store at home.
 
 
-class PostgresTextProjection(PostgresProjection, TextProjection):
+class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjection):
     """The terms of one workspace's chunks and entities."""
 
     role = "text"
@@ -203,16 +201,8 @@ class PostgresTextProjection(PostgresProjection, TextProjection):
     }
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
-        super().__init__(address, settings, embedding)
-        self._text = PostgresTextStore(self._database)
-
-    async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        return await self._text.search(collection, terms, limit)
-
-    async def find_phrases(
-        self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
-    ) -> list[list[str]]:
-        return await self._text.find_phrases(collection, phrases, limit)
+        PostgresProjection.__init__(self, address, settings, embedding)
+        PostgresTextStore.__init__(self, self._database)
 
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
         removed = change.removed
@@ -262,7 +252,7 @@ _COLUMNS = {
 }
 
 
-class PostgresVectorProjection(PostgresProjection, VectorProjection):
+class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorProjection):
     """The vectors of one workspace in pgvector."""
 
     kinds = frozenset(_KINDS)
@@ -271,17 +261,9 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
     scanned: ClassVar = {kind: f"{VECTOR_TABLES[item]} AND embedding IS NOT NULL" for kind, item in _KINDS.items()}
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
-        super().__init__(address, settings, embedding)
-        self._vectors = PostgresVectorStore(self._database, (embedding.name, embedding.dimension), is_home=False)
+        PostgresProjection.__init__(self, address, settings, embedding)
+        PostgresVectorStore.__init__(self, self._database, (embedding.name, embedding.dimension), is_home=False)
         self._indexer = VectorIndexer(self._database, embedding.dimension)
-
-    async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
-    ) -> list[Hit]:
-        return await self._vectors.search(collection, vector, limit, min_score)
-
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        return await self._vectors.get_vectors(collection, ids)
 
     async def apply(self, change: ProjectionChange) -> None:
         await super().apply(change)
@@ -336,7 +318,7 @@ class PostgresVectorProjection(PostgresProjection, VectorProjection):
         wanted = set(batch.ids)
         chunks = tuple(item for item in change.chunks if item.id in wanted)
         put = Changeset(chunks=chunks, vectors={collection: batch})
-        check_dimensions(put, self._embedding.dimension)
+        check_dimensions(put, self._made_by.dimension)
         vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type)
         match collection:
             case Collection.CHUNKS:

@@ -51,7 +51,7 @@ class PostgresReplyCache(ReplyCache):
 
     async def put_reply(self, reply: CachedReply) -> None:
         values = (
-            *(self._database.workspace, reply.key, _cache_type(reply.key), reply.text.encode(*_ENCODING), reply.model),
+            *(self._database.workspace, reply.key, reply.cache_type, reply.text.encode(*_ENCODING), reply.model),
             *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at),
         )
         await self._database.execute(Statement(_PUT, values))
@@ -84,12 +84,6 @@ def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement
 def drop_answers(workspace: str) -> Statement:
     """Return what drops every cached answer."""
     return Statement(_DROP_ANSWERS, (workspace, _ANSWERS))
-
-
-def _cache_type(key: str) -> str:
-    """Return the middle part of `{mode}:{cache_type}:{args_hash}`."""
-    parts = key.split(":", 2)
-    return parts[1] if len(parts) == 3 else ""
 
 
 # The outbox: one row per thing that changed, under the version of its last change.

@@ -115,6 +115,7 @@ class PostgresStore(Store):
         version = await self._database.write(
             lambda session: commit(session, changeset, self._embedding, vector_type, settings)
         )
+        self._scopes.note(version, changeset, {})
         await self._indexer.note(changeset)
         return version
 

@@ -16,8 +16,7 @@ from heliograph.stores.base import Fold, Hit
 from heliograph.stores.changeset import Collection
 from heliograph.stores.key_sets import KeySet
 from heliograph.stores.postgres.database import Database, Row, Session, Statement
-from heliograph.stores.postgres.filters import compile_filter
-from heliograph.stores.postgres.records import PostgresRecordsStore
+from heliograph.stores.postgres.records import PostgresRecordsStore, compile_filter
 from heliograph.stores.postgres.rows import (
     ENTITY_MENTION,
     RELATION_MENTION,
@@ -109,6 +108,9 @@ class PostgresScope(Scope):
 
     ids: Mapping[str, Sequence[str]]
     places: Mapping[str, Mapping[str, int]]
+
+    def has_any(self, kind: Kind, ids: Iterable[str], keys: Mapping[str, int]) -> bool:  # noqa: ARG002
+        return not self.places[kind].keys().isdisjoint(ids)
 
 
 @dataclass(frozen=True)

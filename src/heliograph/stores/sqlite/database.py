@@ -356,7 +356,7 @@ class Database:
         if has_checksums(self.path):
             if not self._is_read_only and not self._says_checked():
                 self._writer_connection.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (_CHECKED,))
-            if not _compares(self._writer_connection):
+            if not int(self._writer_connection.pragma("checksum_verification")):
                 # It was opened before the first page was in the file, which says so.
                 self._connections.remove(self._writer_connection)
                 self._writer_connection.close()
@@ -461,17 +461,14 @@ class Database:
 
         def run() -> T:
             result = self._in_transaction(write, "BEGIN IMMEDIATE", lambda: self._writer_connection)
-            self._check_is_there()
+            if _file_identity(self.path) != self._identity:
+                # Nothing is acknowledged that was written into a file that another process has removed meanwhile.
+                raise StoreUnavailable(f"the store {str(self.path)!r} was removed while it was open; open it again")
             with translate_errors(self.path):
                 self._note_version(self._writer_connection)
             return result
 
         return await self._submit(self._writer, run)
-
-    def _check_is_there(self) -> None:
-        """Refuse to acknowledge what was written into a file that another process has removed meanwhile."""
-        if _file_identity(self.path) != self._identity:
-            raise StoreUnavailable(f"the store {str(self.path)!r} was removed while it was open; open it again")
 
     async def run_alone(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` on the writer's connection, outside a transaction."""
@@ -593,11 +590,6 @@ def _read_mark(path: Path) -> int:
 
 def _has_tables(connection: apsw.Connection) -> bool:
     return bool(fetch_value(connection, "SELECT count(*) FROM sqlite_schema"))
-
-
-def _compares(connection: apsw.Connection) -> bool:
-    """Whether a connection that has read something compares pages with their checksums."""
-    return bool(int(connection.pragma("checksum_verification")))
 
 
 # Ids and keys that were looked up last, remembered as long as nothing is committed.

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 import apsw
 
 from heliograph.models import Entity, Relation
-from heliograph.stores.base import GraphStore, IncidentRelation, NameIndex
+from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.graph import keys_of, pieces_within, rank_names, terms_of
+from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
 from heliograph.stores.rows import join_lines, to_entity, to_relation
 from heliograph.stores.sqlite.database import Database, IdMemory, KnownIds, Row, Snapshot, array, fetch, run_at_once
-from heliograph.text.names import entity_key
 
 # Names of entities in the embedded store: a B-tree of their keys for beginnings, pieces of them for the rest.
 #
@@ -23,41 +22,31 @@ from heliograph.text.names import entity_key
 # found by these, and their names looked at, so that order and distance of the pieces need not be kept.
 
 T = TypeVar("T")
-_MOST_READ = 2_000
-_LAST = "\U0010ffff"
 _PUT_NAME = "INSERT OR IGNORE INTO entity_name VALUES (?, ?)"
 _PUT_TERMS = "INSERT INTO names_terms (rowid, terms) VALUES (?, ?)"
 
 
-class SqliteNameIndex(NameIndex):
+class SqliteNameIndex(KeyedNameIndex):
     """One B-tree and one FTS5 table."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find_names(self, text: str, limit: int) -> list[str]:
-        """See `NameIndex`; 2,000 names that begin with the text are ranked, and as many that contain it."""
-        key = entity_key(text)
-        if not key or limit < 1:
-            return []
-        rows = await self._database.read(lambda connection: _candidates(connection, key, limit))
-        found = ((id_, name, aliases.split("\n"), degree) for id_, name, aliases, degree in rows)
-        return rank_names(found, text, limit)
+    async def find_candidates(self, key: str, limit: int) -> list[Row]:
+        return await self._database.read(lambda connection: _candidates(connection, key, limit))
 
 
-def _candidates(connection: apsw.Connection, key: str, limit: int) -> list[tuple[str, str, str, int]]:
+def _candidates(connection: apsw.Connection, key: str, limit: int) -> list[Row]:
     query = "SELECT DISTINCT key FROM entity_name WHERE name = ?1 OR (name > ?1 AND name < ?2) ORDER BY name LIMIT ?3"
-    keys = {found for (found,) in fetch(connection, query, (key, key + _LAST, _MOST_READ))}
+    keys = {found for (found,) in fetch(connection, query, (key, key + LAST_CHARACTER, MOST_CANDIDATES))}
     if len(keys) < limit and (pieces := pieces_within(key)):
         match = " ".join(f'"{piece}"' for piece in pieces)
         query = "SELECT rowid FROM names_terms WHERE names_terms MATCH ? ORDER BY rowid LIMIT ?"
-        keys.update(found for (found,) in fetch(connection, query, (match, _MOST_READ)))
-    if not keys:
-        return []
+        keys.update(found for (found,) in fetch(connection, query, (match, MOST_CANDIDATES)))
     query = """SELECT identity.id, name, aliases, degree FROM carray(?) AS wanted
                CROSS JOIN entity ON entity.key = wanted.value
                CROSS JOIN entity_degree USING (key) CROSS JOIN identity USING (key)"""
-    return fetch(connection, query, (array(sorted(keys)),))
+    return fetch(connection, query, (array(sorted(keys)),)) if keys else []
 
 
 def write_names(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
@@ -86,7 +75,7 @@ def rebuild_names(connection: apsw.Connection) -> None:
     connection.execute("INSERT INTO names_terms (names_terms) VALUES ('delete-all')")
     after = -1
     query = "SELECT key, name, aliases FROM entity WHERE key > ? ORDER BY key LIMIT ?"
-    while rows := fetch(connection, query, (after, _MOST_READ)):
+    while rows := fetch(connection, query, (after, MOST_CANDIDATES)):
         names = {key: keys_of((name, *aliases.split("\n"))) for key, name, aliases in rows}
         connection.executemany(_PUT_NAME, ((name, key) for key, found in names.items() for name in found))
         connection.executemany(_PUT_TERMS, ((key, terms_of(found)) for key, found in names.items()))

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import starmap
-from pathlib import Path
 
 import apsw
 
@@ -119,7 +118,8 @@ class SqliteInspection(Inspection):
         """See `Inspection`; a repair needs the file for itself."""
         gone = await self._find_lost_commits(repair=repair)
         await self._checkpoint()
-        pages = await asyncio.to_thread(_damaged_pages, self._database.path)
+        path = self._database.path
+        pages = await asyncio.to_thread(damaged_pages, path) if has_checksums(path) else []
         if not pages and not is_certain:
             return gone
         message = f"the pages {_listed(pages)} of {self._database.path.name} are not what was written"
@@ -201,10 +201,6 @@ def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
     return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
 
 
-def _damaged_pages(path: Path) -> list[int]:
-    return damaged_pages(path) if has_checksums(path) else []
-
-
 def _listed(pages: Sequence[int]) -> str:
     shown = ", ".join(map(str, pages[:_MOST_SHOWN]))
     return shown if len(pages) <= _MOST_SHOWN else f"{shown} and {len(pages) - _MOST_SHOWN} more"
@@ -233,7 +229,10 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
         alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
         if alone:
             faults.append(f"{alone} rows of {left} have none in {right}, by which entities are found")
-    faults += _text_faults(connection)
+    faults += [
+        f"{len(keys)} rows of {name} are in only one of the two tables of full text"
+        for name, keys in _different_texts(connection).items()
+    ]
     unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
     if unused:
         faults.append(f"{unused} ids are kept that nothing refers to")
@@ -243,13 +242,6 @@ def _find_faults(connection: apsw.Connection) -> list[str]:
     if lost:
         faults.append(f"{lost} ids are lost that others refer to; restore a backup, or take the documents in anew")
     return faults
-
-
-def _text_faults(connection: apsw.Connection) -> list[str]:
-    return [
-        f"{len(keys)} rows of {name} are in only one of the two tables of full text"
-        for name, keys in _different_texts(connection).items()
-    ]
 
 
 def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""Truth in the embedded store: documents, chunks, mentions and their evidence, rules of names, the log of curations."""
+"""Truth in the embedded store: documents and filters of them, chunks, mentions, evidence, rules of names, curations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import apsw
 
 from heliograph.errors import StaleChangesetError
+from heliograph.filters import Equals, Exists, In, Range, Scalar, path_keys
 from heliograph.ids import SUBJECT_RANKS
 from heliograph.models import (
     AliasMention,
@@ -40,7 +41,19 @@ from heliograph.stores.base import (
     RecordsStore,
 )
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.rows import curation_content, encode, from_seconds, grouped, to_chunk, to_curation, to_document
+from heliograph.stores.rows import (
+    COMPARISONS,
+    Condition,
+    Dialect,
+    curation_content,
+    encode,
+    from_seconds,
+    grouped,
+    to_chunk,
+    to_curation,
+    to_document,
+    to_rules,
+)
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -55,7 +68,6 @@ from heliograph.stores.sqlite.database import (
     find_keys,
     singles,
 )
-from heliograph.stores.sqlite.filters import DIALECT
 from heliograph.stores.sqlite.side_tables import drop_replies_about
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
@@ -93,7 +105,7 @@ class EvidenceMemory:
 
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
         """Return what is stored for these entities, with the first `leading` mentions."""
-        stored = _entity_counts(connection, ids)
+        stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
         recalled = (self._recall(row[0], row[-1], leading) for row in stored)
         known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
         read = _read_entities(connection, [row for row in stored if row[0] not in known], leading)
@@ -105,7 +117,7 @@ class EvidenceMemory:
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return what is stored for these relations, with the first `leading` mentions."""
         found: list[RelationEvidence] = []
-        for id_, key, version in _relation_versions(connection, ids):
+        for id_, key, version in _counted(connection, "relation", "version", ids):
             evidence = self._recall(id_, version, leading)
             if not isinstance(evidence, RelationEvidence):
                 evidence = _read_relation(connection, id_, key, leading)
@@ -145,7 +157,7 @@ def read_mention_places(
     connection: apsw.Connection, known: KnownIds, ids: Sequence[str], most: int
 ) -> list[EntityPlaces]:
     """Return where these entities are mentioned, as `RecordsStore.get_mention_places` does."""
-    stored = _mention_counts(connection, ids)
+    stored = _counted(connection, "entity", "mention_count", ids)
     mentions: dict[int, list[Row]] = {key: [] for _, key, _ in stored}
     rare = [key for _, key, count in stored if count <= most]
     for row in fetch(connection, _ALL_PLACES, (array(rare),)) if rare else ():
@@ -181,30 +193,11 @@ def read_relation_mention(
     )
 
 
-def _entity_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    """Return, per entity that is stored: id, key, names and types as JSON, number of mentions, version."""
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, names, types, mention_count, version FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
-
-
-def _mention_counts(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    """Return, per entity that is stored: id, key, number of mentions."""
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, mention_count FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN entity_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
-
-
-def _relation_versions(connection: apsw.Connection, ids: Sequence[str]) -> list[Row]:
-    if not ids:
-        return []
-    query = """SELECT identity.id, key, version FROM carray(?) AS wanted
-               CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN relation_evidence USING (key)"""
-    return fetch(connection, query, (array(ids),))
+def _counted(connection: apsw.Connection, kind: str, columns: str, ids: Sequence[str]) -> list[Row]:
+    """Return id, key and columns of the evidence of those entities, or relations, that have any."""
+    query = f"""SELECT identity.id, key, {columns} FROM carray(?) AS wanted
+                CROSS JOIN identity ON identity.id = wanted.value CROSS JOIN {kind}_evidence USING (key)"""
+    return fetch(connection, query, (array(ids),)) if ids else []
 
 
 def _shortened(evidence: E, leading: int) -> E:
@@ -212,7 +205,7 @@ def _shortened(evidence: E, leading: int) -> E:
 
 
 def _read_entities(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, EntityEvidence]:
-    """Return the evidence of entities, by id, given their rows of `_entity_counts`.
+    """Return the evidence of entities, by id, given their rows of `_counted`.
 
     All that have no more mentions than are wanted are read by one statement, and any other by one of its own, which
     stops where enough are read.
@@ -263,7 +256,7 @@ def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int
 # database that has no curation and no alias are never looked at twice: tables are empty.
 
 _CURATION = "sequence, curation.id, kind, content, author, created_at, undone_by, undone_at"
-_ACTIVE = f"""SELECT {_CURATION}, curation_subject.entity_id FROM carray(?) AS wanted
+_ACTIVE = f"""SELECT curation_subject.entity_id, {_CURATION} FROM carray(?) AS wanted
               CROSS JOIN curation_subject ON curation_subject.entity_id = wanted.value
               CROSS JOIN curation USING (sequence) WHERE undone_at IS NULL ORDER BY sequence"""
 _HEX_DIGITS = 15
@@ -283,15 +276,8 @@ class SqliteCurationStore(CurationStore):
 
         def read(connection: apsw.Connection) -> list[NameRules]:
             rows = fetch(connection, query, (array(ids),))
-            if not rows:
-                return []
-            curations: dict[str, list[Curation]] = {}
-            for *row, id_ in fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)):
-                curations.setdefault(id_, []).append(to_curation(row, from_seconds))
-            return [
-                NameRules(id_, json.loads(names), json.loads(aliases), tuple(curations.get(id_, ())), version)
-                for id_, names, aliases, version in rows
-            ]
+            active = fetch(connection, _ACTIVE, (array([row[0] for row in rows]),)) if rows else []
+            return to_rules(rows, active, from_seconds)
 
         return await self._database.read(read)
 
@@ -581,28 +567,20 @@ def _list_batches(connection: apsw.Connection, offset: int, limit: int) -> list[
                       min(created_at), max(updated_at) AS changed_at
                FROM document WHERE track_id <> '' GROUP BY track_id ORDER BY changed_at DESC, track_id
                LIMIT ? OFFSET ?"""
+    statuses = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
+    errors = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
     return [
         Batch(
             track_id,
-            _statuses(connection, track_id),
+            {DocumentStatus(status): count for status, count in fetch(connection, statuses, (track_id,))},
             chunks,
             Usage(read, written),
             from_seconds(created_at),
             from_seconds(updated_at),
-            _errors(connection, track_id),
+            tuple((source, error) for source, error in fetch(connection, errors, (track_id, SHOWN_ERRORS))),
         )
         for track_id, chunks, read, written, created_at, updated_at in fetch(connection, query, (limit, offset))
     ]
-
-
-def _statuses(connection: apsw.Connection, track_id: str) -> dict[DocumentStatus, int]:
-    query = "SELECT status, count(*) FROM document WHERE track_id = ? GROUP BY status"
-    return {DocumentStatus(status): count for status, count in fetch(connection, query, (track_id,))}
-
-
-def _errors(connection: apsw.Connection, track_id: str) -> tuple[tuple[str, str], ...]:
-    query = "SELECT source, error FROM document WHERE track_id = ? AND error <> '' ORDER BY source LIMIT ?"
-    return tuple((source, error) for source, error in fetch(connection, query, (track_id, SHOWN_ERRORS)))
 
 
 # Writing truth, within the transaction of a commit.
@@ -783,3 +761,87 @@ def _write_evidence(connection: apsw.Connection, changeset: Changeset, keys: Map
     ):
         gone = (keys[item.id] for item in evidence if not item.mention_count)
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(gone))
+
+
+# Filters as conditions.
+#
+# Metadata is read with `json_each` and never with a path of SQLite's own, whose syntax has no place for some keys.
+# Types are compared too, since to SQLite `true` is 1.
+
+_NUMBER = "IN ('integer', 'real')"
+# Lists are stepped into; an object is treated as a list of itself.
+_STEP = """CROSS JOIN json_each(CASE v{0}.type WHEN 'array' THEN v{0}.value WHEN 'object' THEN '[' || v{0}.value || ']'
+                               ELSE '[]' END) AS e{0}
+           CROSS JOIN json_each(CASE e{0}.type WHEN 'object' THEN e{0}.value ELSE '{{}}' END) AS v{1}"""
+
+
+class SqliteDialect(Dialect):
+    """Parameters are arrays of C, which are read once."""
+
+    mark, true, false = "?", "1", "0"
+
+    def one_of(self, column: str, values: Sequence[str]) -> Condition:
+        if column == "id":
+            found = "SELECT identity.key FROM carray(?) AS wanted CROSS JOIN identity ON identity.id = wanted.value"
+            return f"(document.key IN ({found}))", [array(values)]
+        return f"(document.{column} IN (SELECT value FROM carray(?)))", [array(values)]
+
+    def twin_of(self, document_id: str) -> Condition:
+        return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
+
+    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
+        return _at(condition.path, ("1", [])) if isinstance(condition, Exists) else _value(condition)
+
+
+DIALECT = SqliteDialect()
+compile_filter = DIALECT.compile_filter
+
+
+def _value(condition: Equals | In | Range) -> Condition:
+    """Return the condition that a value at a path, or an element of a list there, meets a condition."""
+    leaf, values = _leaf(condition, "item")
+    inside = f"EXISTS (SELECT 1 FROM json_each({{last}}.value) AS item WHERE {leaf})"
+    last = f"v{len(path_keys(condition.path)) - 1}"
+    itself, own = _leaf(condition, last)
+    either = f"({itself} OR ({last}.type = 'array' AND {inside.format(last=last)}))"
+    return _at(condition.path, (either, [*own, *values]))
+
+
+def _at(path: str, leaf: Condition) -> Condition:
+    """Return the condition that something stands at a path of which `leaf`, about the last of `v0`, `v1` ..., holds."""
+    keys = path_keys(path)
+    tables = ["json_each(document.metadata) AS v0"]
+    tables += [_STEP.format(place, place + 1) for place in range(len(keys) - 1)]
+    names = " AND ".join(f"v{place}.key = ?" for place in range(len(keys)))
+    condition, values = leaf
+    return f"EXISTS (SELECT 1 FROM {' '.join(tables)} WHERE {names} AND {condition})", [*keys, *values]
+
+
+def _leaf(condition: Equals | In | Range, name: str) -> Condition:
+    match condition:
+        case Equals(_, value):
+            return _one_of(name, (value,))
+        case In(_, values):
+            return _one_of(name, values)
+        case Range():
+            bounds = condition.bounds
+            kind = "= 'text'" if all(isinstance(bound, str) for bound in bounds.values()) else _NUMBER
+            tests = " AND ".join(f"{name}.value {COMPARISONS[bound]} ?" for bound in bounds)
+            return f"({name}.type {kind} AND {tests})", list(bounds.values())
+
+
+def _one_of(name: str, values: tuple[Scalar, ...]) -> Condition:
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    kinds = ["null"] if None in values else []
+    kinds += [str(value).lower() for value in (True, False) if any(item is value for item in values)]
+    conditions: list[str] = []
+    arguments: list[Any] = []
+    if texts:
+        conditions.append(f"({name}.type = 'text' AND {name}.value IN (SELECT value FROM carray(?)))")
+        arguments.append(array(texts))
+    if numbers:
+        conditions.append(f"({name}.type {_NUMBER} AND {name}.value IN (SELECT value FROM json_each(?)))")
+        arguments.append(json.dumps(numbers))
+    conditions += [f"{name}.type = '{kind}'" for kind in kinds]
+    return (f"({' OR '.join(conditions)})", arguments) if conditions else ("0", [])

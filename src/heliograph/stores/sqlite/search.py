@@ -231,10 +231,6 @@ class Accelerator(ABC, Generic[IndexT]):
         _LOGGER.warning("building %s again, it is damaged", self._path.name)
         self._index, self._is_refused = None, True
 
-    def _is_ahead(self, connection: apsw.Connection) -> bool:
-        """Whether another thread has brought the index to a later version than the connection reads."""
-        return self._version > data_version(connection)
-
     def _catch_up(self, connection: apsw.Connection) -> IndexT:
         with self._lock:
             return self._caught_up(connection)
@@ -439,7 +435,8 @@ class TextAccelerator(Accelerator[PostingIndex]):
         try:
             return known.find_ids(connection, keys)
         except StoreDamaged:
-            if not self._is_ahead(connection):
+            # Another thread may have brought the index to a later version than the connection reads.
+            if self._version <= data_version(connection):
                 raise
             return find_known_ids(connection, keys)
 
@@ -505,7 +502,8 @@ def merge_step(connection: apsw.Connection, version: int) -> None:
     begins = _is_due(connection, version, _GROWTH, _LEAST_COMMITS)
     for table in _SEARCHED:
         # A negative number of pages begins to merge all parts, a positive one goes on with what was begun.
-        _command(connection, table, -_STEP_PAGES if begins else _STEP_PAGES)
+        pages = -_STEP_PAGES if begins else _STEP_PAGES
+        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
     if begins:
         _note(connection, version)
 
@@ -525,10 +523,6 @@ def merge_all(connection: apsw.Connection) -> None:
 def _is_due(connection: apsw.Connection, version: int, growth: float, least: int) -> bool:
     merged = int(fetch_value(connection, "SELECT value FROM meta WHERE name = ?", (_MARK,)) or 0)
     return version - merged >= least + growth * merged
-
-
-def _command(connection: apsw.Connection, table: str, pages: int) -> None:
-    connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('merge', ?)", (pages,))
 
 
 def _note(connection: apsw.Connection, version: int) -> None:

@@ -212,7 +212,12 @@ class SqliteOutbox(Outbox):
 
     async def register(self, reader: str) -> None:
         if reader not in await self.get_readers():
-            await self._database.write(lambda connection: _register(connection, reader))
+
+            def register(connection: apsw.Connection) -> None:
+                connection.execute("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", (reader,))
+                note_reset(connection, data_version(connection))
+
+            await self._database.write(register)
 
     async def unregister(self, reader: str) -> None:
 
@@ -273,11 +278,6 @@ def note_reset(connection: apsw.Connection, version: int) -> None:
         connection.execute(
             "INSERT INTO outbox (kind, id, version) VALUES (?, '', ?)", (OutboxKind.RESET.value, version)
         )
-
-
-def _register(connection: apsw.Connection, reader: str) -> None:
-    connection.execute("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", (reader,))
-    note_reset(connection, data_version(connection))
 
 
 def _forget(connection: apsw.Connection) -> None:

@@ -122,8 +122,10 @@ class SqliteStore(Store):
         return cls(folder, database, (name, dimension), settings.write_timeout_seconds)
 
     async def apply(self, changeset: Changeset) -> int:
-        version = await self._database.write(lambda connection: _apply(connection, changeset, self._embedding))
+        write = self._database.write
+        version, keys = await write(lambda connection: _apply(connection, changeset, self._embedding))
         self._evidence.note(changeset, version)
+        self._scopes.note(version, changeset, keys)
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
@@ -212,7 +214,8 @@ def _settle_embedding(connection: apsw.Connection, folder: Path, embedding: Embe
     return wanted
 
 
-def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> int:
+def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[str, int]) -> tuple[int, dict[str, int]]:
+    """Write a changeset; return the new data version, and the keys that its ids have or had."""
     check_embedding(connection, embedding)
     removed = list(
         chain(
@@ -238,7 +241,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     write_outbox(connection, changeset, version)
     drop_answers(connection)
     forget_keys(connection, _unused(changeset, removed, keys))
-    return version
+    return version, keys
 
 
 def _unused(changeset: Changeset, removed: list[str], keys: Mapping[str, int]) -> set[int]:

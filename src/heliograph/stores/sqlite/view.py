@@ -31,8 +31,13 @@ from heliograph.stores.sqlite.database import (
     find_ids,
     run_at_once,
 )
-from heliograph.stores.sqlite.filters import compile_filter
-from heliograph.stores.sqlite.records import EvidenceMemory, SqliteRecordsStore, read_relation_mention, to_places
+from heliograph.stores.sqlite.records import (
+    EvidenceMemory,
+    SqliteRecordsStore,
+    compile_filter,
+    read_relation_mention,
+    to_places,
+)
 from heliograph.stores.sqlite.search import (
     SEARCHED,
     SqliteVectorStore,
@@ -228,7 +233,7 @@ class SqliteReading(ScopedReading):
 def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> SqliteScope:
     documents, seen, holders = _documents(connection, filter_)
     chunks, moments = _chunks(connection, seen, holders)
-    entities = KeySet(_existing(connection, "entity_degree", _mentioned_entities(connection, chunks)))
+    entities = _entities(connection, chunks)
     return SqliteScope(
         version=version,
         documents=documents,
@@ -279,13 +284,15 @@ def _chunks(connection: apsw.Connection, seen: NDArray[np.int64], holders: Keys)
     return keys[ascending], seen[order][first][holding.places(owners[ascending])]
 
 
-def _mentioned_entities(connection: apsw.Connection, chunks: Keys) -> Keys:
+def _entities(connection: apsw.Connection, chunks: Keys) -> KeySet:
+    """Return the entities that the chunks mention and that there are."""
     if not len(chunks):
-        return chunks
+        return KeySet(chunks)
     query = """SELECT entity_key FROM carray(?) AS wanted
                CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk ON chunk_key = wanted.value"""
-    (keys,) = _columns(connection, query, (array(chunks),), 1)
-    return np.unique(keys)
+    mentioned = np.unique(_columns(connection, query, (array(chunks),), 1)[0])
+    query = "SELECT key FROM carray(?) AS wanted CROSS JOIN entity_degree ON key = wanted.value"
+    return KeySet(_columns(connection, query, (array(mentioned),), 1)[0] if len(mentioned) else mentioned)
 
 
 def _relations(connection: apsw.Connection, chunks: Keys) -> tuple[Keys, Keys, NDArray[np.float64]]:
@@ -302,14 +309,6 @@ def _relations(connection: apsw.Connection, chunks: Keys) -> tuple[Keys, Keys, N
                CROSS JOIN relation ON key = wanted.value"""
     keys, sources, targets = _columns(connection, query, (array(mentioned),), 3)
     return keys, np.stack((sources, targets), axis=1), weights[np.searchsorted(mentioned, keys)]
-
-
-def _existing(connection: apsw.Connection, table: str, keys: Keys) -> Keys:
-    """Return those of the keys, ascending, that have a row in a table."""
-    if not len(keys):
-        return keys
-    query = f"SELECT key FROM carray(?) AS wanted CROSS JOIN {table} ON key = wanted.value"
-    return _columns(connection, query, (array(keys),), 1)[0]
 
 
 def _columns(connection: apsw.Connection, query: str, values: tuple[object, ...], count: int) -> list[Keys]:

@@ -14,7 +14,7 @@ from heliograph.filters import Filter, matches
 from heliograph.models import Document
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.postgres.commit import record_statements
-from heliograph.stores.postgres.filters import compile_filter
+from heliograph.stores.postgres.records import compile_filter
 from heliograph.stores.postgres.rows import adapters
 
 from ..sqlite.test_filters import DOCUMENTS, FILTERS

@@ -24,7 +24,7 @@ from heliograph.filters import (
     matches,
 )
 from heliograph.models import Document
-from heliograph.stores.sqlite.filters import compile_filter
+from heliograph.stores.sqlite.records import compile_filter
 
 LAST = "\U0010ffff"
 KEYS = st.sampled_from(["a", "b", "c d", 'q"t', "d.e", "é", "0", "$x", "back\\slash"])
