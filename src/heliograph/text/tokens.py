@@ -31,7 +31,18 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 class _Tokenizer(Protocol):
     def encode(self, text: str) -> list[int]: ...
-    def decode(tokens: list[int]) -> str:
+    def decode(self, tokens: list[int]) -> str | None: ...
+
+
+def encode(text: str) -> list[int]:
+    """Return the token ids of a text; special-token markup in it is plain text, lone surrogates become U+FFFD."""
+    try:
+        return _tokenizer().encode(text)
+    except UnicodeEncodeError:
+        return _tokenizer().encode(_SURROGATES.sub("\ufffd", text))
+
+
+def decode(tokens: list[int]) -> str:
     """Return the text of some token ids; at its ends, characters of which they hold but a part become U+FFFD."""
     # A character has four bytes at the most, so no more tokens than three hold the rest of one.
     for first, last in ((first, last) for first in range(4) for last in range(4)):
