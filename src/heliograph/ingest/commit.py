@@ -8,8 +8,8 @@ under way are committed together by the next one; a joint commit that fails is t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -50,6 +50,9 @@ from heliograph.text.names import end_ids
 # same as is stored is not written again.
 
 T = TypeVar("T")
+
+# Vectors of chunks, entities and relations, per id.
+KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
@@ -106,6 +109,21 @@ class Drafter:
         self._folder = folder
         self._max_description_tokens = max_description_tokens
         self._last_vectors: dict[str, NDArray[np.float32]] = {}
+        self._kept: KeptVectors = {}
+
+    @property
+    def embedding(self) -> EmbeddingModel:
+        """What embeds."""
+        return self._embedding
+
+    @contextmanager
+    def keeping(self, vectors: KeptVectors) -> Iterator[None]:
+        """Take vectors that were made elsewhere by the same model, by id, where they are there; for an import."""
+        self._kept = vectors
+        try:
+            yield
+        finally:
+            self._kept = {}
 
     async def draft(self, change: Change, memo: DraftMemo) -> Draft:
         """Compute the changeset of a change from what is stored now.
@@ -283,6 +301,9 @@ class Drafter:
         self, texts: Mapping[Collection, Mapping[str, str]], memo: DraftMemo
     ) -> dict[Collection, VectorBatch]:
         """Embed all texts in one call, but those that are known."""
+        for collection, part in texts.items():
+            if kept := self._kept.get(collection):
+                memo.vectors.update({text: kept[id_] for id_, text in part.items() if id_ in kept})
         wanted = {text: None for part in texts.values() for text in part.values() if text not in memo.vectors}
         memo.vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
         unknown = [text for text in wanted if text not in memo.vectors]

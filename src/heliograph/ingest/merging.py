@@ -97,7 +97,7 @@ NO_RELATION_OVERRIDES = RelationOverrides()
 
 _MILLION = 1_000_000
 _KEYWORD_ENDS = re.compile(r"[,;、，；\n\t]+")
-_MAX_KEYWORD_LENGTH = 100
+_MAX_KEYWORD_LENGTH = 500
 _MAX_KEYWORDS = 50
 
 M = TypeVar("M", EntityMention, RelationMention)

@@ -149,6 +149,7 @@ class IngestPipeline:
         drafter = Drafter(store, embedding, summarizer, folder, settings.summary_tokens)
         self._store = store
         self._settings = settings
+        self._drafter = drafter
         self._committer = Committer(store, drafter)
         self._texts = Claims()
         self._intake = Intake(store.records, self._committer, settings.duplicates, self._texts)
@@ -174,6 +175,11 @@ class IngestPipeline:
     def call_after_insert(self, work: Callable[[Sequence[str]], Awaitable[object]]) -> None:
         """Have something done after every `insert`, given the ids of the documents that were taken in."""
         self._after_insert = work
+
+    @property
+    def drafter(self) -> Drafter:
+        """What computes its changes, and embeds what they need."""
+        return self._drafter
 
     @property
     def committer(self) -> Committer:

@@ -1,7 +1,7 @@
 """`LightRAG`, the class that programs written for LightRAG 1.5.7 use, on top of our engine.
 
 Fields become settings, functions become models, and every method is one or two calls of `AsyncHeliograph`. What cannot
-be as it is there warns once; docs/moving-from-lightrag.md lists it. A working directory that LightRAG wrote is taken in
+be as it is there warns once; docs/lightrag-api.md lists it. A working directory that LightRAG wrote is taken in
 when it is first opened.
 """
 
@@ -776,7 +776,7 @@ class LightRAG(GraphMethods):
             "embedding_cache_config": self.embedding_cache_config.get("enabled"),
         }
         for name in sorted(name for name, value in told.items() if value):
-            warn_once(f"LightRAG({name}=...) has no effect here; see docs/moving-from-lightrag.md")
+            warn_once(f"LightRAG({name}=...) has no effect here; see docs/lightrag-api.md")
         if self.source_ids_limit_method.upper() != "KEEP":
             warn_once("source_ids_limit_method has no effect: the first sources in canonical order are kept")
         if self.enable_llm_cache != self.enable_llm_cache_for_entity_extract:

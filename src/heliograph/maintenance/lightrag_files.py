@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import math
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
@@ -41,7 +45,8 @@ _REFERENCE = "{{LRdoc}}"
 class LightragDocument:
     """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
 
-    `is_finished` also where no state is kept, as nano-graphrag keeps none.
+    `is_finished` also where no state is kept, as nano-graphrag keeps none. `own` is what an export of ours has said
+    of it beside, empty in what LightRAG wrote.
     """
 
     id: str
@@ -50,6 +55,7 @@ class LightragDocument:
     state: str
     is_finished: bool
     created_at: datetime
+    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,29 @@ class LightragChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddedRow:
+    """A row of a vector file: its id there, its fields, and its vector, of length 1."""
+
+    id: str
+    fields: Mapping[str, Any]
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class LightragVectors:
+    """The rows of the three vector files, each empty where the file is missing."""
+
+    chunks: tuple[EmbeddedRow, ...] = ()
+    entities: tuple[EmbeddedRow, ...] = ()
+    relations: tuple[EmbeddedRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[EmbeddedRow, ...]:
+        """All rows."""
+        return (*self.chunks, *self.entities, *self.relations)
+
+
+@dataclass(frozen=True, slots=True)
 class LightragFiles:
     """What the files hold.
 
@@ -72,12 +101,14 @@ class LightragFiles:
         chunks: By id, none of them empty.
         entity_chunks: Ids of chunks per entity name, where these are kept apart from the graph.
         relation_chunks: Likewise per pair of names, in ascending order.
+        vectors: What was embedded, and the vectors.
     """
 
     documents: Mapping[str, LightragDocument]
     chunks: Mapping[str, LightragChunk]
     entity_chunks: Mapping[str, tuple[str, ...]]
     relation_chunks: Mapping[tuple[str, str], tuple[str, ...]]
+    vectors: LightragVectors
 
 
 def read_files(folder: Path, notes: NoteList) -> LightragFiles:
@@ -89,7 +120,18 @@ def read_files(folder: Path, notes: NoteList) -> LightragFiles:
     texts, states = dict(_rows(folder, "full_docs", notes)), dict(_rows(folder, "doc_status", notes))
     documents = {id_: _document(id_, texts.get(id_, {}), states.get(id_, {})) for id_ in {**texts, **states}}
     chunks: dict[str, LightragChunk] = {}
-    for id_, row in _rows(folder, "text_chunks", notes):
+    vectors = LightragVectors(*(_embedded(folder, name, notes) for name in ("chunks", "entities", "relationships")))
+    given = list(_rows(folder, "text_chunks", notes))
+    if not given and vectors.chunks:
+        # What was embedded is the chunk itself, in the order of the file where its id tells no place.
+        given = [
+            (row.id, {**row.fields, "chunk_order_index": _place(row.id, index)})
+            for index, row in enumerate(vectors.chunks)
+        ]
+        notes.add(
+            NoteKind.REPAIRED, "chunks that are read from their vectors' file, as their own is missing", "", len(given)
+        )
+    for id_, row in given:
         chunk = _chunk(id_, row)
         if chunk.text:
             chunks[id_] = chunk
@@ -101,7 +143,73 @@ def read_files(folder: Path, notes: NoteList) -> LightragFiles:
         if len(ends := name.split(FIELD_SEPARATOR)) == 2
     }
     entity_chunks = {name: _ids(row) for name, row in _rows(folder, "entity_chunks", notes)}
-    return LightragFiles(documents, chunks, entity_chunks, relation_chunks)
+    return LightragFiles(documents, chunks, entity_chunks, relation_chunks, vectors)
+
+
+def _place(id_: str, index: int) -> int:
+    place = id_.rpartition("-chunk-")[2]
+    return int(place) if place.isdecimal() and len(place) < 10 else index
+
+
+def _embedded(folder: Path, name: str, notes: NoteList) -> tuple[EmbeddedRow, ...]:
+    """Return the rows of a vector file; one that cannot be read is noted, since vectors can be made anew."""
+    path = folder / f"vdb_{name}.json"
+    if not path.is_file():
+        return ()
+    try:
+        found = cast("dict[str, Any]", json.loads(path.read_text("utf-8-sig")))
+        rows = cast("list[dict[str, Any]]", found["data"])
+        matrix = np.frombuffer(b64decode(found["matrix"]), "<f4").astype(np.float32)
+        matrix = matrix.reshape(len(rows), int(found["embedding_dim"]))
+        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+        whole = np.where(norms > 0, matrix / np.where(norms > 0, norms, 1), 0)
+        return tuple(
+            EmbeddedRow(str(row["__id__"]), row, vector)
+            for row, vector, norm in zip(rows, whole, norms, strict=True)
+            if np.isfinite(norm) and norm > 0
+        )
+    except (ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+        notes.add(NoteKind.LEFT_OUT, f"vector files that cannot be read ({type(error).__name__})", path.name)
+        return ()
+
+
+def read_embedded_graph(vectors: LightragVectors) -> Iterator[GraphNode | GraphEdge]:
+    """Yield what the vector files say of the graph, where the graph itself is missing; weights are 1."""
+    for row in vectors.entities:
+        label = _string(row.fields, "entity_name")
+        content = _string(row.fields, "content")
+        said = content.partition("\n")[2] if content.startswith(label) else content
+        chunk_ids = _chunk_ids(_string(row.fields, "source_id"))
+        is_quoted = _is_quoted(label)
+        yield GraphNode(clean_name(label), label, "", _parts(said, is_quoted=is_quoted), chunk_ids, is_shouted=False)
+    for row in vectors.relations:
+        labels = _string(row.fields, "src_id"), _string(row.fields, "tgt_id")
+        is_quoted = _is_quoted(labels[0])
+        keywords, said = _embedded_relation(row)
+        yield GraphEdge(
+            *(clean_name(labels[0]), clean_name(labels[1]), labels, keywords, 1.0),
+            _parts(said, is_quoted=is_quoted),
+            _chunk_ids(_string(row.fields, "source_id")),
+        )
+
+
+def embedded_keywords(vectors: LightragVectors) -> dict[tuple[str, str], str]:
+    """Return the keywords of relations as they were embedded, per pair of names as written, in ascending order."""
+    found: dict[tuple[str, str], str] = {}
+    for row in vectors.relations:
+        ends = _string(row.fields, "src_id"), _string(row.fields, "tgt_id")
+        found[min(ends), max(ends)] = _embedded_relation(row)[0]
+    return found
+
+
+def _embedded_relation(row: EmbeddedRow) -> tuple[str, str]:
+    """Return keywords and description from what was embedded of a relation: `keywords<TAB>source<LF>target<LF>...`."""
+    content = _string(row.fields, "content")
+    keywords, tab, rest = content.partition("\t")
+    parts = rest.split("\n", 2)
+    if tab and len(parts) == 3:
+        return keywords, parts[2]
+    return _string(row.fields, "keywords"), _string(row.fields, "description")
 
 
 def _rows(folder: Path, name: str, notes: NoteList) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -135,6 +243,7 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         " ".join(f"{_string(state, 'status')} {_string(state, 'error_msg') or _string(state, 'error')}".split()),
         _string(state, "status").lower() in _FINISHED,
         _moment(state.get("created_at") or text.get("create_time")),
+        cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
     )
 
 
@@ -181,6 +290,11 @@ def _moment(value: object) -> datetime:
 # Attributes go by their names, since their ids differ from version to version. Lists are joined by `<SEP>`. Old
 # versions, and nano-graphrag, write names, types and descriptions in literal double quotes; these are taken off.
 
+# LightRAG's, nano-graphrag's and those of an export of ours.
+_KNOWN_ATTRIBUTES = frozenset(
+    {"", "entity_id", "entity_type", "entity_name", "description", "source_id", "file_path", "created_at", "truncate"}
+    | {"weight", "keywords", "order", "clusters", "src_id", "tgt_id", "id", "label", "level"}
+)
 _NO_CHUNKS = frozenset({"", "UNKNOWN", "manual_creation"})
 _DECLARATION = re.compile(rb"<\0?!\0?(D\0?O\0?C\0?T\0?Y\0?P\0?E|E\0?N\0?T\0?I\0?T\0?Y)")
 _HEAD_BYTES = 65_536
@@ -198,6 +312,7 @@ class GraphNode:
         descriptions: What is said of it, each once, in order.
         chunk_ids: Ids of the chunks that say it, each once, in order.
         is_shouted: Whether an old version has put its name into capitals.
+        extra: Attributes that LightRAG itself does not write.
     """
 
     name: str
@@ -206,6 +321,7 @@ class GraphNode:
     descriptions: tuple[str, ...]
     chunk_ids: tuple[str, ...]
     is_shouted: bool
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +335,7 @@ class GraphEdge:
     weight: float
     descriptions: tuple[str, ...]
     chunk_ids: tuple[str, ...]
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
@@ -278,6 +395,7 @@ def _node(element: ET.Element, values: Mapping[str, str]) -> GraphNode:
         _parts(values.get("description", ""), is_quoted=is_quoted),
         _chunk_ids(values.get("source_id", "")),
         is_shouted=is_quoted and name == name.upper() and _SHOUTED.search(name) is not None,
+        extra=_extra(values),
     )
 
 
@@ -291,7 +409,12 @@ def _edge(element: ET.Element, values: Mapping[str, str], notes: NoteList) -> Gr
         _weight(values.get("weight", ""), " - ".join(labels), notes),
         _parts(values.get("description", ""), is_quoted=is_quoted),
         _chunk_ids(values.get("source_id", "")),
+        extra=_extra(values),
     )
+
+
+def _extra(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: clean_text(value) for name, value in values.items() if name not in _KNOWN_ATTRIBUTES and value}
 
 
 def _weight(text: str, label: str, notes: NoteList) -> float:

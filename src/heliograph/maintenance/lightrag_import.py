@@ -2,7 +2,8 @@
 
 Each chunk is placed in its document's text. LightRAG keeps merged descriptions; they are shared out over the chunks
 in canonical order, so that merging gives them back. What no known chunk says goes into a document named after the
-directory. All files are read before anything is written; vectors are made anew.
+directory. All files are read before anything is written. Vectors are kept where the embedding is the same, which a
+sample that is embedded again proves, and the workspace is empty; else they are made anew.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import md5
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, cast
 
-from heliograph.documents.markdown import find_title
+from heliograph.documents.markdown import clean_text, find_title
 from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
+from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.maintenance.lightrag_files import (
     GraphEdge,
@@ -25,6 +28,9 @@ from heliograph.maintenance.lightrag_files import (
     LightragChunk,
     LightragDocument,
     LightragFiles,
+    LightragVectors,
+    embedded_keywords,
+    read_embedded_graph,
     read_files,
     read_graph,
 )
@@ -49,7 +55,8 @@ from heliograph.models import (
     RelationMention,
     utc_now,
 )
-from heliograph.text.names import entity_key, names_to_relation_id
+from heliograph.stores.changeset import Collection
+from heliograph.text.names import clean_name, entity_key, name_to_entity_id, names_to_relation_id
 from heliograph.text.tokens import count_tokens
 
 # From LightRAG's documents and chunks to ours: each chunk at its place in the text, each id what ours follow from.
@@ -76,8 +83,13 @@ class PlacedDocument:
     origins: tuple[str, ...] = ()
 
 
-def place_documents(files: LightragFiles, track_id: str, notes: NoteList) -> list[PlacedDocument]:
-    """Return all documents with a text or with chunks; note what is repaired and what is left out."""
+def place_documents(
+    files: LightragFiles, track_id: str, notes: NoteList, taken: frozenset[str] = frozenset()
+) -> list[PlacedDocument]:
+    """Return all documents with a text or with chunks; note what is repaired and what is left out.
+
+    They keep their ids, but those that are `taken` by documents that did not come from LightRAG.
+    """
     by_document: dict[str, list[LightragChunk]] = {}
     for chunk in files.chunks.values():
         by_document.setdefault(chunk.document_id, []).append(chunk)
@@ -95,9 +107,11 @@ def place_documents(files: LightragFiles, track_id: str, notes: NoteList) -> lis
             )
             continue
         name = source or id_
-        # LightRAG's own id tells documents of one file name apart. None has the id that inserting that file gives, or
-        # whoever inserts it would replace one of them.
-        placed.append(_place(known, chunks, _Target(document_id(f"{name}#{id_}"), id_, name, track_id), notes))
+        kept = clean_text(id_)
+        target_id = document_id(f"{name}#{id_}") if kept in taken or not kept else kept
+        if known and (own_id := clean_text(str(known.own.get("id") or ""))):
+            target_id = own_id
+        placed.append(_place(known, chunks, _Target(target_id, id_, name, track_id), notes))
     return placed
 
 
@@ -149,14 +163,33 @@ def _place(
         *(target.id, target.source, find_title(text) or stem, content_hash(text)),
         status=_status(known, chunks),
         error=_error(known) if chunks else "",
-        metadata=_metadata(target),
+        metadata=_metadata(target, chunks),
         length=len(text),
         chunk_count=len(chunks),
         track_id=target.track_id,
         created_at=known.created_at if known else utc_now(),
     )
     placed = join_chunks(target.id, texts, spans)
+    if known and known.own:
+        document = _restored(document, known.own)
     return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks))
+
+
+def _restored(document: Document, own: Mapping[str, Any]) -> Document:
+    """Return a document with what an export of ours has said of it beside."""
+    metadata, pages = own.get("metadata"), own.get("page_starts")
+    starts = cast("list[object]", pages) if isinstance(pages, list) else []
+    is_sound = all(isinstance(start, int) and 0 <= start <= document.length for start in starts)
+    twin_of = clean_text(str(own.get("twin_of") or ""))
+    return replace(
+        document,
+        source=clean_text(str(own.get("source") or document.source)),
+        title=clean_text(str(own.get("title") or "")),
+        metadata=cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else document.metadata,
+        page_starts=tuple(cast("list[int]", starts)) if is_sound else (),
+        twin_of="" if document.chunk_count else twin_of,
+        status=DocumentStatus.PROCESSED if twin_of and not document.chunk_count else document.status,
+    )
 
 
 def _status(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> DocumentStatus:
@@ -172,8 +205,14 @@ def _error(known: LightragDocument | None) -> str:
     return f"LightRAG did not finish this document ({known.state[:_MAX_STATE_LENGTH]}); retry reads what is left"
 
 
-def _metadata(target: _Target) -> Mapping[str, Any]:
-    return {"lightrag_id": target.origin}
+def _metadata(target: _Target, chunks: Sequence[LightragChunk]) -> Mapping[str, Any]:
+    # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
+    is_given = bool(chunks) and all(chunk.id == f"chunk-{_md5(chunk.text)}" for chunk in chunks)
+    return {"lightrag_id": target.origin, **({"lightrag": {"has_given_chunks": True}} if is_given else {})}
+
+
+def _md5(text: str) -> str:
+    return md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
 
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
@@ -281,19 +320,22 @@ def _share(descriptions: Sequence[str], count: int) -> list[str]:
 # Importing a working directory of LightRAG, of any version, or of nano-graphrag: documents, chunks and graph.
 #
 # All files are read and put together before anything is written, so that a broken directory leaves nothing behind.
-# What no known chunk says goes into a document of its own, named after the directory. Vectors are made anew. Replies
-# of chat models and community reports stay behind.
+# What no known chunk says goes into a document of its own, named after the directory. Replies of chat models and
+# community reports stay behind.
 
 _GRAPH = "graph_chunk_entity_relation.graphml"
-_MARKS = (_GRAPH, "kv_store_text_chunks.json", "kv_store_full_docs.json")
+_VECTORS = ("vdb_chunks.json", "vdb_entities.json", "vdb_relationships.json")
+_MARKS = (
+    *(_GRAPH, "kv_store_text_chunks.json", "kv_store_full_docs.json", "kv_store_doc_status.json"),
+    *("vdb_chunks.json", "vdb_entities.json"),
+)
 _LEFT_BEHIND = {
     "kv_store_llm_response_cache.json": "replies of chat models, which other prompts asked for",
     "kv_store_community_reports.json": "community reports, which have no counterpart here",
-    **dict.fromkeys(
-        ("vdb_chunks.json", "vdb_entities.json", "vdb_relationships.json"),
-        "vectors; all are made anew by the configured embedding",
-    ),
 }
+# Rows of vectors that are embedded again, and how near the two vectors must be for the embedding to be the same one.
+_SAMPLE = 12
+_SAME = 0.999
 _MAX_CHUNK_CHARACTERS = 1_200
 
 
@@ -302,14 +344,28 @@ def is_lightrag(path: Path) -> bool:
     return any((path / name).is_file() for name in _MARKS)
 
 
+def _only_workspace(path: Path) -> Path:
+    return next(item for item in path.iterdir() if is_lightrag(item))
+
+
 async def import_lightrag(intake: WholeDocumentIntake, path: Path, progress: ImportProgress) -> ImportReport:
-    """Import a working directory; see `import_path`."""
+    """Import a working directory, or the one workspace in a folder; see `import_path`."""
     notes = NoteList()
-    assembled = await asyncio.to_thread(_assemble, path, notes, progress)
+    if not await asyncio.to_thread(is_lightrag, path):
+        path = await asyncio.to_thread(_only_workspace, path)
+        notes.add(NoteKind.REMARK, "the folder holds one workspace of LightRAG, which is taken", path.name)
+    files = await asyncio.to_thread(read_files, path, notes)
+    progress("chunks read", len(files.chunks))
+    here = await intake.find([id_ for id_ in map(clean_text, files.documents) if id_])
+    taken = frozenset(document.id for document in here if "lightrag_id" not in document.metadata)
+    assembled = await asyncio.to_thread(_assemble, path, files, taken, notes, progress)
+    kept = await _kept_vectors(intake, path, files, assembled, notes)
     documents = DocumentImport(intake, notes, progress)
-    for placed in assembled.documents:
-        await documents.add(assembled.whole(placed))
-    await documents.finish()
+    with intake.drafter.keeping(kept):
+        # A text that others share comes before them.
+        for placed in sorted(assembled.documents, key=lambda item: bool(item.document.twin_of)):
+            await documents.add(assembled.whole(placed))
+        await documents.finish()
     return documents.report(ImportKind.LIGHTRAG, path, graph=assembled.graph)
 
 
@@ -343,10 +399,65 @@ class _Graph:
     names: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def _assemble(path: Path, notes: NoteList, progress: ImportProgress) -> _Assembled:
-    files = read_files(path, notes)
-    progress("chunks read", len(files.chunks))
-    documents = place_documents(files, track_id("import"), notes)
+async def _kept_vectors(
+    intake: WholeDocumentIntake, path: Path, files: LightragFiles, assembled: _Assembled, notes: NoteList
+) -> KeptVectors:
+    """Return the vectors that may stay, by our ids; none unless the embedding is the one that made them.
+
+    Raises:
+        ModelError: The embedding failed.
+    """
+    rows = files.vectors.rows
+    left = [name for name in _VECTORS if (path / name).is_file()]
+    if not rows:
+        return {}
+    reason = await _why_made_anew(intake, files.vectors)
+    for name in left if reason else ():
+        notes.add(NoteKind.LEFT_OUT, f"files of vectors; all are made anew, as {reason}", name)
+    if reason:
+        return {}
+    notes.add(NoteKind.REMARK, "vectors are kept: the embedding gives the same for a sample of them", "", len(rows))
+    chunk_ids = {
+        origin: chunk.id
+        for placed in assembled.documents
+        for origin, chunk in zip(placed.origins, placed.chunks, strict=False)
+    }
+    entities = {clean_name(str(row.fields.get("entity_name", ""))): row.vector for row in files.vectors.entities}
+    relations = {
+        names_to_relation_id(*ends): row.vector
+        for row in files.vectors.relations
+        if all(ends := [clean_name(str(row.fields.get(name, ""))) for name in ("src_id", "tgt_id")])
+    }
+    return {
+        Collection.CHUNKS: {chunk_ids[row.id]: row.vector for row in files.vectors.chunks if row.id in chunk_ids},
+        Collection.ENTITIES: {name_to_entity_id(name): vector for name, vector in entities.items() if name},
+        Collection.RELATIONS: relations,
+    }
+
+
+async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) -> str:
+    """Return why vectors cannot stay; empty if they can."""
+    embedding = intake.drafter.embedding
+    dimension = len(vectors.rows[0].vector)
+    if dimension != embedding.info.dimension:
+        return f"they are of length {dimension} and those of {embedding.info.name!r} of {embedding.info.dimension}"
+    if not await intake.is_empty():
+        return "the workspace holds other documents, whose entities may be the same"
+    # Entities are embedded alike here and there, and of short texts nothing is cut off.
+    told = [row for row in vectors.entities or vectors.rows if row.fields.get("content")]
+    sample = sorted(told, key=lambda row: len(str(row.fields["content"])))[:_SAMPLE]
+    if not sample:
+        return "it is not told what they are of"
+    again = (await embedding.embed([str(row.fields["content"]) for row in sample], "document")).vectors
+    # Another model gives the same for none of them; one text or the other may have been cut before it was embedded.
+    same = sum(float(row.vector @ vector) >= _SAME for row, vector in zip(sample, again, strict=True))
+    return "" if 3 * same >= len(sample) else f"the embedding {embedding.info.name!r} gives others for the same texts"
+
+
+def _assemble(
+    path: Path, files: LightragFiles, taken: frozenset[str], notes: NoteList, progress: ImportProgress
+) -> _Assembled:
+    documents = place_documents(files, track_id("import"), notes, taken)
     places = {
         origin: chunk for placed in documents for origin, chunk in zip(placed.origins, placed.chunks, strict=True)
     }
@@ -357,6 +468,7 @@ def _assemble(path: Path, notes: NoteList, progress: ImportProgress) -> _Assembl
     alone = _own_document(path.resolve().name, graph, documents, notes)
     if alone is not None:
         documents.append(alone)
+    documents = _with_attributes(documents, graph, notes)
     table = MentionTable(chunk for placed in documents for chunk in placed.chunks)
     for node, chunk_ids in graph.nodes.values():
         table.add_entity(node, graph.names[entity_key(node.name)], chunk_ids)
@@ -370,10 +482,19 @@ def _assemble(path: Path, notes: NoteList, progress: ImportProgress) -> _Assembl
 
 def _read(path: Path, files: LightragFiles, ids: dict[str, str], texts: dict[str, str], notes: NoteList) -> _Graph:
     graph = _Graph()
-    if not (path / _GRAPH).is_file():
-        notes.add(NoteKind.LEFT_OUT, "graphs, since the file is missing; only documents are imported", _GRAPH)
-        return graph
-    for item in read_graph(path / _GRAPH, notes):
+    if (path / _GRAPH).is_file():
+        items = read_graph(path / _GRAPH, notes)
+    else:
+        what = "what was embedded of them is imported" if files.vectors.entities else "only documents are imported"
+        notes.add(NoteKind.LEFT_OUT, f"graphs, since the file is missing; {what}", _GRAPH)
+        items = read_embedded_graph(files.vectors)
+    keywords = embedded_keywords(files.vectors)
+    for item in items:
+        if isinstance(item, GraphEdge) and not item.keywords.strip(" ,"):
+            pair = min(item.labels), max(item.labels)
+            if found := keywords.get(pair, "").strip():
+                notes.add(NoteKind.REPAIRED, "keywords that only the vectors' file has", " - ".join(pair))
+                item = replace(item, keywords=found)
         if isinstance(item, GraphNode):
             more = files.entity_chunks.get(item.label, ())
             chunk_ids = _known((*item.chunk_ids, *more), ids, item.label, notes)
@@ -438,6 +559,31 @@ def _joined_edge(one: tuple[GraphEdge, list[str]], other: tuple[GraphEdge, list[
     keywords, weight = f"{one[0].keywords},{other[0].keywords}", one[0].weight + other[0].weight
     joined = replace(one[0], descriptions=descriptions, keywords=keywords, weight=weight)
     return joined, list(dict.fromkeys((*one[1], *other[1])))
+
+
+def _with_attributes(documents: Sequence[PlacedDocument], graph: _Graph, notes: NoteList) -> list[PlacedDocument]:
+    """Return documents whose metadata keeps what only a fork of LightRAG writes of the things that they speak of."""
+    owners = {chunk.id: placed.document.id for placed in documents for chunk in placed.chunks}
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    told = [(node.name, node.extra, ids) for node, ids in graph.nodes.values()]
+    told += [(f"{edge.source} - {edge.target}", edge.extra, ids) for edge, ids in graph.edges.values()]
+    for label, extra, chunk_ids in told:
+        if extra and chunk_ids:
+            found.setdefault(owners[chunk_ids[0]], {})[label] = dict(extra)
+            names = ", ".join(sorted(extra))
+            notes.add(NoteKind.REMARK, f"attributes that are kept in the metadata of documents: {names}", label)
+    return [
+        replace(
+            placed,
+            document=replace(
+                placed.document,
+                metadata={**placed.document.metadata, "lightrag_attributes": found[placed.document.id]},
+            ),
+        )
+        if placed.document.id in found
+        else placed
+        for placed in documents
+    ]
 
 
 def _own_document(

@@ -34,7 +34,10 @@ from heliograph.stores.base import Store
 
 
 class ExportFormat(StrEnum):
-    """What a workspace can be written as; `jsonl` (everything) and `lightrag` (what LightRAG opens) are read back."""
+    """What a workspace can be written as.
+
+    `jsonl` holds everything, `lightrag` what LightRAG opens; both can be read back. The others are to be read.
+    """
 
     JSONL = "jsonl"
     CSV = "csv"
@@ -55,7 +58,7 @@ _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {
 
 
 async def export_workspace(store: Store, path: Path, form: str | ExportFormat) -> int:
-    """Write a workspace into a new file or folder, as the format has it; return how many things.
+    """Write a workspace into a new file, or for all but `jsonl` and `graphml` a new folder; return how many things.
 
     Raises:
         ConflictError: There is something of that name.
@@ -112,6 +115,8 @@ def detect_import(path: Path) -> ImportKind:
         workspaces = sorted(item.name for item in path.iterdir() if is_lightrag(item)) if path.is_dir() else []
     except OSError as error:
         raise InvalidRequestError(f"{str(path)!r} cannot be read ({error.strerror or error}); check it") from error
+    if len(workspaces) == 1:
+        return ImportKind.LIGHTRAG
     if workspaces:
         raise InvalidRequestError(
             f"{str(path)!r} holds several workspaces of LightRAG; name one of {', '.join(map(repr, workspaces))}"

@@ -21,11 +21,12 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.ids import chunk_id, content_hash
+from heliograph.ingest.commit import Drafter
 from heliograph.ingest.duplicate_documents import find_original, is_committed
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.reading import canonical_extraction, placed_extraction
 from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
-from heliograph.stores.base import CachedReply, CurationQuery, ScanKind, Store
+from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, ScanKind, Store
 from heliograph.stores.changeset import Collection
 
 # Reading everything in a workspace, a page at a time, in the order of ids.
@@ -275,6 +276,19 @@ class WholeDocumentIntake:
     def __init__(self, store: Store, pipeline: IngestPipeline) -> None:
         self._records = store.records
         self._pipeline = pipeline
+
+    @property
+    def drafter(self) -> Drafter:
+        """What embeds what is taken in."""
+        return self._pipeline.drafter
+
+    async def is_empty(self) -> bool:
+        """Whether the workspace holds no document yet."""
+        return (await self._records.find_documents(DocumentQuery(limit=1))).total == 0
+
+    async def find(self, ids: Sequence[str]) -> list[Document]:
+        """Return those of some documents that are here."""
+        return await self._records.get_documents(ids)
 
     async def take(self, whole: WholeDocument) -> Taken:
         """Take a document in, in one commit; no chat model is called.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 from base64 import b64decode
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -42,16 +43,12 @@ def encode(text: str) -> list[int]:
 
 
 def decode(tokens: list[int]) -> str:
-    """Return the text of some token ids; characters that they hold no more than a part of become U+FFFD."""
-    found = _tokenizer().decode(tokens)
-    if found is not None:
-        return found
-    # A window's edges may cut a character; what is whole between them is read.
-    for first in range(min(4, len(tokens))):
-        for last in range(len(tokens), max(first, len(tokens) - 4), -1):
-            found = _tokenizer().decode(tokens[first:last])
-            if found is not None:
-                return "\ufffd" * bool(first) + found + "\ufffd" * (last < len(tokens))
+    """Return the text of some token ids; at its ends, characters of which they hold but a part become U+FFFD."""
+    # A character has four bytes at the most, so no more tokens than three hold the rest of one.
+    for first, last in ((first, last) for first in range(4) for last in range(4)):
+        with suppress(ValueError):
+            found = _tokenizer().decode(tokens[first : len(tokens) - last])
+            return "\ufffd" * bool(first) + (found or "") + "\ufffd" * bool(last)
     return "\ufffd"
 
 

@@ -179,7 +179,7 @@ async def test_nothing_is_left_when_the_disk_is_full(
 ) -> None:
     before = {path.name for path in tmp_path.iterdir()}
 
-    async def fail(self: Contents, chunk_ids: tuple[str, ...]) -> list[str]:
+    async def fail(self: Contents, *_: object) -> list[str]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def fail_to_list(self: Contents) -> AsyncIterator[Any]:
@@ -188,6 +188,7 @@ async def test_nothing_is_left_when_the_disk_is_full(
 
     monkeypatch.setattr(Contents, "sources", fail)
     monkeypatch.setattr(Contents, "curations", fail_to_list)
+    monkeypatch.setattr(Contents, "vectors", fail)
     with pytest.raises(StoreUnavailable, match="No space left"):
         await kb.export(tmp_path / "out", form)
     assert {path.name for path in tmp_path.iterdir()} == before

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import shutil
+from base64 import b64encode
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph import AsyncHeliograph
+from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.errors import InvalidRequestError
 from heliograph.ids import document_id, mention_rank
 from heliograph.ingest.given import GivenChunk
@@ -28,9 +32,10 @@ from heliograph.ingest.merging import (
 from heliograph.ingest.models import Outcome
 from heliograph.maintenance.lightrag_files import GraphEdge, GraphNode
 from heliograph.maintenance.lightrag_import import MentionTable, join_chunks, restore_spelling
-from heliograph.maintenance.whole_documents import ImportReport, NoteKind
+from heliograph.maintenance.whole_documents import Contents, ImportReport, NoteKind
 from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
+from heliograph.stores.changeset import Collection
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 TEXT = "\ufeffScrooge keeps a counting-house.\r\nMarley was his partner. Scrooge sees Marley's ghost."
@@ -133,7 +138,7 @@ async def test_old_directory_is_imported_whole(kb: AsyncHeliograph, directory: D
 
 async def test_chunks_stand_at_their_places_in_the_text(kb: AsyncHeliograph, directory: Directory) -> None:
     await kb.import_from(directory.path)
-    document = await kb.document(document_id("carol.txt#doc-1"))
+    document = await kb.document("doc-1")
     assert document is not None
     text = await kb.store.records.get_document_text(document.id)
     assert text == TEXT.removeprefix("\ufeff").replace("\r\n", "\n")
@@ -163,7 +168,7 @@ async def test_report_says_what_was_repaired_and_left_out(kb: AsyncHeliograph, d
     assert noted(report, NoteKind.LEFT_OUT, "with itself") == 1
     assert noted(report, NoteKind.LEFT_OUT, "chunks that are not kept") == 3
     assert noted(report, NoteKind.LEFT_OUT, "community reports") == 1
-    assert noted(report, NoteKind.LEFT_OUT, "vectors") == 1
+    assert noted(report, NoteKind.LEFT_OUT, "vector files") == 1
     assert noted(report, NoteKind.REPAIRED, "in quotes") == 3
     assert noted(report, NoteKind.REPAIRED, "in capitals") == 2
     assert noted(report, NoteKind.REPAIRED, "only ends of relations") == 1
@@ -221,7 +226,7 @@ async def test_documents_of_one_source_are_replaced_by_nothing_of_that_source(
 
 async def test_deleting_the_document_takes_its_part_of_the_graph(kb: AsyncHeliograph, directory: Directory) -> None:
     await kb.import_from(directory.path)
-    await kb.delete(document_id("carol.txt#doc-1"))
+    await kb.delete("doc-1")
     assert await kb.entity("Scrooge") is None
     assert await kb.entity("Tiny Tim") is not None
     assert (await kb.check()).is_clean
@@ -231,7 +236,7 @@ async def test_text_that_is_not_kept_is_made_of_chunks(kb: AsyncHeliograph, dire
     (directory.path / "kv_store_full_docs.json").unlink()
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REPAIRED, "text is made of their chunks") == 1
-    text = await kb.store.records.get_document_text(document_id("doc-1#doc-1"))
+    text = await kb.store.records.get_document_text("doc-1")
     assert text == "\n\n".join(chunk.replace("\r\n", "\n") for chunk in CHUNKS)
     assert (await kb.check()).is_clean
 
@@ -242,7 +247,7 @@ async def test_chunk_cut_within_a_character_is_found(kb: AsyncHeliograph, direct
     directory.store("text_chunks", {"chunk-0": row})
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REPAIRED, "within a character") == 1
-    assert [chunk.text for chunk in await kb.chunks(document_id("doc-2#doc-2"))] == ["let him"]
+    assert [chunk.text for chunk in await kb.chunks("doc-2")] == ["let him"]
 
 
 async def test_document_without_chunks_waits_and_one_without_anything_is_left_out(
@@ -253,7 +258,7 @@ async def test_document_without_chunks_waits_and_one_without_anything_is_left_ou
     report = await kb.import_from(directory.path)
     (note,) = [note for note in report.notes if "neither text nor chunks" in note.text]
     assert note.examples == ("c.md (failed timeout)",)
-    waiting = await kb.document(document_id("doc-2#doc-2"))
+    waiting = await kb.document("doc-2")
     assert waiting is not None
     assert waiting.status is DocumentStatus.PENDING
     await kb.resume()
@@ -271,7 +276,7 @@ async def test_document_that_was_not_finished_is_partial_until_retried(
     report = await kb.import_from(directory.path)
     (note,) = [note for note in report.notes if "run retry" in note.text]
     assert (note.kind, note.count, note.examples) == (NoteKind.REMARK, 1, ("carol.txt",))
-    unfinished = await kb.document(document_id("carol.txt#doc-1"))
+    unfinished = await kb.document("doc-1")
     assert unfinished is not None
     assert unfinished.status is DocumentStatus.PARTIAL
     assert f"{status} C[1/3]: timeout" in unfinished.error
@@ -279,7 +284,7 @@ async def test_document_that_was_not_finished_is_partial_until_retried(
     before = await kb.entity("Scrooge")
     assert [item.outcome for item in (await kb.resume()).results] == []
     assert [item.outcome for item in (await kb.retry()).results] == [Outcome.PROCESSED]
-    finished = await kb.document(document_id("carol.txt#doc-1"))
+    finished = await kb.document("doc-1")
     assert finished is not None
     assert (finished.status, finished.error) == (DocumentStatus.PROCESSED, "")
     assert await kb.entity("Fezziwig") is not None
@@ -298,7 +303,7 @@ async def test_finished_document_of_which_nothing_was_found_is_left_so(
     directory.graph()
     report = await kb.import_from(directory.path)
     assert noted(report, NoteKind.REMARK, "run retry") == 0
-    found = await kb.document(document_id("carol.txt#doc-1"))
+    found = await kb.document("doc-1")
     assert found is not None
     assert (found.status, found.error) == (DocumentStatus.PROCESSED, "")
     assert (await kb.retry()).results == ()
@@ -381,9 +386,148 @@ async def test_broken_file_is_a_typed_error_and_leaves_nothing(
     assert (await kb.documents()).total == 0
 
 
-async def test_folder_of_workspaces_names_them(kb: AsyncHeliograph, directory: Directory) -> None:
-    with pytest.raises(InvalidRequestError, match="'rag'"):
+async def test_folder_of_workspaces_names_them_and_one_alone_is_taken(
+    kb: AsyncHeliograph, directory: Directory
+) -> None:
+    report = await kb.import_from(directory.path.parent)
+    assert (report.added, noted(report, NoteKind.REMARK, "one workspace")) == (2, 1)
+    shutil.copytree(directory.path, directory.path.parent / "other")
+    with pytest.raises(InvalidRequestError, match="'other', 'rag'"):
         await kb.import_from(directory.path.parent)
+
+
+def _vectors(directory: Directory, name: str, rows: list[dict[str, Any]], matrix: Any) -> None:
+    body = {
+        "embedding_dim": matrix.shape[1],
+        "data": rows,
+        "matrix": b64encode(matrix.astype("<f4").tobytes()).decode(),
+    }
+    (directory.path / f"vdb_{name}.json").write_text(json.dumps(body), "utf-8")
+
+
+class _Counting(FakeEmbeddingModel):
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        self.texts += texts
+        return await super().embed(texts, kind)
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+async def test_vectors_stay_if_the_embedding_made_them(directory: Directory, tmp_path: Path, *, is_same: bool) -> None:
+    embedding = _Counting()
+    contents = ["SCROOGE\nA miser.", "MARLEY\nA partner."]
+    made = (await embedding.embed(contents, "document")).vectors
+    # One of a thing whose text is not what is embedded here shows by which vector it has that it was kept.
+    given = made if is_same else made[:, ::-1]
+    rows = [
+        {"__id__": f"ent-{name}", "entity_name": f'"{name}"', "content": content, "source_id": "chunk-0"}
+        for name, content in zip(("SCROOGE", "MARLEY"), contents, strict=True)
+    ]
+    _vectors(directory, "entities", rows, given)
+    embedding.texts.clear()
+    async with AsyncHeliograph(tmp_path / "kept", embedding=embedding) as kb:
+        report = await kb.import_from(directory.path)
+        entity = await kb.entity("Scrooge")
+        assert entity is not None
+        (vector,) = (await kb.store.vectors.get_vectors(Collection.ENTITIES, [entity.id])).values()
+        assert np.allclose(vector, made[0]) is is_same
+        assert any(text.startswith("Scrooge\n") for text in embedding.texts) is not is_same
+        assert noted(report, NoteKind.REMARK, "vectors are kept") == 2 * is_same
+        assert noted(report, NoteKind.LEFT_OUT, "gives others") == (not is_same)
+        assert (await kb.check()).problem_count == 0
+
+
+async def test_graph_and_chunks_are_read_from_vectors_where_their_files_are_missing(
+    kb: AsyncHeliograph, directory: Directory
+) -> None:
+    (directory.path / "graph_chunk_entity_relation.graphml").unlink()
+    (directory.path / "kv_store_text_chunks.json").unlink()
+    ones = np.ones((2, 3))
+    chunks = [{"__id__": f"chunk-{n}", "content": text, "full_doc_id": "doc-1"} for n, text in enumerate(CHUNKS)]
+    _vectors(directory, "chunks", chunks, ones)
+    entities = [
+        {"__id__": name, "entity_name": name, "content": f"{name}\nSaid of {name}.", "source_id": "chunk-0"}
+        for name in ("Scrooge", "Marley")
+    ]
+    _vectors(directory, "entities", entities, ones)
+    relation = {"src_id": "Marley", "tgt_id": "Scrooge", "source_id": "chunk-1"}
+    content = "work,fear\tMarley\nScrooge\nPartners."
+    _vectors(directory, "relationships", [{"__id__": "rel-1", **relation, "content": content}], ones[:1])
+    report = await kb.import_from(directory.path)
+    assert (report.added, report.chunks, report.graph.entities, report.graph.relations) == (1, 2, 2, 1)
+    entity, found = await kb.entity("Marley"), await kb.relation("Scrooge", "Marley")
+    assert entity is not None
+    assert found is not None
+    assert (entity.description, found.description, found.keywords) == (
+        *("Said of Marley.", "Partners."),
+        ("fear", "work"),
+    )
+
+
+async def test_what_a_fork_writes_is_kept_in_metadata_and_long_keywords_are_whole(
+    kb: AsyncHeliograph, directory: Directory
+) -> None:
+    said = directory.edges[0][2]
+    said["keywords"] = long = "the long partnership of the two men " * 9
+    directory.graph()
+    path = directory.path / "graph_chunk_entity_relation.graphml"
+    text = path.read_text("utf-8")
+    text = text.replace("<graph ", '<key id="x" for="edge" attr.name="valid_from" attr.type="string"/><graph ', 1)
+    path.write_text(text.replace("</edge>", '<data key="x">1843</data></edge>', 1), "utf-8")
+    report = await kb.import_from(directory.path)
+    assert noted(report, NoteKind.REMARK, "valid_from") == 1
+    document, relation = await kb.document("doc-1"), await kb.relation("Scrooge", "Marley")
+    assert document is not None
+    assert relation is not None
+    (kept,) = document.metadata["lightrag_attributes"].values()
+    assert kept == {"valid_from": "1843"}
+    assert relation.keywords == (long.strip(),)
+
+
+async def test_export_for_lightrag_and_back_changes_nothing(
+    kb: AsyncHeliograph, directory: Directory, tmp_path: Path
+) -> None:
+    await kb.import_from(directory.path)
+    await kb.insert("# Ball\n\nFezziwig dances with Scrooge.", sources=["notes/ball.md"], metadata=[{"year": 1843}])
+    await kb.export(tmp_path / "out", "lightrag")
+    again = await kb.import_from(tmp_path / "out")
+    assert (again.added, again.updated, again.failed, again.unchanged) == (0, 0, 0, 3)
+    async with AsyncHeliograph(tmp_path / "second", embedding=FakeEmbeddingModel()) as other:
+        report = await other.import_from(tmp_path / "out")
+        assert (report.added, report.failed) == (3, 0)
+        assert await _told(other) == await _told(kb)
+        assert noted(report, NoteKind.REMARK, "vectors are kept") > 0
+        await other.export(tmp_path / "again", "lightrag")
+    for file in ("full_docs", "text_chunks", "entity_chunks", "relation_chunks", "full_entities", "full_relations"):
+        one, two = (
+            json.loads((tmp_path / name / f"kv_store_{file}.json").read_text("utf-8")) for name in ("out", "again")
+        )
+        assert _without_moments(one) == _without_moments(two)
+
+
+def _without_moments(rows: dict[str, Any]) -> dict[str, Any]:
+    moments = {"create_time", "update_time"}
+    return {id_: {name: row[name] for name in row if name not in moments} for id_, row in rows.items()}
+
+
+async def _told(kb: AsyncHeliograph) -> list[Any]:
+    """Return all that a workspace says, in an order of its own."""
+    contents = Contents(kb.store)
+    documents = [
+        (
+            *(item.document.id, item.document.source, item.document.title, dict(item.document.metadata), item.text),
+            *((chunk.id, chunk.text) for chunk in item.chunks),
+        )
+        async for item in contents.documents()
+    ]
+    entities = [(item.name, item.type, item.description, item.degree) async for item in contents.entities()]
+    relations = [
+        (item.source, item.target, item.keywords, item.description, item.weight) async for item in contents.relations()
+    ]
+    return [documents, entities, relations]
 
 
 def test_spelling_is_taken_from_the_chunks_and_only_for_names_in_capitals() -> None:

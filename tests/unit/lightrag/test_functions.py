@@ -1,0 +1,233 @@
+"""Model functions by LightRAG's names against a service on loopback, fields that have no effect, tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from heliograph.lightrag import LightRAG, RoleLLMConfig
+from heliograph.lightrag import utils as lightrag_utils
+from heliograph.lightrag.llm.ollama import ollama_embed, ollama_model_complete
+from heliograph.lightrag.llm.openai import openai_complete, openai_complete_if_cache, openai_embed
+from heliograph.lightrag.operate import chunking_by_token_size
+from heliograph.lightrag.rerank import cohere_rerank
+from heliograph.lightrag.utils import EmbeddingFunc, TiktokenTokenizer, TokenTracker, wrap_embedding_func_with_attrs
+from heliograph.text.tokens import decode, encode
+
+
+class _Service(BaseHTTPRequestHandler):
+    asked: list[dict[str, Any]]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append({"path": self.path, "key": self.headers.get("Authorization"), **body})
+        usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+        replies: dict[str, Any] = {
+            "/v1/chat/completions": {
+                "id": "1",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "m",
+                "choices": [
+                    {"index": 0, "message": {"role": "assistant", "content": "hello"}, "finish_reason": "stop"}
+                ],
+                "usage": usage,
+            },
+            "/v1/embeddings": {
+                "object": "list",
+                "model": "m",
+                "data": [
+                    {"object": "embedding", "index": index, "embedding": [1.0, float(index)]}
+                    for index, _ in enumerate(body.get("input", []))
+                ],
+                "usage": usage,
+            },
+            "/api/chat": {"message": {"content": "hello"}, "done": True, "prompt_eval_count": 3, "eval_count": 2},
+            "/api/embed": {"embeddings": [[1.0, 2.0] for _ in body.get("input", [])], "prompt_eval_count": 3},
+            "/v2/rerank": {"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]},
+        }
+        if body.get("stream"):
+            self._stream()
+            return
+        data = json.dumps(replies[self.path]).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        for piece in ("hel", "lo"):
+            if self.path == "/api/chat":
+                line = json.dumps({"message": {"content": piece}, "done": False}) + "\n"
+            else:
+                choice = {"index": 0, "delta": {"content": piece}}
+                told = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+                line = f"data: {json.dumps(told)}\n\n"
+            self.wfile.write(line.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the server's)
+        pass
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    asked: list[dict[str, Any]] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Service", (_Service,), {"asked": asked}))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def _read(reply: str | AsyncIterator[str]) -> str:
+    return reply if isinstance(reply, str) else "".join([piece async for piece in reply])
+
+
+async def test_openai_functions_ask_as_they_are_told(service: tuple[str, list[dict[str, Any]]]) -> None:
+    url, asked = service
+    tracker = TokenTracker()
+    kept = SimpleNamespace(global_config={"llm_model_name": "own"})
+    given: dict[str, Any] = {"base_url": f"{url}/v1", "api_key": "secret", "hashing_kv": kept}
+    history = [{"role": "user", "content": "before"}, {"role": "assistant", "content": "then"}]
+    reply = await openai_complete_if_cache("m", "now", "be brief", history, token_tracker=tracker, **given)
+    assert await _read(reply) == "hello"
+    assert tracker.get_usage()["total_tokens"] == 5
+    assert asked[0]["key"] == "Bearer secret"
+    assert [item["content"] for item in asked[0]["messages"]] == ["be brief", "before", "then", "now"]
+    assert "hashing_kv" not in asked[0]
+    assert await _read(await openai_complete("now", stream=True, temperature=0.5, **given)) == "hello"
+    assert (asked[1]["model"], asked[1]["temperature"]) == ("own", 0.5)
+    vectors = await openai_embed.func(
+        ["one", "two"], model="m", base_url=f"{url}/v1", api_key="k", document_prefix="p "
+    )
+    assert vectors.tolist() == [[1.0, 0.0], [1.0, 1.0]]
+    assert asked[2]["input"] == ["p one", "p two"]
+
+
+async def test_ollama_functions_ask_as_they_are_told(service: tuple[str, list[dict[str, Any]]]) -> None:
+    url, asked = service
+    given: dict[str, Any] = {"host": url, "hashing_kv": SimpleNamespace(global_config={"llm_model_name": "qwen"})}
+    reply = await ollama_model_complete("now", "be brief", response_format={"type": "json_object"}, **given)
+    assert (await _read(reply), asked[0]["format"], asked[0]["model"]) == ("hello", "json", "qwen")
+    assert await _read(await ollama_model_complete("now", stream=True, options={"num_ctx": 9}, **given)) == "hello"
+    assert asked[1]["options"] == {"num_ctx": 9}
+    vectors = await ollama_embed.func(["one"], embed_model="m", host=url, context="query", query_prefix="q: ")
+    assert (vectors.tolist(), asked[2]["input"]) == ([[1.0, 2.0]], ["q: one"])
+
+
+async def test_rerank_functions_return_indexes_and_scores(service: tuple[str, list[dict[str, Any]]]) -> None:
+    url, asked = service
+    found = await cohere_rerank("q", ["a", "b"], top_n=1, api_key="k", base_url=f"{url}/v2/rerank")
+    assert found == [{"index": 1, "relevance_score": 0.9}]
+    assert (asked[0]["query"], asked[0]["documents"]) == ("q", ["a", "b"])
+
+
+async def test_embedding_function_is_checked_and_unwrapped() -> None:
+    async def embed(texts: list[str], max_token_size: int = 0) -> Any:
+        return np.ones((len(texts) + (max_token_size == 7), 3))
+
+    whole = EmbeddingFunc(embedding_dim=3, func=EmbeddingFunc(embedding_dim=9, func=embed))
+    assert (await whole(["one", "two"], context="query")).shape == (2, 3)
+    with pytest.raises(ValueError, match="2 vectors for 1 texts"):
+        await EmbeddingFunc(embedding_dim=3, func=embed, max_token_size=7)(["one"])
+    with pytest.raises(ValueError, match="length 5"):
+        await wrap_embedding_func_with_attrs(embedding_dim=5)(embed)(["one"])
+
+
+def _rag(folder: Path, **fields: Any) -> LightRAG:
+    async def embed(texts: list[str]) -> Any:
+        return np.ones((len(texts), 3))
+
+    async def model(_prompt: str, **_given: Any) -> str:
+        return "<|COMPLETE|>"
+
+    given: dict[str, Any] = {
+        "working_dir": str(folder),
+        "llm_model_func": model,
+        "embedding_func": EmbeddingFunc(embedding_dim=3, func=embed),
+    }
+    return LightRAG(**(given | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [
+        ({"llm_model_func": None}, "llm_model_func"),
+        ({"embedding_func": None}, "embedding_func"),
+        ({"top_k": 0}, "top_k"),
+        ({"role_llm_configs": {"poet": RoleLLMConfig()}}, "poet"),
+        ({"graph_storage": "Neo4JStorage"}, "NEO4J_"),
+    ],
+)
+def test_field_that_cannot_be_is_refused(tmp_path: Path, fields: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        _rag(tmp_path, **fields)
+
+
+def test_field_without_effect_warns_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lightrag_utils, "_told", set[str]())
+    with pytest.warns(UserWarning, match="Milvus"):
+        _rag(tmp_path, vector_storage="MilvusVectorDBStorage")
+    _rag(tmp_path, vector_storage="MilvusVectorDBStorage")
+
+
+def test_stores_and_defaults_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"POSTGRES_USER": "ann", "POSTGRES_PASSWORD": "p/w", "POSTGRES_DATABASE": "kb", "TOP_K": "7"}
+    told |= {"QDRANT_URL": "http://q.example:6333", "WORKSPACE": "own", "CHUNK_SIZE": "300"}
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    rag = _rag(tmp_path, kv_storage="PGKVStorage", vector_storage="QdrantVectorDBStorage")
+    settings = rag._settings  # pyright: ignore[reportPrivateUsage]
+    assert settings.store.url == "postgresql://ann:p%2Fw@localhost:5432/kb"
+    assert settings.store.vectors_url == "qdrant://q.example:6333"
+    assert (settings.store.workspace, settings.query.top_k) == ("own", 7)
+
+
+async def test_windows_of_tokens_that_cut_characters_are_found_in_the_text(tmp_path: Path) -> None:
+    rag = _rag(tmp_path, chunk_token_size=7, chunk_overlap_token_size=2)
+    text = "漢字🙂𠮷野家🧪 und Ωmega " * 20
+    await rag.ainsert(text, ids="one")
+    found = (await rag.aget_docs_by_ids("one"))["one"]
+    assert (found["status"], found["chunks_count"] > 20) == ("processed", True)
+    await rag.finalize_storages()
+
+
+async def test_chunking_function_may_be_async_and_must_not_write(tmp_path: Path) -> None:
+    async def cut(_tokenizer: Any, content: str, *_: Any) -> list[dict[str, Any]]:
+        await asyncio.sleep(0)
+        return [{"content": part, "chunk_order_index": index} for index, part in enumerate(content.split("|"))]
+
+    async def write(*_: Any) -> list[dict[str, Any]]:
+        return [{"content": "something else"}]
+
+    rag = _rag(tmp_path, chunking_func=cut)
+    await rag.ainsert("one|two", ids="a")
+    assert (await rag.aget_docs_by_ids("a"))["a"]["chunks_count"] == 2
+    await rag.finalize_storages()
+    rag = _rag(tmp_path / "other", chunking_func=write)
+    await rag.ainsert("one", ids="a")
+    assert "something else" in (await rag.aget_docs_by_ids("a"))["a"]["error_msg"]
+    await rag.finalize_storages()
+
+
+def test_tokens_come_back_as_text() -> None:
+    text = "漢字🙂𠮷 plain"
+    tokens = encode(text)
+    assert decode(tokens) == text
+    assert all(isinstance(decode(tokens[:end]), str) for end in range(len(tokens)))
+    chunks = chunking_by_token_size(TiktokenTokenizer(), "a b c d e f", None, False, 1, 3)
+    assert [chunk["content"] for chunk in chunks] == ["a b c", "c d e", "e f"]
