@@ -46,6 +46,7 @@ ALL = (
     "ray_workers",
     "retrieval",
     "answers",
+    "manuals",
     "sensitivity",
     "misspelt",
     "cosine_scale",

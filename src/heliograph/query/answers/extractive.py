@@ -24,10 +24,10 @@ from heliograph.query.answers.quotables import (
     quotable_sentences,
     shown_text,
 )
-from heliograph.query.answers.sentence_ranking import Shortlist, choose, shortlist
+from heliograph.query.answers.sentence_ranking import Shortlist, choose, is_answered, shortlist
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, FoundPart, Reference, Retrieval
-from heliograph.query.understanding import Understanding, understand_by_rules
+from heliograph.query.understanding import QuestionKind, Understanding, understand_by_rules
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
@@ -147,6 +147,10 @@ class _Source:
         if listed is None:
             return []
         cosines = await _cosines(question, listed, self.embedding) if self.embedding else None
+        # What is asked of the documents as a whole is said by no sentence of them.
+        is_broad = understanding is not None and understanding.kind is QuestionKind.GLOBAL
+        if not is_broad and not (listed.is_told if cosines is None else is_answered(listed, cosines)):
+            return []
         return await asyncio.to_thread(choose, listed, limit, cosines)
 
     def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:

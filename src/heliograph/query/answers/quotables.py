@@ -33,7 +33,9 @@ _REACH = 1000
 # port"). It says what the sentences up to the next term are about, which seldom name it.
 _LONGEST_TERM = 80
 _TERM_ENDS = frozenset(".,;!?。，；！？…")
-_TERM_BEFORE_COLON = re.compile(r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s")
+_TERM_BEFORE_COLON = re.compile(
+    r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s"
+)
 # What a sentence begins with that points back to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"

@@ -29,6 +29,17 @@ async def _quoted(question: str, context: Context) -> ExtractiveAnswer:
     return await quote_answer(question, context, MemoryStore().records)
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["How tall is a redwood?", "红杉有多高？", "Wie hoch wird ein Mammutbaum?", "Quelle est la hauteur du séquoia ?"],
+)
+async def test_question_that_nothing_is_near_to_is_declined_in_any_language(question: str) -> None:
+    context = _context("The keeper lives in a cottage on the cliff.", "灯塔看守人住在悬崖上的小屋里。")
+    records = MemoryStore().records
+    assert (await quote_answer(question, context, records, embedding=_Meanings("redwood"))) == ExtractiveAnswer()
+    assert (await quote_answer(question, context, records, embedding=_Meanings("cottage"))).citations
+
+
 class _Meanings(EmbeddingModel):
     """Finds every question near to texts that hold one word, and far from others."""
 
@@ -96,7 +107,9 @@ async def test_term_explained_below_is_said_before_the_quote() -> None:
 
 
 async def test_sentence_that_points_back_takes_in_the_one_before_it() -> None:
-    context = _context("Retention applies to all messages. It ends after 14 days of storage.\n\nMore is said elsewhere.")
+    context = _context(
+        "Retention applies to all messages. It ends after 14 days of storage.\n\nMore is said elsewhere."
+    )
     text = (await _quoted("After how many days of storage does it end?", context)).text
     assert "- Retention applies to all messages. It ends after 14 days of storage. [1]" in text
 
