@@ -336,11 +336,11 @@ def side_question(question: str, sides: Sequence[str], side: str) -> str:
 # The questions that one question is made of.
 #
 # Split where one question ends and another begins: after a question mark, and at a conjunction or comma with an
-# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one thing
-# asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part is made to stand alone:
-# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only what
-# else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so leaves
-# the question whole.
+# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one
+# thing asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part stands alone:
+# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only
+# what else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so
+# leaves the question whole.
 
 _MAX_PARTS = 4
 _LEAST_WORDS = 2

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
-from heliograph.models import Chunk, Document
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.models import Chunk, Document
 from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.quotables import (
     Form,
@@ -164,7 +164,7 @@ class _Source:
 
 
 def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple[str, Sequence[Quotable]]]:
-    """Return the parts with their quotes, none of which was given before; parts with the same answer are put together."""
+    """Return the parts with their quotes, none of them twice; parts with the same answer are put together."""
     written: list[tuple[str, list[Quotable]]] = []
     for part, quotes in sections:
         known = {_place(quote): place for place, (_, given) in enumerate(written) for quote in given}

@@ -1,4 +1,4 @@
-"""What of a context may be quoted: sentences, list items, rows of tables, lines of code and formulas, each in its place.
+"""What of a context may be quoted: sentences, list items, rows of tables, code and formulas, each in its place.
 
 Chunks come in; `Quotable`s go out, each a span of its chunk with what a reader needs beside it: the term that it
 explains, what leads in to its list, the heading above. A sentence that points back ("It is kept for 14 days.") takes in
@@ -29,8 +29,8 @@ _FORMULA = re.compile(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
 # How far beyond a chunk the rest of a sentence is looked for.
 _REACH = 1000
 
-# A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or before a colon ("`port` (int): The
-# port"). It says what the sentences up to the next term are about, which seldom name it.
+# A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or behind a
+# colon ("`port` (int): The port"). It says what the sentences up to the next term are about, which seldom name it.
 _LONGEST_TERM = 80
 _TERM_ENDS = frozenset(".,;!?。，；！？…")
 _TERM_BEFORE_COLON = re.compile(
@@ -45,7 +45,8 @@ _POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 _SAME_AS_ABOVE = re.compile(
-    r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b|同样|同上|相同的规则|如上",
+    r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
+    r"|同样|同上|相同的规则|如上",
     re.IGNORECASE,
 )
 _LONGEST_PAIR = 500

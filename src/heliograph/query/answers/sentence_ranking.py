@@ -250,7 +250,7 @@ _CANDIDATES = 28
 _OF_FIRST_CHUNKS = 10
 _FIRST_CHUNKS = 3
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
-# a number, a date or code that is asked for and not said by the question is worth more, as it is seldom there by chance.
+# a number, a date or code that is asked for and not said by the question is worth more: it is seldom there by chance.
 _NEARBY = 0.1
 _CHUNK_SCORE = 1.0
 _CHUNK_PLACE = 0.3
