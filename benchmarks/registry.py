@@ -47,6 +47,7 @@ ALL = (
     "retrieval",
     "answers",
     "manuals",
+    "declining",
     "sensitivity",
     "misspelt",
     "cosine_scale",

@@ -276,9 +276,10 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk, and this of the share of terms, must come to that.
-_WORDS_TOLD = 0.1
-_LEAST_ANSWERED = 1.08
+# The cosines of the nearest sentence and of the nearest chunk must come to this; to more where words say that nothing
+# answers, as for a question that presupposes what never happened.
+LEAST_ANSWERED = 0.98
+CLEARLY_ANSWERED = 1.1
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -341,8 +342,8 @@ def shortlist(
 def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
     """Return whether any of the sentences is near enough to the question to answer it, whatever the language.
 
-    A question without content words ("What is it?") is taken for answered. `docs/answers.md` says how the threshold was
-    found and what it costs.
+    A question without content words ("What is it?") is taken for answered. `docs/answers.md` says how the thresholds
+    were found and what they cost.
 
     Args:
         listed: The sentences.
@@ -350,12 +351,17 @@ def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
     """
     if not listed.asked.weights and not terms(listed.asked.folded):
         return True
+    return nearness_told(listed, cosines) >= (LEAST_ANSWERED if listed.is_told else CLEARLY_ANSWERED)
+
+
+def nearness_told(listed: Shortlist, cosines: Sequence[float]) -> float:
+    """Return the cosines of the nearest sentence and of the nearest chunk, added up.
+
+    Modes that merge round robin tell nothing of the chunks' cosines; there the sentence counts twice.
+    """
     nearest = max(cosines, default=0.0)
     chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
-    # Modes that merge round robin tell nothing of the chunks' cosines.
-    passage = max(chunks, default=nearest)
-    words = max((listed.asked.share(sentence.words) for _, sentence in listed.items), default=0.0)
-    return nearest + passage + _WORDS_TOLD * words >= _LEAST_ANSWERED
+    return nearest + max(chunks, default=nearest)
 
 
 def _has_cosine(sentence: Quotable) -> bool:
