@@ -156,6 +156,8 @@ def _taken(report: Report) -> str:
 TABLES = (
     MarkedTable("sensitivity", _DOCS / "retrieval.md", render_parameters),
     MarkedTable("answers", _DOCS / "answers.md", render_answers),
+    MarkedTable("manuals", _DOCS / "answers.md", render_answers),
+    MarkedTable("declining", _DOCS / "answers.md", render_answers),
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
     MarkedTable("stores", _DOCS / "stores.md", render_stores),
 )

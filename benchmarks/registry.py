@@ -46,6 +46,8 @@ ALL = (
     "ray_workers",
     "retrieval",
     "answers",
+    "manuals",
+    "declining",
     "sensitivity",
     "misspelt",
     "cosine_scale",

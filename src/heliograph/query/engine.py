@@ -264,7 +264,9 @@ class QueryEngine:
             model = answering_model(plan, retrieval, self._chat_of(plan))
             records = self._view_of(plan).records
             if model is None:
-                return AnswerStream(plan, retrieval, await answer_offline(plan, retrieval, records, self._embedding), records, asked)
+                return AnswerStream(
+                    plan, retrieval, await answer_offline(plan, retrieval, records, self._embedding), records, asked
+                )
             (progress or _silent)("generating_response")
             return AnswerStream(plan, retrieval, model, records, asked)
 

@@ -336,11 +336,11 @@ def side_question(question: str, sides: Sequence[str], side: str) -> str:
 # The questions that one question is made of.
 #
 # Split where one question ends and another begins: after a question mark, and at a conjunction or comma with an
-# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one thing
-# asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part is made to stand alone:
-# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only what
-# else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so leaves
-# the question whole.
+# interrogative behind it, if there is one before it too; at the second thing of a list that is asked for; and one
+# thing asked of several ("the ports of A and of B", "甲和乙的端口分别是多少") is asked of each. A part stands alone:
+# its pronoun becomes the name before it, one without a subject gets the subject before it, and one that says only
+# what else it asks of ("and what about B?") is the question before it asked of that. What cannot be understood so
+# leaves the question whole.
 
 _MAX_PARTS = 4
 _LEAST_WORDS = 2
@@ -382,7 +382,9 @@ _ALSO_OF = re.compile(
 _ONE_OF_MANY = re.compile(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
 _BARE = re.compile(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
-_PART_LEAD = re.compile(r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE)
+_PART_LEAD = re.compile(
+    r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE
+)
 _OPENING = re.compile(rf"^(?:{_PREPOSITION}\s+)?{_ASKING}\b\s*", re.IGNORECASE)
 _LIST_OF = re.compile(
     r"^(?:please\s+)?(?:list|give|name|tell|show|state)(?:\s+(?:me|us))?\s+(?P<a>the\s+.{5,120}?),?\s+and\s+"
@@ -406,7 +408,9 @@ _OF_EACH_ZH = re.compile(
     r"(?:分别|各自|各)(?P<tail>.*)$"
 )
 # What a Chinese subject begins with, by part of speech.
-_NOMINAL = frozenset({"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"})
+_NOMINAL = frozenset(
+    {"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"}
+)
 # Up to here the first part of a Chinese question is its subject.
 _SUBJECT_ZH = re.compile(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
 

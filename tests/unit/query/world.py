@@ -33,11 +33,12 @@ DIMENSION = 4
 
 
 class AxisEmbedding(EmbeddingModel):
-    """Embeds everything to the first axis."""
+    """Embeds everything to the first axis; documents to `document_axis`."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[EmbeddingKind, tuple[str, ...]]] = []
         self.failure: ModelError | None = None
+        self.document_axis = 0
 
     @property
     def info(self) -> EmbeddingInfo:
@@ -48,7 +49,7 @@ class AxisEmbedding(EmbeddingModel):
         if self.failure:
             raise self.failure
         vectors = np.zeros((len(texts), DIMENSION), np.float32)
-        vectors[:, 0] = 1.0
+        vectors[:, self.document_axis if kind == "document" else 0] = 1.0
         return Embeddings(vectors, Usage())
 
 

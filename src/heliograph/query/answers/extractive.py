@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
-from heliograph.models import Chunk, Document
 from heliograph.embedding.base import EmbeddingModel
+from heliograph.models import Chunk, Document
 from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.quotables import (
     Form,
@@ -24,10 +24,10 @@ from heliograph.query.answers.quotables import (
     quotable_sentences,
     shown_text,
 )
-from heliograph.query.answers.sentence_ranking import Shortlist, choose, shortlist
+from heliograph.query.answers.sentence_ranking import Shortlist, choose, is_answered, shortlist
 from heliograph.query.context.format import shown_sources
 from heliograph.query.retrieved import Context, Failure, FoundPart, Reference, Retrieval
-from heliograph.query.understanding import Understanding, understand_by_rules
+from heliograph.query.understanding import QuestionKind, Understanding, understand_by_rules
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language
 
@@ -147,6 +147,10 @@ class _Source:
         if listed is None:
             return []
         cosines = await _cosines(question, listed, self.embedding) if self.embedding else None
+        # What is asked of the documents as a whole is said by no sentence of them.
+        is_broad = understanding is not None and understanding.kind is QuestionKind.GLOBAL
+        if not is_broad and not (listed.is_told if cosines is None else is_answered(listed, cosines)):
+            return []
         return await asyncio.to_thread(choose, listed, limit, cosines)
 
     def _listed(self, question: str, understanding: Understanding | None, part: FoundPart | None) -> Shortlist | None:
@@ -160,7 +164,7 @@ class _Source:
 
 
 def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple[str, Sequence[Quotable]]]:
-    """Return the parts with their quotes, none of which was given before; parts with the same answer are put together."""
+    """Return the parts with their quotes, none of them twice; parts with the same answer are put together."""
     written: list[tuple[str, list[Quotable]]] = []
     for part, quotes in sections:
         known = {_place(quote): place for place, (_, given) in enumerate(written) for quote in given}

@@ -1,4 +1,4 @@
-"""What of a context may be quoted: sentences, list items, rows of tables, lines of code and formulas, each in its place.
+"""What of a context may be quoted: sentences, list items, rows of tables, code and formulas, each in its place.
 
 Chunks come in; `Quotable`s go out, each a span of its chunk with what a reader needs beside it: the term that it
 explains, what leads in to its list, the heading above. A sentence that points back ("It is kept for 14 days.") takes in
@@ -29,11 +29,13 @@ _FORMULA = re.compile(r"^\$\$?[^$]+\$\$?$|^\\[\[(].*\\[\])]$")
 # How far beyond a chunk the rest of a sentence is looked for.
 _REACH = 1000
 
-# A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or before a colon ("`port` (int): The
-# port"). It says what the sentences up to the next term are about, which seldom name it.
+# A term that is explained below it, in a paragraph of its own ("--depth <depth>"), or behind a
+# colon ("`port` (int): The port"). It says what the sentences up to the next term are about, which seldom name it.
 _LONGEST_TERM = 80
 _TERM_ENDS = frozenset(".,;!?。，；！？…")
-_TERM_BEFORE_COLON = re.compile(r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s")
+_TERM_BEFORE_COLON = re.compile(
+    r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s"
+)
 # What a sentence begins with that points back to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
@@ -42,7 +44,14 @@ _POINTS_BACK = re.compile(
     r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
     re.IGNORECASE,
 )
+_SAME_AS_ABOVE = re.compile(
+    r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
+    r"|同样|同上|相同的规则|如上",
+    re.IGNORECASE,
+)
 _LONGEST_PAIR = 500
+# Sentences and items taken in by one that says the same of something else.
+_TAKEN_IN = 3
 # What only says where to read on.
 _REFERS = re.compile(r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$", re.IGNORECASE)
 _LONGEST_LEAD = 200
@@ -272,19 +281,34 @@ class _Reading:
         if not shown or not _LETTER.search(shown):
             return
         words = frozenset(terms(shown))
-        previous = self.found[-1] if self.found else None
-        if form is Form.PROSE and previous and previous.form is not Form.CODE and _POINTS_BACK.match(shown):
-            between = text[previous.end : start]
-            if "\n\n" not in between and not between.strip() and end - previous.start <= _LONGEST_PAIR:
-                start, shown, words = previous.start, f"{previous.shown} {shown}", words | previous.words
+        # What it takes in is near it: its words make it no more than the sentence that says them.
+        before = frozenset[str]()
+        for previous in self._pointed_at(shown, form, start, end):
+            start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
         lead = self._lead(shown, form)
-        nearby = above | frozenset(terms(self.heading)) | self.first | self.before
+        nearby = above | frozenset(terms(self.heading)) | self.first | self.before | before
         told = frozenset(terms(f"{self.term}\n{self.leading}")) | frozenset(terms(" ".join(self.columns)))
         self.found.append(
             Quotable(self.item, self.place, start, end, shown, words | told, nearby, is_cut, form, lead, self.heading)
         )
         self._note(words, shown)
+
+    def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
+        """Return what stands right before a sentence and is needed to understand it, the nearest first."""
+        text, found = self.item.chunk.text, list[Quotable]()
+        is_same = _SAME_AS_ABOVE.search(shown) is not None
+        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and _POINTS_BACK.match(shown))):
+            return found
+        for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
+            between = text[previous.end : start]
+            is_near = not _LIST_MARK.sub("", between.strip() + " ").strip() and "\n\n" not in between
+            is_text = previous.form in (Form.PROSE, Form.ITEM)
+            if not is_text or not is_near or end - previous.start > _LONGEST_PAIR:
+                break
+            found.append(previous)
+            start = previous.start
+        return found
 
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""

@@ -250,7 +250,7 @@ _CANDIDATES = 28
 _OF_FIRST_CHUNKS = 10
 _FIRST_CHUNKS = 3
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
-# a number, a date or code that is asked for and not said by the question is worth more, as it is seldom there by chance.
+# a number, a date or code that is asked for and not said by the question is worth more: it is seldom there by chance.
 _NEARBY = 0.1
 _CHUNK_SCORE = 1.0
 _CHUNK_PLACE = 0.3
@@ -271,11 +271,15 @@ _SAME_DOCUMENT = 0.2
 _SAME = 0.8
 # Of what the best sentence is worth what a further one must be.
 _RELEVANT = 0.72
-# Below this share of the question's terms no sentence says anything of it; where the cosine of the best chunk is known,
-# the share and half of the cosine must come to this.
+# By words alone, where no embedding compares: below this share of the question's terms no sentence says anything of it;
+# where the cosine of the best chunk is known, the share and half of the cosine must come to this.
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
+# The cosines of the nearest sentence and of the nearest chunk must come to this; to more where words say that nothing
+# answers, as for a question that presupposes what never happened.
+LEAST_ANSWERED = 0.98
+CLEARLY_ANSWERED = 1.1
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -288,11 +292,13 @@ class Shortlist:
         asked: The question.
         items: The sentences, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
+        is_told: Whether one of them says anything of the question, as far as words tell.
     """
 
     asked: AskedQuestion
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
+    is_told: bool
 
 
 def best_sentences(
@@ -304,7 +310,7 @@ def best_sentences(
 ) -> list[Quotable]:
     """Return the sentences to quote by their words alone; as `shortlist` and `choose` do one after the other."""
     listed = shortlist(question, sentences, titles, understanding)
-    return choose(listed, limit) if listed else []
+    return choose(listed, limit) if listed.is_told else []
 
 
 def shortlist(
@@ -312,8 +318,8 @@ def shortlist(
     sentences: Sequence[Quotable],
     titles: Mapping[str, str],
     understanding: Understanding | None = None,
-) -> Shortlist | None:
-    """Return the sentences that may answer; None if none says anything of the question.
+) -> Shortlist:
+    """Return the sentences that may answer.
 
     Args:
         question: The question.
@@ -323,15 +329,43 @@ def shortlist(
     """
     words = frozenset(terms(question))
     asked = _read_question(question, words, sentences, understanding)
-    if words and _is_comparable(question, sentences) and not _says_anything(words, asked, sentences):
-        return None
+    is_told = not words or not _is_comparable(question, sentences) or _says_anything(words, asked, sentences)
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
-    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles)
+    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told)
+
+
+def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
+    """Return whether any of the sentences is near enough to the question to answer it, whatever the language.
+
+    A question without content words ("What is it?") is taken for answered. `docs/answers.md` says how the thresholds
+    were found and what they cost.
+
+    Args:
+        listed: The sentences.
+        cosines: Of the question and each of them, in the usual scale.
+    """
+    if not listed.asked.weights and not terms(listed.asked.folded):
+        return True
+    return nearness_told(listed, cosines) >= (LEAST_ANSWERED if listed.is_told else CLEARLY_ANSWERED)
+
+
+def nearness_told(listed: Shortlist, cosines: Sequence[float]) -> float:
+    """Return the cosines of the nearest sentence and of the nearest chunk, added up.
+
+    Modes that merge round robin tell nothing of the chunks' cosines; there the sentence counts twice.
+    """
+    nearest = max(cosines, default=0.0)
+    chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
+    return nearest + max(chunks, default=nearest)
+
+
+def _has_cosine(sentence: Quotable) -> bool:
+    return Channel.VECTOR in sentence.item.scores
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:

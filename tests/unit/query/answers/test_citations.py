@@ -286,6 +286,7 @@ async def test_text_after_a_prompt_of_the_caller_stays_as_written(world: World) 
 
 async def test_question_that_no_sentence_speaks_of_is_not_answered(world: World) -> None:
     await world.chunk("p", score=0.9)
+    world.embedding.document_axis = 1
     answer = await world.engine().query("How tall grows the giant redwood of California?", NAIVE)
     assert (answer.kind, answer.is_unanswered) == (AnswerKind.NOTHING_FOUND, True)
     assert not answer.citations
