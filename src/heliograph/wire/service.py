@@ -123,7 +123,7 @@ class Configuration(BaseModel):
     max_parallel_insert: int = Field(description="Documents processed at once.")
     summary_max_tokens: int
     summary_context_size: int
-    max_graph_nodes: int = Field(1000, description="Entities of a part of the graph, where no number is named.")
+    max_graph_nodes: int = 1000
     summary_language: str
     force_llm_summary_on_merge: int
     cosine_threshold: float
