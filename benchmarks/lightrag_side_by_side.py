@@ -22,7 +22,7 @@ from benchmarks.measure import pin
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 
-__all__ = ["TITLE", "run"]
+__all__ = ["TITLE", "lightrag_document", "run"]
 
 TITLE = "Beside LightRAG 1.5.7"
 
@@ -57,7 +57,7 @@ def run(options: Options) -> Findings:
 def _measure_lightrag(folder: Path, python: str, stored: tuple[int, ...], repeats: int) -> dict[int, float]:
     """Run the worker and return the median per size."""
     corpus = folder / "corpus.json"
-    documents = [_document(number) for number in range(max(stored) + repeats)]
+    documents = [lightrag_document(number) for number in range(max(stored) + repeats)]
     corpus.write_text(
         json.dumps({"documents": documents, "stored": stored, "repeats": repeats, "dimension": _DIMENSION}), "utf-8"
     )
@@ -69,7 +69,7 @@ def _measure_lightrag(folder: Path, python: str, stored: tuple[int, ...], repeat
     return {int(size): statistics.median(found) for size, found in laps.items()}
 
 
-def _document(number: int) -> dict[str, str]:
+def lightrag_document(number: int) -> dict[str, str]:
     """Return a document and what LightRAG's model would reply about it, in LightRAG's own format."""
     document = corpus_document(number)
     entities, relations = corpus_mentions(number)

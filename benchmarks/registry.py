@@ -54,6 +54,7 @@ ALL = (
     "chunking",
     "local_extraction",
     "lightrag_side_by_side",
+    "versus_lightrag",
     "service_faults",
     "service_soak",
     "document_soak",

@@ -297,7 +297,7 @@ def export(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="The file or folder to write; it must not be there.")],
     form: Annotated[
         ExportFormat,
-        typer.Option("--format", help="jsonl holds everything and can be imported; the others are for reading."),
+        typer.Option("--format", help="jsonl holds everything and lightrag what LightRAG opens; both can be imported."),
     ] = ExportFormat.JSONL,
 ) -> None:
     """Write the workspace as an archive, as CSV, GraphML or Markdown, or as a vault for Obsidian."""

@@ -8,7 +8,7 @@ under way are committed together by the next one; a joint commit that fails is t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -117,7 +117,7 @@ class Drafter:
         return self._embedding
 
     @contextmanager
-    def keeping(self, vectors: KeptVectors) -> Iterator[None]:
+    def keeping(self, vectors: KeptVectors) -> Generator[None]:
         """Take vectors that were made elsewhere by the same model, by id, where they are there; for an import."""
         self._kept = vectors
         try:

@@ -15,9 +15,10 @@ from heliograph.ids import relation_id
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
 from heliograph.lightrag.utils import TokenizerInterface
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Document, DocumentStatus, Entity, Relation
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Relation
 from heliograph.query.models import Failure, Mode, Retrieval
 from heliograph.stores.base import ScanKind, Store
+from heliograph.wire.graph import given_origin
 
 __all__ = [
     "DETAILS",
@@ -49,12 +50,6 @@ _STATUSES = {
     # In the graph and searched, though some of its chunks could not be read; `error_msg` says which.
     DocumentStatus.PARTIAL: DocStatus.PROCESSED,
     DocumentStatus.FAILED: DocStatus.FAILED,
-}
-_EDITS = {
-    CurationKind.CREATE_ENTITY,
-    CurationKind.EDIT_ENTITY,
-    CurationKind.CREATE_RELATION,
-    CurationKind.EDIT_RELATION,
 }
 
 
@@ -205,7 +200,7 @@ class Rows:
     async def _given_origins(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
         for rules in await self.store.curations.get_rules(list(dict.fromkeys(ids))):
-            if origin := _origin([item for item in rules.curations if len(item.entity_ids) == 1]):
+            if origin := given_origin([item for item in rules.curations if len(item.entity_ids) == 1]):
                 found[rules.id] = origin
         return found
 
@@ -215,9 +210,9 @@ class Rows:
         for rules in await self.store.curations.get_rules(ends):
             told: dict[str, list[Curation]] = {}
             for item in rules.curations:
-                if len(item.entity_ids) == 2 and item.kind in _EDITS:
+                if len(item.entity_ids) == 2:
                     told.setdefault(relation_id(*item.entity_ids), []).append(item)
-            found |= {id_: origin for id_, curations in told.items() if (origin := _origin(curations))}
+            found |= {id_: origin for id_, curations in told.items() if (origin := given_origin(curations))}
         return found
 
     # Documents
@@ -328,15 +323,6 @@ def _processing_info(retrieval: Retrieval) -> dict[str, int]:
         "merged_chunks_count": info.merged_chunks_count,
         "final_chunks_count": info.final_chunks_count,
     }
-
-
-def _origin(curations: Sequence[Curation]) -> dict[str, str]:
-    """Return the origin that people gave last, as far as they gave any: `source_id`, then `file_path`."""
-    found: dict[str, str] = {}
-    for item in curations:
-        if item.kind in _EDITS and len(item.scope) == 2:
-            found |= {name: value for name, value in zip(("source_id", "file_path"), item.scope, strict=True) if value}
-    return found
 
 
 def _has_given_chunks(document: Document) -> bool:

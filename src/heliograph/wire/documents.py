@@ -99,6 +99,7 @@ class PipelineResponse(BaseModel):
     recovery_kind: str | None = None
     recovery_message: str | None = None
     scanning: bool = False
+    scanning_exclusive: bool = Field(default=False, description="Never: a scan holds nobody up.")
     destructive_busy: bool = Field(default=False, description="Whether documents are being deleted.")
     pending_enqueues: int = Field(default=0, description="Uploads and URLs that are not read yet.")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Entity, GraphPath, Relation
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, GraphPath, Relation
 from heliograph.wire.base import EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
@@ -21,6 +21,12 @@ from heliograph.wire.base import EntityHead, RelationHead, Shape
 
 _MOST_SOURCES = 75
 _MANUAL = "manual_creation"
+_ORIGINS = {
+    CurationKind.CREATE_ENTITY,
+    CurationKind.EDIT_ENTITY,
+    CurationKind.CREATE_RELATION,
+    CurationKind.EDIT_RELATION,
+}
 
 
 class KnowledgeGraphNode(BaseModel):
@@ -91,6 +97,21 @@ def entity_properties(entity: Entity, sources: Mapping[str, str]) -> dict[str, A
         **_origin(entity, sources),
     }
     return properties | ({"aliases": FIELD_SEPARATOR.join(entity.aliases)} if entity.aliases else {})
+
+
+def given_origin(curations: Iterable[Curation]) -> dict[str, str]:
+    """Return what people gave last as the origin of one thing, as far as they did: `source_id`, then `file_path`."""
+    found: dict[str, str] = {}
+    for item in curations:
+        if item.kind in _ORIGINS and len(item.scope) == 2:
+            found |= {name: value for name, value in zip(("source_id", "file_path"), item.scope, strict=True) if value}
+    return found
+
+
+def read_origin(data: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return `source_id` and `file_path` of what is to be made, none where neither is given."""
+    given = read_text(data, "source_id") or "", read_text(data, "file_path") or ""
+    return given if any(given) else ()
 
 
 def relation_properties(relation: Relation, sources: Mapping[str, str]) -> dict[str, Any]:

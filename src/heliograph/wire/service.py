@@ -123,6 +123,9 @@ class Configuration(BaseModel):
     vector_storage: str
     max_async: int = Field(description="Calls to the chat model under way at once.")
     max_parallel_insert: int = Field(description="Documents processed at once.")
+    summary_max_tokens: int
+    summary_context_size: int
+    max_graph_nodes: int = 1000
     summary_language: str
     force_llm_summary_on_merge: int
     cosine_threshold: float
@@ -167,6 +170,8 @@ class Health(BaseModel):
     auth_mode: Literal["enabled", "disabled"] = Field(description="Whether people log in.")
     webui_title: str = "Heliograph"
     webui_description: str = ""
+    webui_available: bool = True
+    api_docs_available: bool = True
     pipeline_busy: bool | None = Field(
         default=None,
         description="Whether a job of the workspace runs; left out where it may not be entered, unless it is the "

@@ -149,6 +149,16 @@ async def test_entity_and_relation_are_made_and_hidden(world: World) -> None:
     assert await world.get("/graph/entity/exists", name="Dee") == {"exists": False}
 
 
+async def test_origin_of_what_is_made_is_kept(world: World) -> None:
+    said = {"description": "new", "source_id": "crm-7", "file_path": "crm.csv"}
+    done = await world.post("/graph/entity/create", {"entity_name": "Dee", "entity_data": said})
+    assert (done["data"]["source_id"], done["data"]["graph_data"]["file_path"]) == ("crm-7", "crm.csv")
+    relation = {"source_entity": "Dee", "target_entity": "Ann", "relation_data": said}
+    assert (await world.post("/graph/relation/create", relation))["data"]["source_id"] == "crm-7"
+    done = await edit(world, "Dee", description="other")
+    assert done["data"]["graph_data"]["source_id"] == "crm-7"
+
+
 @pytest.mark.parametrize("given", [{}, {"entity_type": "UNKNOWN"}, {"entity_type": " unknown "}, {"entity_type": ""}])
 async def test_entity_made_without_a_type_has_that_of_documents(world: World, given: dict[str, str]) -> None:
     body = {"entity_name": "Dee", "entity_data": {"description": "new here", **given}}

@@ -13,7 +13,7 @@ from fastapi import APIRouter
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
-from heliograph.models import Curation, CurationKind
+from heliograph.models import Curation, CurationKind, NameRules
 from heliograph.server.dependencies import WriteEngine, Writer
 from heliograph.server.openapi import responses
 from heliograph.wire.graph import (
@@ -29,7 +29,9 @@ from heliograph.wire.graph import (
     RelationCreateRequest,
     RelationUpdateRequest,
     entity_properties,
+    given_origin,
     read_keywords,
+    read_origin,
     read_text,
     read_weight,
     relation_properties,
@@ -45,7 +47,13 @@ async def create_entity(body: EntityCreateRequest, engine: WriteEngine, principa
     description = read_text(body.entity_data, "description", is_needed=True) or ""
     kind = read_text(body.entity_data, "entity_type") or ""
     async with _refusals():
-        done = await engine.create_entity(body.entity_name, type=kind, description=description, author=principal.name)
+        done = await engine.create_entity(
+            body.entity_name,
+            type=kind,
+            description=description,
+            author=principal.name,
+            origin=read_origin(body.entity_data),
+        )
     data = await _entity_data(engine, done.names[0])
     return EditResponse(
         message=f"Entity '{data['entity_name']}' created successfully", data=data, curation_ids=[done.id]
@@ -65,6 +73,7 @@ async def create_relation(body: RelationCreateRequest, engine: WriteEngine, prin
             description=description,
             weight=1.0 if weight is None else weight,
             author=principal.name,
+            origin=read_origin(body.relation_data),
         )
     return EditResponse(
         message=f"Relation created successfully between '{body.source_entity}' and '{body.target_entity}'",
@@ -208,7 +217,9 @@ async def _entity_data(engine: AsyncHeliograph, name: str) -> dict[str, Any]:
     if entity is None:
         return {"entity_name": name, "source_id": None, "graph_data": None}
     sources = await engine.store.records.get_sources(told_chunks([entity]))
-    properties = entity_properties(entity, sources)
+    (rules,) = await engine.store.curations.get_rules([entity.id]) or (NameRules(entity.id),)
+    own = (item for item in rules.curations if len(item.entity_ids) == 1)
+    properties = entity_properties(entity, sources) | given_origin(own)
     return {"entity_name": entity.name, "source_id": properties["source_id"], "graph_data": properties}
 
 
@@ -217,5 +228,8 @@ async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict
     if relation is None:
         return {"src_entity": name, "tgt_entity": other, "source_id": None, "graph_data": None}
     sources = await engine.store.records.get_sources(told_chunks([relation]))
-    properties = relation_properties(relation, sources)
+    ends = {relation.source_id, relation.target_id}
+    (rules,) = await engine.store.curations.get_rules([relation.source_id]) or (NameRules(relation.source_id),)
+    own = (item for item in rules.curations if set(item.entity_ids) == ends)
+    properties = relation_properties(relation, sources) | given_origin(own)
     return {"src_entity": name, "tgt_entity": other, "source_id": properties["source_id"], "graph_data": properties}

@@ -174,6 +174,8 @@ def _configuration(settings: Settings, workspace: str) -> Configuration:
         vector_storage=scheme,
         max_async=chat.max_concurrency,
         max_parallel_insert=settings.ingest.max_parallel_documents,
+        summary_max_tokens=settings.ingest.summary_tokens,
+        summary_context_size=settings.ingest.summary_context_tokens,
         summary_language=settings.ingest.language,
         force_llm_summary_on_merge=settings.ingest.summary_fragments,
         cosine_threshold=settings.query.min_score or 0.0,
