@@ -414,7 +414,8 @@ const read = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return { 
 const ground = (e) => { for (; e; e = e.parentElement) { const { c, a } = read(getComputedStyle(e).backgroundColor);
   if (a > 0.99) return c; } return [255, 255, 255]; };
 return [...document.querySelectorAll('#app *')].filter((e) => e.offsetParent
-  && !e.closest(':disabled, [aria-hidden], .icon') && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).flatMap((e) => {
+  && !e.closest(':disabled, [aria-hidden], .icon')
+  && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).flatMap((e) => {
     const style = getComputedStyle(e);
     if (!style.color.startsWith('rgb')) return [];
     const [one, other] = [light(read(style.color).c), light(ground(e))].sort((a, b) => b - a);

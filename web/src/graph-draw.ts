@@ -39,7 +39,7 @@ export class Drawing {
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
       enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
-      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
+      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
       defaultDrawNodeHover: (context, data, settings) => {
