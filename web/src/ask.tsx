@@ -252,17 +252,7 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
       {warnings.length > 0 && (
         <details class="quiet warnings"><summary>{t("notes")} {number(warnings.length)}</summary><ul>{warnings.map((text) => <li key={text}>{text}</li>)}</ul></details>
       )}
-      {reply.references.length > 0 && !isRunning && (
-        <ol class="refs" aria-label={t("references")}>
-          {reply.references.map((item) => (
-            <li key={item.reference_id}>
-              <button type="button" onClick={() => onCite({ reply, id: String(item.reference_id), at: -1 })} title={item.file_path}>
-                <b>{item.reference_id}</b><span>{item.file_path}</span>
-              </button>
-            </li>
-          ))}
-        </ol>
-      )}
+      {reply.references.length > 0 && !isRunning && <References reply={reply} onCite={onCite} />}
       {isOffline && !told && (
         <div class="note offline">
           <Icon name="plug" />
@@ -282,6 +272,28 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
         </div>
       )}
     </div>
+  );
+}
+
+/** The documents that the answer cites; what was read beside them on request. */
+function References({ reply, onCite }: { reply: Reply; onCite: (opened: Opened) => void }) {
+  const [showsAll, setAll] = useState(false);
+  const cited = new Set((reply.details?.citations ?? []).map((item) => String(item.reference_id)));
+  const first = reply.references.filter((item, place) => (cited.size ? cited.has(String(item.reference_id)) : place < 4));
+  const shown = showsAll ? reply.references : first;
+  return (
+    <ol class="refs" aria-label={t("references")}>
+      {shown.map((item) => (
+        <li key={item.reference_id}>
+          <button type="button" onClick={() => onCite({ reply, id: String(item.reference_id), at: -1 })} title={item.file_path}>
+            <b>{item.reference_id}</b><span>{item.file_path}</span>
+          </button>
+        </li>
+      ))}
+      {shown.length < reply.references.length && (
+        <li><button type="button" class="rest" aria-label={`${t("showMore")}: ${reply.references.length - shown.length}`} onClick={() => setAll(true)}>+{reply.references.length - shown.length}</button></li>
+      )}
+    </ol>
   );
 }
 
