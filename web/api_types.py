@@ -24,10 +24,8 @@ def render_types() -> str:
     with TemporaryDirectory() as folder:
         document = create_app(Settings.load(store={"data_dir": folder})).openapi()
     schemas = document["components"]["schemas"]
-    lines = [_HEAD, "export interface Schemas {"]
-    for name in sorted(schemas):
-        lines.append(f"  {json.dumps(name)}: {_type_of(schemas[name], '  ')};")
-    return "\n".join([*lines, "}", ""])
+    shapes = (f"  {json.dumps(name)}: {_type_of(schemas[name], '  ')};" for name in sorted(schemas))
+    return "\n".join([_HEAD, "export interface Schemas {", *shapes, "}", ""])
 
 
 def _type_of(schema: dict[str, Any], indent: str) -> str:

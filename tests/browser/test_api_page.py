@@ -11,9 +11,10 @@ from .test_own_page import picture
 
 def opened(browser: Browser, address: str, operation: str) -> str:
     """Open one operation and return a selector of it."""
-    browser.open(f"{address}/docs")
+    browser.open("about:blank")
+    browser.open(f"{address}/page/#/api/{operation}")
     node = f"#{operation}"
-    browser.find(f"{node} summary").click()
+    browser.find(f"{node}[open] form")
     return node
 
 
@@ -29,8 +30,11 @@ def test_routes_are_listed_and_found(browser: Browser, serve: Serve) -> None:
     address = serve()
     browser.open(f"{address}/docs")
     browser.find("#query_query_post")
-    assert browser.driver.current_url.startswith(f"{address}/page/docs.html")
-    paths = browser.script("return fetch('../openapi.json').then((r) => r.json()).then((d) => Object.entries(d.paths))")
+    assert browser.driver.current_url.startswith(f"{address}/page/#/api")
+    paths = browser.script(
+        "return fetch(new URL('../openapi.json', document.baseURI)).then((r) => r.json())"
+        ".then((d) => Object.entries(d.paths))"
+    )
     count = sum(len(methods) for _, methods in paths)
     assert len(browser.all(".route")) == count > 50
     browser.write("#find", "delete workspace")
@@ -56,10 +60,11 @@ def test_route_shows_parameters_fields_and_examples(browser: Browser, serve: Ser
 def test_every_route_unfolds_without_a_fault(browser: Browser, serve: Serve) -> None:
     browser.open(f"{serve()}/docs")
     browser.find("#query_query_post")
+    open_all = "for (const node of document.querySelectorAll('details')) node.open = true; "
+    settle = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
     for _ in range(4):
-        browser.script("for (const node of document.querySelectorAll('details')) node.open = true")
-        browser.script("return new Promise((done) => setTimeout(done, 50))")
-    assert len(browser.all("form.try")) == len(browser.all(".route"))
+        browser.script(open_all + settle)
+    browser.wait(lambda: len(browser.all("form.try")) == len(browser.all(".route")) or None, "all forms")
     assert not browser.script("return document.body.textContent.match(/undefined|\\[object/)")
     unnamed = browser.script(
         """return [...document.querySelectorAll("input, select, textarea, button")].filter(
@@ -106,7 +111,7 @@ def test_failures_streams_and_bad_input_are_shown(browser: Browser, serve: Serve
     node = opened(browser, address, "query_stream_query_stream_post")
     browser.write(f"{node} textarea[name=body]", "{")
     browser.find(f"{node} form button.main").click()
-    browser.wait_text("#notice.bad", "not valid JSON")
+    browser.wait_text(".toast.bad", "not valid JSON")
     browser.write(f"{node} textarea[name=body]", '{"query": "Who leads Bob?", "mode": "naive"}')
     browser.find(f"{node} form button.main").click()
     assert shown(browser, node, '{"details"').count("\n") > 2
@@ -122,7 +127,8 @@ def test_file_is_sent_and_deletion_is_confirmed(browser: Browser, serve: Serve) 
     browser.write(f"{node} input[name=name]", "team")
     browser.find(f"{node} form button.main").click()
     browser.find("dialog").find_element("xpath", ".//button[.='Cancel']").click()
-    assert browser.find(f"{node} .result, {node} form").text.count("deleted") == 0
+    browser.wait(lambda: not browser.all("dialog") or None, "the end of the dialog")
+    assert browser.find(f"{node} form").text.count("deleted") == 0
     browser.find(f"{node} form button.main").click()
-    browser.find("dialog button.main").click()
+    browser.find("dialog button.danger").click()
     assert "200 OK" in shown(browser, node, "deleted")

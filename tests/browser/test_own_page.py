@@ -191,10 +191,32 @@ def test_parameters_reach_the_service_and_presets_are_kept(browser: Browser, ser
     ask(browser, mode="naive")
     answered(browser)
     assert "Answer in verse." in chat.requests[-1].messages[0].content
-    assert len(browser.all(".refs li")) == 1
+    assert len(browser.all(".refs button")) == 1
     browser.button("Reset").click()
     browser.button("Verse").click()
     assert browser.find("#parameters [name=chunk_top_k]").get_attribute("value") == "1"
+
+
+def test_slow_model_is_stopped_and_its_stage_is_told(browser: Browser, serve: Serve) -> None:
+    chat = FakeChatModel(ANSWER, delay_seconds=3600)
+    browser.open(serve(chat))
+    ask(browser, mode="naive")
+    browser.wait_text(".stages", "Writing")
+    browser.button("Stop").click()
+    browser.wait_text(".reply", "Stopped.")
+    browser.wait(lambda: chat.cancelled or None, "the end of the call")
+    assert browser.button("Ask again").is_displayed()
+    assert browser.errors() == []
+
+
+def test_model_that_fails_on_the_way_is_told_and_what_it_wrote_stays(browser: Browser, serve: Serve) -> None:
+    browser.open(serve(FakeChatModel(ANSWER, piece_characters=6, cut_stream_after=2)))
+    ask(browser, mode="naive")
+    browser.wait_text(".reply [role=alert]", "fake")
+    assert "Ann leads" in browser.find(".answer").text
+    browser.button("Ask again").click()
+    browser.wait_text(".reply [role=alert]", "fake")
+    assert len(browser.all(".turn")) == 1
 
 
 def test_failed_question_is_told(browser: Browser, serve: Serve) -> None:
@@ -414,7 +436,8 @@ const read = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return { 
 const ground = (e) => { for (; e; e = e.parentElement) { const { c, a } = read(getComputedStyle(e).backgroundColor);
   if (a > 0.99) return c; } return [255, 255, 255]; };
 return [...document.querySelectorAll('#app *')].filter((e) => e.offsetParent
-  && !e.closest(':disabled, [aria-hidden], .icon') && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).flatMap((e) => {
+  && !e.closest(':disabled, [aria-hidden], .icon')
+  && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).flatMap((e) => {
     const style = getComputedStyle(e);
     if (!style.color.startsWith('rgb')) return [];
     const [one, other] = [light(read(style.color).c), light(ground(e))].sort((a, b) => b - a);

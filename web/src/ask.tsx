@@ -12,7 +12,7 @@ import { type ModeName, ModeSelect, param, Parameters, setParam } from "./parame
 import { type Opened, SourcePanel } from "./source";
 import { attempt, goTo, linkTo, route, tell, workspace } from "./state";
 import { Button, Dialog, Field, Icon, save } from "./ui";
-import { duration, named, number, t } from "./words";
+import { duration, language, named, number, t } from "./words";
 
 // Turns of the conversation that a question is read with, and how much of each.
 const MOST_TURNS = 3;
@@ -249,19 +249,10 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
       {reply.text && <Answer reply={reply} opened={opened} onCite={(id, at) => onCite({ reply, id, at })} />}
       {reply.state === "stopped" && <p class="quiet">{t("stopped")}</p>}
       {reply.error && <p class="note" role="alert"><Icon name="warn" /><span>{reply.error}</span></p>}
-      {warnings.map((text) => <p key={text} class="quiet warning">{text}</p>)}
-      {details && details.unsupported_sentences > 0 && <p class="quiet">{number(details.unsupported_sentences)} {t("unsupported")}</p>}
-      {reply.references.length > 0 && !isRunning && (
-        <ol class="refs" aria-label={t("references")}>
-          {reply.references.map((item) => (
-            <li key={item.reference_id}>
-              <button type="button" onClick={() => onCite({ reply, id: String(item.reference_id), at: -1 })} title={item.file_path}>
-                <b>{item.reference_id}</b><span>{item.file_path}</span>
-              </button>
-            </li>
-          ))}
-        </ol>
+      {warnings.length > 0 && (
+        <details class="quiet warnings"><summary>{t("notes")} {number(warnings.length)}</summary><ul>{warnings.map((text) => <li key={text}>{text}</li>)}</ul></details>
       )}
+      {reply.references.length > 0 && !isRunning && <References reply={reply} onCite={onCite} />}
       {isOffline && !told && (
         <div class="note offline">
           <Icon name="plug" />
@@ -281,6 +272,28 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
         </div>
       )}
     </div>
+  );
+}
+
+/** The documents that the answer cites; what was read beside them on request. */
+function References({ reply, onCite }: { reply: Reply; onCite: (opened: Opened) => void }) {
+  const [showsAll, setAll] = useState(false);
+  const cited = new Set((reply.details?.citations ?? []).map((item) => String(item.reference_id)));
+  const first = reply.references.filter((item, place) => (cited.size ? cited.has(String(item.reference_id)) : place < 4));
+  const shown = showsAll ? reply.references : first;
+  return (
+    <ol class="refs" aria-label={t("references")}>
+      {shown.map((item) => (
+        <li key={item.reference_id}>
+          <button type="button" onClick={() => onCite({ reply, id: String(item.reference_id), at: -1 })} title={item.file_path}>
+            <b>{item.reference_id}</b><span>{item.file_path}</span>
+          </button>
+        </li>
+      ))}
+      {shown.length < reply.references.length && (
+        <li><button type="button" class="rest" aria-label={`${t("showMore")}: ${reply.references.length - shown.length}`} onClick={() => setAll(true)}>+{reply.references.length - shown.length}</button></li>
+      )}
+    </ol>
   );
 }
 
@@ -376,5 +389,5 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
 /** A few questions to begin with, about what the documents say most of. */
 async function suggestions(): Promise<string[]> {
   const names = await get<string[]>("graph/label/popular", { limit: 8 });
-  return names.slice(0, 4).map((name) => (/[\u4e00-\u9fff]/.test(name) ? `关于${name}，文档说了什么？` : `What do the documents say about ${name}?`));
+  return names.slice(0, 4).map((name) => (language.value === "zh" ? `关于${name}，文档说了什么？` : `What do the documents say about ${name}?`));
 }

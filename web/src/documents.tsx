@@ -301,7 +301,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
         {canWrite.value ? <AddPanel onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
         <Work jobs={jobs} onChange={refresh} />
         <div class="row">
-          <div class="grow" style={{ minWidth: "180px" }}><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
+          <div class="grow" style={{ minWidth: "120px" }}><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
             onInput={(event) => { setPrefix(event.currentTarget.value); setOffset(0); }} /></div>
           <Select id="status" label={t("status")} value={status} onChange={(value) => { setStatus(value); setOffset(0); }}
             options={[["", `${t("all")} ${number(all)}`], ...STATUSES.filter((name) => counts[name] || name === status).map((name) => [name, `${t(`s_${name}`)} ${number(counts[name] ?? 0)}`] as [Status, string])]} />

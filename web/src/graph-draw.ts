@@ -3,6 +3,7 @@ import Graph from "graphology";
 import louvain from "graphology-communities-louvain";
 import helpers from "graphology-layout-forceatlas2/helpers.js";
 import Sigma from "sigma";
+import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import type { Schemas } from "./api-types";
 import type { LayoutTask } from "./graph-layout";
 
@@ -20,6 +21,8 @@ const THEMES = {
   dark: { edge: "#3d3931", strong: "#f0b552", ink: "#ece9e2", ground: "#171614", dim: "#2a2823" },
 };
 const MOST_PICKED_EDGES = 6_000;
+/** From so many on, entities are points and relations thin lines, which cost a third. */
+const LARGE = 4_000;
 
 export interface Handlers { onNode: (name: string) => void; onEdge: (source: string, target: string) => void; onGround: () => void }
 
@@ -35,11 +38,14 @@ export class Drawing {
   private hidden = new Set<string>();
   private near = new Set<string>();
   private colouring: Colouring = "type";
+  private kinds: { type: string } = { type: "circle" };
+  private edgeKinds: { type: string } = { type: "line" };
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
+      nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram }, edgeProgramClasses: { line: EdgeRectangleProgram, thin: EdgeLineProgram },
       enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
-      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
+      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
       defaultDrawNodeHover: (context, data, settings) => {
@@ -75,7 +81,7 @@ export class Drawing {
   }
 
   /** Shows other entities, or adds to those shown; what was there stays in its place. */
-  show(columns: Columns, isAdded: boolean, near?: string) {
+  show(columns: Columns, isAdded: boolean, near?: string): Group[] {
     this.stop();
     if (!isAdded) this.graph.clear();
     const { nodes, edges, types } = columns;
@@ -102,12 +108,15 @@ export class Drawing {
       const weight = edges.weight[row] ?? 1;
       this.graph.addEdge(one, other, { weight, size: Math.min(4, 0.6 + Math.log2(1 + weight) / 2), color: this.theme.edge });
     });
-    this.sigma.setSetting("enableEdgeEvents", this.graph.size <= MOST_PICKED_EDGES);
-    // What is new must be known to the canvas before single things of it are drawn anew.
-    this.sigma.refresh();
-    this.colour(this.colouring);
+    const isPicked = this.graph.size <= MOST_PICKED_EDGES;
+    if (this.sigma.getSetting("enableEdgeEvents") !== isPicked) this.sigma.setSetting("enableEdgeEvents", isPicked);
+    const isLarge = this.graph.order > LARGE;
+    this.kinds = isLarge ? { type: "point" } : { type: "circle" };
+    this.edgeKinds = isLarge ? { type: "thin" } : { type: "line" };
+    const groups = this.colour(this.colouring);
     this.arrange();
     if (!isAdded) this.fit();
+    return groups;
   }
 
   remove(name: string) { if (this.graph.hasNode(name)) this.graph.dropNode(name); }
@@ -128,8 +137,10 @@ export class Drawing {
     const groups = [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1))
       .map(([name, count], place): Group => ({ name, count, colour: COLOURS[place] ?? OTHER }));
     const colours = new Map(groups.map((group) => [group.name, group.colour]));
-    this.graph.updateEachNodeAttributes((_, data) => ({ ...data, color: colours.get(of(data)) ?? OTHER }), { attributes: ["color"] });
-    this.sigma.refresh();
+    this.graph.updateEachNodeAttributes((_, data) => {
+      data.color = colours.get(of(data)) ?? OTHER;
+      return data;
+    });
     return groups;
   }
 
@@ -163,7 +174,7 @@ export class Drawing {
     const { nodes, edges } = helpers.graphToByteArrays(this.graph, (_, data) => (data as EdgeData).weight);
     const order = this.graph.order;
     const task: LayoutTask = {
-      nodes, edges, seconds: Math.min(20, 1.5 + order / 1500),
+      nodes, edges, seconds: Math.min(20, 1.5 + order / 1500), shownMs: order > LARGE ? 500 : 90,
       settings: {
         // Strong gravity keeps what is not connected near the rest.
         linLogMode: false, outboundAttractionDistribution: false, adjustSizes: order < 300, edgeWeightInfluence: 0.3, scalingRatio: 10,
@@ -191,7 +202,8 @@ export class Drawing {
 
   end() { this.stop(); this.sigma.kill(); }
 
-  private reduceNode(name: string, data: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
+  private reduceNode(name: string, plain: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
+    const data = { ...plain, ...this.kinds };
     const group = this.colouring === "type" ? data.type_ : String(data.community + 1);
     if (this.hidden.has(group)) return { ...data, hidden: true };
     if (this.path.length) return this.path.includes(name) ? { ...data, forceLabel: true, zIndex: 2 } : { ...data, color: this.theme.dim, label: "", zIndex: 0 };
@@ -204,7 +216,7 @@ export class Drawing {
 
   private reduceEdge(edge: string, data: EdgeData): Partial<EdgeData> & { hidden?: boolean; zIndex?: number } {
     const [source, target] = this.graph.extremities(edge);
-    const base = { ...data, color: this.theme.edge };
+    const base = { ...data, ...this.edgeKinds, color: this.theme.edge };
     if (this.path.length) {
       const isOn = this.path.some((name, place) => place > 0 && ((name === source && this.path[place - 1] === target) || (name === target && this.path[place - 1] === source)));
       return isOn ? { ...base, color: this.theme.strong, size: data.size + 2, zIndex: 1 } : { ...base, color: this.theme.dim };

@@ -52,9 +52,8 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
     setGroups(drawing.current?.colour(by) ?? []);
   };
   const draw = (columns: Columns, isAdded = false, near?: string) => {
-    drawing.current?.show(columns, isAdded, near);
+    setGroups(drawing.current?.show(columns, isAdded, near) ?? []);
     count(columns);
-    setGroups(drawing.current?.colour(colouring) ?? []);
     setState(columns.nodes.name.length || isAdded ? (drawing.current ? "drawn" : "list") : "empty");
   };
   const readAll = (most: string = limit) => attempt(async () => {

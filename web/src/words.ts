@@ -27,7 +27,7 @@ const WORDS = {
   kept: ["Kept answer", "缓存回答"], quotedOnly: ["Quoted from the documents", "摘自文档"],
   offlineOnce: ["No chat model is connected, so answers are quoted from your documents word for word. Everything else works the same. A model can be connected in the settings.", "尚未连接聊天模型，因此回答逐字摘自您的文档，其余功能不变。可在设置中连接模型。"],
   understood: ["Got it", "知道了"], howToConnect: ["How to connect one", "如何连接"],
-  tokens: ["tokens", "词元"], secondsShort: ["s", "秒"], unsupported: ["sentences without support in the documents", "句缺乏文档依据"],
+  tokens: ["tokens", "词元"], secondsShort: ["s", "秒"], notes: ["Notes", "注意"],
   nothingFound: ["Nothing was found in the documents for this question.", "文档中没有找到与此问题相关的内容。"],
   understanding_question: ["Understanding the question", "理解问题"], extracting_keywords: ["Choosing keywords", "提取关键词"],
   retrieving_entities: ["Searching entities", "检索实体"], retrieving_relations: ["Searching relations", "检索关系"],

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from heliograph.embedding.wrappers import EmbeddingMeter, QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
-from heliograph.models import DocumentStatus, Stats
-from heliograph.monitoring.metrics import WorkspaceState
+from heliograph.models import DocumentStatus, Stats, Usage
+from heliograph.monitoring.metrics import Metrics, ModelSpend, WorkspaceState
 from heliograph.monitoring.monitoring import Monitoring, make_alert, render_metrics
 from heliograph.monitoring.tracing import NoTracer, build_tracer
 from heliograph.observing import (
@@ -180,3 +180,15 @@ def test_model_calls_are_labelled_by_purpose() -> None:
     monitoring = make_monitoring()
     monitoring.tell_model_calls(ModelCalls("chat", "extract", calls=2, failures=1))
     assert samples(monitoring)["heliograph_model_failures_total", "chat", "extract"] == 1
+
+
+def test_what_models_cost_is_summed_by_model_and_purpose() -> None:
+    metrics = Metrics()
+    assert metrics.spent() == []
+    for failures in (0, 1):
+        metrics.count_model_calls(ModelCalls("chat", "answer", 2, failures, Usage(100, 20)))
+    metrics.count_model_calls(ModelCalls("embedding", "query", 1, 0, Usage(7, 0)))
+    assert metrics.spent() == [
+        ModelSpend("chat", "answer", 4, 1, Usage(200, 40)),
+        ModelSpend("embedding", "query", 1, 0, Usage(7, 0)),
+    ]

@@ -194,3 +194,15 @@ async def test_parts_of_the_route_are_documented(client: httpx.AsyncClient) -> N
     described = api["paths"]["/metrics"]["get"]["responses"]
     assert "text/plain" in described["200"]["content"]
     assert {"401", "403"} <= set(described)
+
+
+async def test_figures_tell_times_and_costs_to_who_may_enter_everywhere(client: httpx.AsyncClient) -> None:
+    for _ in range(3):
+        asked = await client.post("/query", json={"query": QUESTION, "mode": "naive"}, headers=ADMIN)
+        assert asked.status_code == 200
+    figures = (await client.get("/api/v1/figures", headers=ADMIN)).json()
+    (row,) = figures["latencies"]
+    assert (row["mode"], row["count"]) == ("naive", 3)
+    assert 0 < row["p50"] <= row["p95"] <= row["p99"]
+    assert (await client.get("/api/v1/figures", headers=BOUND)).json() == {"latencies": [], "models": []}
+    assert (await client.get("/api/v1/figures")).status_code in (401, 403)
