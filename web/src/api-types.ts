@@ -60,24 +60,6 @@ export interface Schemas {
     /** References, citations and warnings. */
     heliograph: Record<string, unknown>;
   };
-  "ChunkItem": {
-    id: string;
-    document_id: string;
-    source: string;
-    reference_id: string;
-    content: string;
-    /** Place of its first character in the document's text. */
-    start: number;
-    /** Place after its last character. */
-    end: number;
-    page: number | null;
-    headings: (string)[];
-    /** What each fused channel adds to its score. */
-    scores: Record<string, number>;
-    rerank_score: number | null;
-    /** `C` by its own vector, `E` through entities, `R` through relations. */
-    found_by: (string)[];
-  };
   "ChunkResponse": {
     id: string;
     position: number;
@@ -89,6 +71,22 @@ export interface Schemas {
     end: number;
     headings: (string)[];
     page: number | null;
+  };
+  "CitationItem": {
+    reference_id: string;
+    file_path: string;
+    document_id: string;
+    chunk_id: string;
+    /** First character of the quote in the document's text. */
+    start: number;
+    /** One past the last. */
+    end: number;
+    quote: string;
+    /** First character, in the answer, of the sentence that rests on it. */
+    answer_start: number;
+    answer_end: number;
+    page: number | null;
+    headings: (string)[];
   };
   "ClearResponse": {
     status: "success" | "partial_success" | "busy" | "fail";
@@ -136,6 +134,9 @@ export interface Schemas {
     max_async: number;
     /** Documents processed at once. */
     max_parallel_insert: number;
+    summary_max_tokens: number;
+    summary_context_size: number;
+    max_graph_nodes: number;
     summary_language: string;
     force_llm_summary_on_merge: number;
     cosine_threshold: number;
@@ -148,7 +149,7 @@ export interface Schemas {
   };
   "CurationItem": {
     id: string;
-    /** `create_entity`, `edit_entity`, `rename_entity`, `merge_entities` and so on. */
+    /** `create_entity`, `edit_entity`, `rename_entity`, `merge_entities`, `split_entity`, `delete_entity`, or the same of a relation. */
     kind: string;
     /** What it was done to; of a merge, last what the others became. */
     names: (string)[];
@@ -323,7 +324,7 @@ export interface Schemas {
     entity_data: Record<string, unknown>;
   };
   "EntityDetail": {
-    entity: Schemas["heliograph__wire__graph__EntityItem"];
+    entity: Schemas["EntityItem"];
     sources: (Schemas["SourceChunk"])[];
     /** Chunks there are without `limit`. */
     source_count: number;
@@ -339,6 +340,21 @@ export interface Schemas {
   };
   "EntityExists": {
     exists: boolean;
+  };
+  "EntityItem": {
+    id: string;
+    name: string;
+    type: string;
+    /** What is said of it, one statement each, or one summary. */
+    descriptions: (string)[];
+    /** Its other names. */
+    aliases: (string)[];
+    /** Relations that touch it. */
+    degree: number;
+    /** Chunks that mention it; 200 stands for more. */
+    chunk_count: number;
+    /** When it first appeared, Unix seconds. */
+    created_at: number;
   };
   "EntityMergeRequest": {
     entities_to_change: (string)[];
@@ -424,6 +440,54 @@ export interface Schemas {
     /** Why questions that need it fail now; empty while it serves. */
     trouble: string;
   };
+  "FoundChunk": {
+    id: string;
+    document_id: string;
+    source: string;
+    reference_id: string;
+    /** Its text, `document_text[start:end]`. */
+    content: string;
+    /** Place of its first character in the document's text. */
+    start: number;
+    /** Place after its last character. */
+    end: number;
+    page: number | null;
+    headings: (string)[];
+    /** What each fused channel adds to its score. */
+    scores: Record<string, number>;
+    rerank_score: number | null;
+    /** `C1/1`: by its own vector, `E2/3`: through entities, `R1/2`: through relations. */
+    found_by: (string)[];
+  };
+  "FoundEntity": {
+    id: string;
+    name: string;
+    type: string;
+    description: string;
+    chunk_ids: (string)[];
+    /** Sources of its first chunks. */
+    sources: (string)[];
+    /** The first reference among them, or empty. */
+    reference_id: string;
+    /** Unix seconds. */
+    created_at: number;
+  };
+  "FoundRelation": {
+    id: string;
+    /** Name of one entity. */
+    source: string;
+    /** Name of the other. */
+    target: string;
+    keywords: (string)[];
+    weight: number;
+    description: string;
+    /** Degree of one end plus degree of the other. */
+    degree: number;
+    chunk_ids: (string)[];
+    sources: (string)[];
+    reference_id: string;
+    created_at: number;
+  };
   "GraphColumns": {
     /** Types of the entities, the most frequent first. */
     types: (string)[];
@@ -440,6 +504,8 @@ export interface Schemas {
     auth_mode: "enabled" | "disabled";
     webui_title: string;
     webui_description: string;
+    webui_available: boolean;
+    api_docs_available: boolean;
     /** Whether a job of the workspace runs; left out where it may not be entered, unless it is the default one, or where jobs cannot be read. */
     pipeline_busy?: boolean | null;
     /** Whether one runs or waits; likewise. */
@@ -476,7 +542,7 @@ export interface Schemas {
     /** Names the batch in `/documents/track_status/{track_id}`. */
     track_id: string;
     /** Ids of the documents, as far as they are known. */
-    document_ids?: (string)[];
+    document_ids: (string)[];
   };
   "InvalidItem": {
     /** Where: `body` or `query`, then the path to the field. */
@@ -566,6 +632,7 @@ export interface Schemas {
   };
   "ListResponse": {
     documents: (Schemas["DocumentResponse"])[];
+    /** How many match in all. */
     total: number;
     offset: number;
     limit: number;
@@ -618,9 +685,9 @@ export interface Schemas {
   };
   "NeighbourResponse": {
     /** The entity itself, then by distance, degree and name. */
-    entities: (Schemas["heliograph__wire__graph__EntityItem"])[];
+    entities: (Schemas["EntityItem"])[];
     /** Those with both ends among the entities. */
-    relations: (Schemas["heliograph__wire__graph__RelationItem"])[];
+    relations: (Schemas["RelationItem"])[];
     /** Whether `limit` left something out. */
     is_truncated: boolean;
   };
@@ -741,8 +808,8 @@ export interface Schemas {
   };
   "PathItem": {
     /** One more than there are relations. */
-    entities: (Schemas["heliograph__wire__graph__EntityItem"])[];
-    relations: (Schemas["heliograph__wire__graph__RelationItem"])[];
+    entities: (Schemas["EntityItem"])[];
+    relations: (Schemas["RelationItem"])[];
   };
   "PathResponse": {
     paths: (Schemas["PathItem"])[];
@@ -773,6 +840,8 @@ export interface Schemas {
     recovery_kind?: string | null;
     recovery_message?: string | null;
     scanning: boolean;
+    /** Never: a scan holds nobody up. */
+    scanning_exclusive: boolean;
     /** Whether documents are being deleted. */
     destructive_busy: boolean;
     /** Uploads and URLs that are not read yet. */
@@ -899,28 +968,32 @@ export interface Schemas {
     stream?: boolean | null;
   };
   "QueryResponse": {
-    /** The answer, or what was asked for in its place. */
-    response: string;
-    /** Left out with `include_references` false. */
-    references?: (Schemas["ReferenceItem"])[] | null;
+    mode: string;
+    kind: "generated" | "extractive" | "nothing_found" | "context" | "prompt";
     /** Seconds from the request to the answer. */
     response_time: number;
     /** Whether a chat model wrote it. */
     llm_generated: boolean;
-    mode: string;
-    kind: "generated" | "extractive" | "nothing_found" | "context" | "prompt";
     /** False when the chat model was cut, at a length limit or in a loop. */
     is_complete: boolean;
+    /** Whether it was given before. */
     from_cache: boolean;
     /** Whether it says that the documents hold no answer. */
     is_unanswered: boolean;
     /** What its sentences rest on, to the character. */
-    citations: (Record<string, unknown>)[];
+    citations: (Schemas["CitationItem"])[];
+    /** Citations left out: they named no document of the context. */
     unsupported_references: number;
+    /** Sentences without a document that supports them. */
     unsupported_sentences: number;
+    /** What did not go as one would expect. */
     warnings: (string)[];
     /** Tokens that chat models spent on it. */
-    usage: Record<string, number>;
+    usage: Schemas["TokenUsage"];
+    /** The answer, or what was asked for in its place. */
+    response: string;
+    /** Left out with `include_references` false. */
+    references?: (Schemas["ReferenceItem"])[] | null;
     /** With `explain`: what became of what was found. */
     explanation?: Schemas["Explanation"] | null;
   };
@@ -953,12 +1026,6 @@ export interface Schemas {
     /** Documents with the same text. */
     other_file_paths?: (string)[] | null;
   };
-  "ReferenceRow": {
-    reference_id: string;
-    file_path: string;
-    count: number;
-    other_file_paths?: (string)[] | null;
-  };
   "RelationCreateRequest": {
     source_entity: string;
     target_entity: string;
@@ -966,10 +1033,25 @@ export interface Schemas {
     relation_data: Record<string, unknown>;
   };
   "RelationDetail": {
-    relation: Schemas["heliograph__wire__graph__RelationItem"];
+    relation: Schemas["RelationItem"];
     sources: (Schemas["SourceChunk"])[];
     /** Chunks there are without `limit`. */
     source_count: number;
+  };
+  "RelationItem": {
+    id: string;
+    /** Name of one entity. */
+    source: string;
+    /** Name of the other. */
+    target: string;
+    keywords: (string)[];
+    weight: number;
+    /** What is said of it, one statement each, or one summary. */
+    descriptions: (string)[];
+    /** Chunks that tell of it; 200 stands for more. */
+    chunk_count: number;
+    /** When it first appeared, Unix seconds. */
+    created_at: number;
   };
   "RelationUpdateRequest": {
     /** Name of one entity. */
@@ -1047,15 +1129,16 @@ export interface Schemas {
     include_context: boolean;
   };
   "RetrieveResponse": {
+    /** `failure` where nothing was found. */
     status: "success" | "failure";
     message: string;
     question: string;
     mode: string;
     keywords: Schemas["KeywordLists"];
-    entities: (Schemas["heliograph__wire__query__EntityItem"])[];
-    relations: (Schemas["heliograph__wire__query__RelationItem"])[];
-    chunks: (Schemas["ChunkItem"])[];
-    references: (Schemas["ReferenceRow"])[];
+    entities: (Schemas["FoundEntity"])[];
+    relations: (Schemas["FoundRelation"])[];
+    chunks: (Schemas["FoundChunk"])[];
+    references: (Schemas["ReferenceItem"])[];
     /** Shortest paths between named entities. */
     paths?: (Record<string, (string)[]>)[] | null;
     /** The text that a chat model would read. */
@@ -1161,6 +1244,10 @@ export interface Schemas {
     /** One a text, all different. */
     file_sources?: (string)[] | null;
   };
+  "TokenUsage": {
+    input_tokens: number;
+    output_tokens: number;
+  };
   "TrackResponse": {
     track_id: string;
     documents: (Schemas["DocStatusResponse"])[];
@@ -1248,63 +1335,5 @@ export interface Schemas {
     /** Only text is read. */
     type: "text";
     text: string;
-  };
-  "heliograph__wire__graph__EntityItem": {
-    id: string;
-    name: string;
-    type: string;
-    /** What is said of it, one statement each, or one summary. */
-    descriptions: (string)[];
-    /** Its other names. */
-    aliases: (string)[];
-    /** Relations that touch it. */
-    degree: number;
-    /** Chunks that mention it; 200 stands for more. */
-    chunk_count: number;
-    /** When it first appeared, Unix seconds. */
-    created_at: number;
-  };
-  "heliograph__wire__graph__RelationItem": {
-    id: string;
-    /** Name of one entity. */
-    source: string;
-    /** Name of the other. */
-    target: string;
-    keywords: (string)[];
-    /** What is said of it, one statement each, or one summary. */
-    descriptions: (string)[];
-    /** Sum of the evidence. */
-    weight: number;
-    /** Chunks that tell of it; 200 stands for more. */
-    chunk_count: number;
-    /** When it first appeared, Unix seconds. */
-    created_at: number;
-  };
-  "heliograph__wire__query__EntityItem": {
-    id: string;
-    name: string;
-    type: string;
-    description: string;
-    chunk_ids: (string)[];
-    /** Sources of its first chunks. */
-    sources: (string)[];
-    /** The first reference among them, or empty. */
-    reference_id: string;
-    /** Unix seconds. */
-    created_at: number;
-  };
-  "heliograph__wire__query__RelationItem": {
-    id: string;
-    source: string;
-    target: string;
-    description: string;
-    keywords: (string)[];
-    weight: number;
-    /** Degree of one end plus degree of the other. */
-    degree: number;
-    chunk_ids: (string)[];
-    sources: (string)[];
-    reference_id: string;
-    created_at: number;
   };
 }
