@@ -32,10 +32,15 @@ async def gather_or_cancel(coroutines: Iterable[Coroutine[Any, Any, T]]) -> list
 
 A = TypeVar("A")
 B = TypeVar("B")
+C = TypeVar("C")
 
 
 @overload
 async def run_together(first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], /) -> tuple[A, B]: ...
+@overload
+async def run_together(
+    first: Coroutine[Any, Any, A], second: Coroutine[Any, Any, B], third: Coroutine[Any, Any, C], /
+) -> tuple[A, B, C]: ...
 @overload
 async def run_together(*calls: Coroutine[Any, Any, T]) -> tuple[T, ...]: ...
 async def run_together(*calls: Coroutine[Any, Any, Any]) -> tuple[Any, ...]:
