@@ -278,8 +278,8 @@ _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
 # The cosines of the nearest sentence and of the nearest chunk must come to this; to more where words say that nothing
 # answers, as for a question that presupposes what never happened.
-LEAST_ANSWERED = 0.98
-CLEARLY_ANSWERED = 1.1
+LEAST_ANSWERED = 0.84
+CLEARLY_ANSWERED = 1.0
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -511,13 +511,17 @@ def _chosen(
         score = candidate.score - _REPEATED * asked.share(candidate.own & covered) + _LEADS_ON * leads_on(candidate)
         return score - _SAME_DOCUMENT * (candidate.document_id in documents)
 
+    def is_next_step(candidate: Candidate) -> bool:
+        # Of a question of several steps the last one may say little of what is asked.
+        return candidate.document_id not in documents and (leads_on(candidate) or candidate.bridged > _LEAST_BRIDGED)
+
     while len(taken) < limit:
         # What shares no word with the question answers it only by what was said of the name it leads on from.
         telling = [
             item
             for item in left
             if (item.own or not asked.weights or item.cosine >= _NEAR_ALONE or leads_on(item))
-            and (not taken or item.told >= least)
+            and (not taken or item.told >= least or is_next_step(item))
         ]
         if not telling:
             break
