@@ -188,9 +188,8 @@ def _is_in_code(chunk: Chunk, texts: Mapping[str, str]) -> bool:
 async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) -> Sequence[float]:
     """Return the cosines of a question and sentences, each read with what stands above it, in the usual scale."""
     told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
-    asked, read, scale = await run_together(
-        embedding.embed([question], "query"), embedding.embed(told, "document"), embedding.scale()
-    )
+    asked, read = await run_together(embedding.embed([question], "query"), embedding.embed(told, "document"))
+    scale = await embedding.scale()
     return scale.usual(read.vectors @ asked.vectors[0]).tolist()
 
 

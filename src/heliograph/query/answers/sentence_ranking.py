@@ -276,10 +276,12 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk must come to this; to more where words say that nothing
-# answers, as for a question that presupposes what never happened.
-LEAST_ANSWERED = 0.98
-CLEARLY_ANSWERED = 1.1
+# The cosines of the nearest sentence and of the nearest chunk must come to this where a chunk is about what the question
+# names; to more where none is, and where words say that nothing answers, as for a question that presupposes what never
+# happened. A question of several steps is far from every one of its sentences, but it names what the first is about.
+LEAST_ANSWERED = 0.84
+LEAST_OF_UNNAMED = 0.94
+CLEARLY_ANSWERED = 1.0
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -351,7 +353,16 @@ def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
     """
     if not listed.asked.weights and not terms(listed.asked.folded):
         return True
-    return nearness_told(listed, cosines) >= (LEAST_ANSWERED if listed.is_told else CLEARLY_ANSWERED)
+    if not listed.is_told:
+        least = CLEARLY_ANSWERED
+    else:
+        least = LEAST_ANSWERED if any(map(_is_of_named, listed.items)) else LEAST_OF_UNNAMED
+    return nearness_told(listed, cosines) >= least
+
+
+def _is_of_named(item: tuple[float, Quotable]) -> bool:
+    """Return whether a sentence stands in a chunk about what the question names."""
+    return item[1].item.scores.get(Channel.ENTITY, 0.0) > 0.0
 
 
 def nearness_told(listed: Shortlist, cosines: Sequence[float]) -> float:
@@ -511,13 +522,17 @@ def _chosen(
         score = candidate.score - _REPEATED * asked.share(candidate.own & covered) + _LEADS_ON * leads_on(candidate)
         return score - _SAME_DOCUMENT * (candidate.document_id in documents)
 
+    def is_next_step(candidate: Candidate) -> bool:
+        # Of a question of several steps the last one may say little of what is asked.
+        return candidate.document_id not in documents and (leads_on(candidate) or candidate.bridged > _LEAST_BRIDGED)
+
     while len(taken) < limit:
         # What shares no word with the question answers it only by what was said of the name it leads on from.
         telling = [
             item
             for item in left
             if (item.own or not asked.weights or item.cosine >= _NEAR_ALONE or leads_on(item))
-            and (not taken or item.told >= least)
+            and (not taken or item.told >= least or is_next_step(item))
         ]
         if not telling:
             break
