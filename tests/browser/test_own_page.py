@@ -198,11 +198,14 @@ def test_parameters_reach_the_service_and_presets_are_kept(browser: Browser, ser
 
 
 def test_slow_model_is_stopped_and_its_stage_is_told(browser: Browser, serve: Serve) -> None:
-    chat = FakeChatModel(ANSWER, delay_seconds=3600)
+    chat = FakeChatModel(ANSWER, delay_seconds=60)
     browser.open(serve(chat))
     ask(browser, mode="naive")
-    browser.wait_text(".stages", "Writing")
-    browser.button("Stop").click()
+    try:
+        browser.wait_text(".stages", "Writing")
+    finally:
+        # Or the service waits for it.
+        browser.button("Stop").click()
     browser.wait_text(".reply", "Stopped.")
     browser.wait(lambda: chat.cancelled or None, "the end of the call")
     assert browser.button("Ask again").is_displayed()
@@ -445,6 +448,44 @@ return [...document.querySelectorAll('#app *')].filter((e) => e.offsetParent
     return ratio < 4.5 ? [`${ratio.toFixed(2)} ${e.className} ${e.textContent.slice(0, 40)}`] : [];
   });
 """
+
+
+AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: run `npm ci` in web/")
+def test_nothing_serious_stands_in_the_way_of_assistive_technology(browser: Browser, serve: Serve) -> None:
+    def violations() -> list[str]:
+        browser.script(AXE.read_text("utf-8"))
+        found = browser.script("return axe.run({resultTypes: ['violations']}).then((r) => r.violations)")
+        serious = [item for item in found if item["impact"] in ("serious", "critical")]
+        return [f"{item['id']}: {node['html']}" for item in serious for node in item["nodes"]]
+
+    address = serve(FakeChatModel(ANSWER))
+    for view, sign in (*VIEWS, ("api", ".route")):
+        browser.open(f"{address}/page/#/{view}")
+        browser.find(sign)
+        assert violations() == [], view
+    browser.open(f"{address}/page/#/ask")
+    ask(browser, mode="naive")
+    answered(browser)
+    browser.find("button.cite").click()
+    browser.find(".panel mark")
+    assert violations() == []
+    browser.button("Parameters").click()
+    browser.button("How it was found").click()
+    browser.find(".panel .kv")
+    assert violations() == []
+    browser.open(f"{address}/page/#/documents")
+    browser.button("Paste a text").click()
+    browser.find("dialog")
+    assert violations() == []
+    browser.open(f"{address}/page/#/graph")
+    drawn(browser)
+    find_entity(browser, "bob")
+    browser.wait_text(".panel h2", "Bob")
+    browser.wait_text(".panel .relations", "Ann")
+    assert violations() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -203,6 +203,7 @@ function Composer({ isNew }: { isNew: boolean }) {
 }
 
 function Answer({ reply, opened, onCite }: { reply: Reply; opened: Opened | null; onCite: (id: string, at: number) => void }) {
+  void tick.value;
   const ref = useRef<HTMLDivElement>(null);
   const body = bodyOf(reply);
   const isPlain = reply.details?.kind === "context" || reply.details?.kind === "prompt";
@@ -231,6 +232,8 @@ function Answer({ reply, opened, onCite }: { reply: Reply; opened: Opened | null
 function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
   reply: Reply; shows: boolean; opened: Opened | null; onCite: (opened: Opened) => void; onInspect: () => void; onAgain: () => void;
 }) {
+  // A reply is changed in place while it comes.
+  void tick.value;
   const { details } = reply;
   const isRunning = reply.state === "running";
   const [told, setTold] = useState(Boolean(localStorage.getItem(OFFLINE_TOLD)));

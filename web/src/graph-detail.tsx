@@ -66,7 +66,7 @@ export function EntityPanel({ name, onClose, onChoose, onRelation, onExpand, onC
                       return (
                         <li key={one.id}>
                           <button type="button" class="link" onClick={() => onChoose(other)}>{other}</button>{" "}
-                          <button type="button" class="link quiet" aria-label={`${t("whyRelated")}: ${other}`} onClick={() => onRelation(one.source, one.target)}>{one.keywords.join(", ") || t("whyRelated")}</button>
+                          <button type="button" class="link quiet" title={`${t("whyRelated")}: ${other}`} onClick={() => onRelation(one.source, one.target)}>{one.keywords.join(", ") || t("whyRelated")}</button>
                         </li>
                       );
                     })}

@@ -30,6 +30,7 @@ export interface Handlers { onNode: (name: string) => void; onEdge: (source: str
 export class Drawing {
   readonly graph = new Graph<NodeData, EdgeData>({ type: "undirected", multi: false, allowSelfLoops: false });
   private readonly sigma: Sigma<NodeData, EdgeData>;
+  private readonly resizing: ResizeObserver;
   private worker: Worker | null = null;
   private theme = THEMES.light;
   private chosen = "";
@@ -66,6 +67,11 @@ export class Drawing {
         context.stroke();
       },
     });
+    this.resizing = new ResizeObserver(() => {
+      this.sigma.resize();
+      this.sigma.scheduleRender();
+    });
+    this.resizing.observe(place);
     this.sigma.on("clickNode", ({ node }) => handlers.onNode(node));
     this.sigma.on("clickEdge", ({ edge }) => handlers.onEdge(this.graph.source(edge), this.graph.target(edge)));
     this.sigma.on("clickStage", () => handlers.onGround());
@@ -200,7 +206,11 @@ export class Drawing {
 
   get isArranging() { return this.worker !== null; }
 
-  end() { this.stop(); this.sigma.kill(); }
+  end() {
+    this.stop();
+    this.resizing.disconnect();
+    this.sigma.kill();
+  }
 
   private reduceNode(name: string, plain: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
     const data = { ...plain, ...this.kinds };
