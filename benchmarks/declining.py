@@ -6,8 +6,8 @@ kind, such as two of Wikipedia, are not asked of each other), with questions in 
 the share declined as it is, and what would be at other thresholds: the nearness of the best sentence and the best
 chunk, added up.
 
-`python -m benchmarks declining SET ...`; a name without a folder is looked for in `../shared/bench`; `data=FOLDER` keeps
-the indexes and uses them again. The table goes into `docs/answers.md`.
+`python -m benchmarks declining SET ...`; a name without a folder is looked for in `../shared/bench`; `data=FOLDER`
+keeps the indexes and uses them again. The table goes into `docs/answers.md`.
 """
 
 from __future__ import annotations

@@ -276,11 +276,11 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk must come to this where a chunk is about what the question
-# names; to more where none is, and where words say that nothing answers, as for a question that presupposes what never
-# happened. A question of several steps is far from every one of its sentences, but it names what the first is about.
+# The cosines of the nearest sentence and of the nearest chunk must come to this where a chunk is about what the
+# question names; to more where none is, and where words say that nothing answers, as for a question that presupposes
+# what never happened. A question of several steps is far from every sentence, but it names what the first is about.
 LEAST_ANSWERED = 0.84
-LEAST_OF_UNNAMED = 0.94
+LEAST_OF_UNNAMED = 0.92
 CLEARLY_ANSWERED = 1.0
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
