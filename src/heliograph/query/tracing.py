@@ -54,20 +54,20 @@ async def trace_retrieval(
         StoreError: The store failed.
     """
     shown = [item.chunk.id for item in context.chunks]
-    dropped = [id_ for id_ in merged.ids if id_ not in set(shown)][: max(0, _MOST_CHUNKS - len(shown))]
-    bridges = {passed for path in merged.paths.values() for passed in path}
-    wanted = list(dict.fromkeys((*shown, *dropped, *(id_ for id_ in bridges if id_ in merged.paths or id_ in shown))))
+    kept_ids = frozenset(shown)
+    dropped = [id_ for id_ in merged.ids if id_ not in kept_ids][: max(0, _MOST_CHUNKS - len(shown))]
+    wanted = [*shown, *dropped]
     cut = selection.relations_cut[:_MOST_ITEMS]
-    chunks, sources, relations = await run_together(
-        store.records.get_chunks(wanted), store.records.get_sources(wanted), store.graph.get_relations(cut)
+    chunks, sources = await run_together(store.records.get_chunks(wanted), store.records.get_sources(wanted))
+    relations = await store.graph.name_ends(
+        await store.graph.get_relations(cut), (*selection.entities, *selection.entities_cut)
     )
-    relations = await store.graph.name_ends(relations, (*selection.entities, *selection.entities_cut))
     entity_rows = [form.entity_row(place, item) for place, item in enumerate(selection.entities, start=1)]
     relation_rows = [
         form.relation_row(place, item.relation, item.degree) for place, item in enumerate(selection.relations, start=1)
     ]
     return Trace(
-        chunks=_chunks(plan, form, merged, kept, {chunk.id: chunk for chunk in chunks}, sources, [*shown, *dropped]),
+        chunks=_chunks(plan, form, merged, kept, {chunk.id: chunk for chunk in chunks}, sources, wanted),
         entities=(
             *(TracedItem(item.name, is_kept=True) for item in selection.entities),
             *(TracedItem(item.name, is_kept=False) for item in selection.entities_cut[:_MOST_ITEMS]),
