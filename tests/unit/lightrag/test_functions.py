@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pytest
 
 from heliograph.lightrag import LightRAG, RoleLLMConfig
@@ -231,3 +232,32 @@ def test_tokens_come_back_as_text() -> None:
     assert all(isinstance(decode(tokens[:end]), str) for end in range(len(tokens)))
     chunks = chunking_by_token_size(TiktokenTokenizer(), "a b c d e f", None, False, 1, 3)
     assert [chunk["content"] for chunk in chunks] == ["a b c", "c d e", "e f"]
+
+
+async def test_origin_can_be_edited_and_stays_on_the_graph(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    for name in ("One", "Two"):
+        await rag.acreate_entity(name, {"description": f"{name} is a number."})
+    await rag.acreate_relation("One", "Two", {"description": "One comes before Two.", "keywords": "order"})
+    edited = await rag.aedit_entity("One", {"source_id": "crm-1", "file_path": "crm.csv"})
+    assert (edited["source_id"], edited["graph_data"]["file_path"]) == ("crm-1", "crm.csv")
+    await rag.aedit_relation("Two", "One", {"source_id": "crm-2", "weight": 2.0})
+    graph = await rag.get_knowledge_graph("One")
+    assert [edge.properties["source_id"] for edge in graph.edges] == ["crm-2"]
+    assert {node.id: node.properties["source_id"] for node in graph.nodes} == {"One": "crm-1", "Two": "manual_creation"}
+    await rag.finalize_storages()
+
+
+async def test_excel_export_is_read_by_others(tmp_path: Path) -> None:
+    rag = _rag(tmp_path / "kb")
+    for name in ("One", "Two & <three>"):
+        await rag.acreate_entity(name, {"description": f"{name} is a number."})
+    await rag.acreate_relation("One", "Two & <three>", {"description": "One comes first.", "keywords": "order"})
+    await rag.aexport_data(str(tmp_path / "graph.xlsx"), "excel", include_vector_data=True)
+    book = openpyxl.load_workbook(tmp_path / "graph.xlsx")
+    assert book.sheetnames == ["Entities", "Relations", "Relationships"]
+    rows = list(book["Entities"].values)
+    assert rows[0] == ("entity_name", "source_id", "graph_data", "vector_data")
+    assert sorted(str(row[0]) for row in rows[1:]) == ["One", "Two & <three>"]
+    assert len(list(book["Relations"].values)) == 3
+    await rag.finalize_storages()
