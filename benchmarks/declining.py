@@ -52,7 +52,7 @@ def run(options: Options) -> Findings:
     """Measure each set."""
     words = [word.partition("=") for word in options.arguments]
     data = next((Path(value) for name, sign, value in words if sign and name == "data"), None)
-    folders = find_folders([name for name, sign, _ in words if not sign] or _DEFAULT)
+    folders = list(find_folders([name for name, sign, _ in words if not sign] or _DEFAULT))
     own, others, passages = (3, 2, 40) if options.quick else (_OWN, _OTHERS, None)
     asked = {folder: _questions(folder) for folder in folders}
     figures: list[Figure] = []
