@@ -123,8 +123,8 @@ class Configuration(BaseModel):
     vector_storage: str
     max_async: int = Field(description="Calls to the chat model under way at once.")
     max_parallel_insert: int = Field(description="Documents processed at once.")
-    summary_max_tokens: int
-    summary_context_size: int
+    summary_max_tokens: int = 1200
+    summary_context_size: int = 12_000
     max_graph_nodes: int = 1000
     summary_language: str
     force_llm_summary_on_merge: int
