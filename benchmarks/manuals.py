@@ -1,9 +1,9 @@
 """Manuals as Debian packages them, and questions on them: what a reader of real documents gets without a chat model.
 
-`pages.txt` names the packages and which of their pages are indexed (English, Chinese and German: HTML as it is
-shipped, with its navigation); `questions.jsonl` has the questions, written from the text of these pages. A question
-says what kind it is (`one_fact`, `two_facts`, `none`: not answered by these pages), its language, its facts, each a
-regular expression that the answer must match (white space apart, in any case), and the files in which they stand.
+`manuals/pages.txt` names the packages and which of their pages are indexed (English, Chinese and German: HTML as it is
+shipped, with its navigation); `manuals/questions.jsonl` has the questions, written from the text of these pages. A
+question says what kind it is (`one_fact`, `two_facts`, `none`: not answered by these pages), its language, its facts,
+each a regular expression that the answer must match (white space apart, in any case), and the files they stand in.
 
 Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
 part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
@@ -33,7 +33,7 @@ __all__ = ["TITLE", "Question", "read_pages", "read_questions", "run", "scores_o
 
 TITLE = "Questions on real manuals"
 
-_HERE = Path(__file__).parent
+_HERE = Path(__file__).parent / "manuals"
 _CUT = 5
 _FEW = 10
 
