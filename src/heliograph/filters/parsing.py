@@ -48,7 +48,7 @@ MAX_DEPTH = 16
 MAX_CONDITIONS = 256
 MAX_VALUES = 100_000
 _MAX_KEYS = 8
-_MAX_CHARACTERS = 4096
+MOST_CHARACTERS = 4096
 _LARGEST = 2**63
 
 
@@ -120,7 +120,7 @@ def _check(condition: object) -> int:
 
 
 def _check_path(path: Any) -> None:
-    if not isinstance(path, str) or not path or len(path) > _MAX_CHARACTERS or len(path_keys(path)) > _MAX_KEYS:
+    if not isinstance(path, str) or not path or len(path) > MOST_CHARACTERS or len(path_keys(path)) > _MAX_KEYS:
         raise refusal("a path of the filter", path, f"give up to {_MAX_KEYS} keys of the metadata, joined by dots")
     _check_values("a path of the filter", (path,), (str,))
 
@@ -141,8 +141,8 @@ def _check_values(place: str, values: Any, kinds: tuple[type, ...]) -> None:
 
 
 def _check_text(place: str, text: str) -> None:
-    if len(text) > _MAX_CHARACTERS:
-        raise refusal(f"the filter on {place!r}", text, f"give at most {_MAX_CHARACTERS:,} characters")
+    if len(text) > MOST_CHARACTERS:
+        raise refusal(f"the filter on {place!r}", text, f"give at most {MOST_CHARACTERS:,} characters")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise refusal(f"the filter on {place!r}", text, "leave out NUL and lone surrogates, which no document holds")
 

@@ -32,6 +32,7 @@ from heliograph.arguments import check_count, check_limit
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.filters import DocumentIds, Filter, check_filter, matches
+from heliograph.filters.parsing import MOST_CHARACTERS
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
     COMMITTED_STATUSES,
@@ -215,7 +216,8 @@ class RecordsStore(ABC):
 
     async def get_documents(self, ids: Sequence[str]) -> list[Document]:
         """Return the documents with these ids."""
-        wanted = tuple(id_ for id_ in dict.fromkeys(ids) if is_storable(id_))
+        # What is no id of a document is not asked for: callers pass on what they are given.
+        wanted = tuple(id_ for id_ in dict.fromkeys(ids) if is_storable(id_) and len(id_) <= MOST_CHARACTERS)
         found = await self.find_documents(DocumentQuery(filter=DocumentIds(wanted), limit=max(1, len(wanted))))
         documents = {document.id: document for document in found.documents}
         return [documents[id_] for id_ in ids if id_ in documents]

@@ -84,7 +84,7 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
 
 
 @router.get("/api/v1/figures", summary="What was asked and spent since the start")
-async def figures(principal: CurrentPrincipal, service: CurrentService) -> Figures:
+async def figures(principal: CurrentPrincipal, service: CurrentService, _workspace: Workspace) -> Figures:
     """Return how long questions took by mode, and what models cost, since the process was started.
 
     Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
