@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 
 from heliograph._version import __version__
 from heliograph.errors import HeliographError
-from heliograph.server.dependencies import CurrentPrincipal, CurrentService, ReadEngine, Workspace
+from heliograph.server.dependencies import CurrentService, ReadEngine, Reader, Workspace
 from heliograph.server.openapi import responses
 from heliograph.server.routes.auth import API_VERSION
 from heliograph.service.jobs.models import JobState
@@ -84,7 +84,7 @@ async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
 
 
 @router.get("/api/v1/figures", summary="What was asked and spent since the start")
-async def figures(principal: CurrentPrincipal, service: CurrentService, _workspace: Workspace) -> Figures:
+async def figures(principal: Reader, service: CurrentService) -> Figures:
     """Return how long questions took by mode, and what models cost, since the process was started.
 
     Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
