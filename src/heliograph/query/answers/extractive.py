@@ -176,6 +176,12 @@ def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple
     return [*written]
 
 
+def _headed(part: str, question: str) -> str:
+    """Return a part with a capital and the question's own mark, which it seldom has within the question."""
+    mark = question.rstrip()[-1:]
+    return f"{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}"
+
+
 def _place(quote: Quotable) -> tuple[str, int, int]:
     start = quote.item.chunk.start
     return quote.item.chunk.document_id, start + quote.start, start + quote.end
@@ -229,7 +235,7 @@ def _written(
     citations: dict[tuple[str, int, int], Citation] = {}
     for part, quotes in sections:
         if part:
-            text += f"\n**{part}**\n"
+            text += f"\n**{_headed(part, question)}**\n"
             text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
         for sentence in quotes:
             start, end, quote = _exact(sentence, texts)
