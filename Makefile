@@ -20,7 +20,7 @@ $(BIN)/heliograph: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[server]'
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/heliograph pyproject.toml constraints.txt

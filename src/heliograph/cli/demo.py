@@ -64,7 +64,8 @@ def demo(ctx: typer.Context) -> None:
         answers = [_ask(session, engine, number) for number in range(len(QUESTIONS))]
     if session.output.is_json:
         session.output.json({"questions": answers})
-    session.output.note(f"\nall of it took {seconds(time.perf_counter() - started)}; now try your own documents:")
+    session.output.note(f"\nall of it took {seconds(time.perf_counter() - started)}; look at it in the browser:")
+    session.output.note(f"  heliograph serve --workspace {_WORKSPACE}\nthen try your own documents:")
     session.output.note("  heliograph index PATHS...\n  heliograph query QUESTION")
 
 
