@@ -319,7 +319,7 @@ def _with_dots_joined(words: Sequence[TaggedWord]) -> list[TaggedWord]:
     joined: list[TaggedWord] = []
     for word in words:
         last = joined[-1] if joined and len(joined[-1].text) < _LONGEST_NAME else None
-        if last and word.tag in _PARTS and last.text[-1] in _DOTS:
+        if last and word.tag in _PARTS and last.text[-1] in _DOTS and last.text not in _DOTS:
             joined[-1] = TaggedWord(last.text + word.text, last.start, word.tag if word.tag in _TYPES else last.tag)
         elif last and word.text in _DOTS and last.tag in _PARTS:
             joined[-1] = TaggedWord(last.text + word.text, last.start, last.tag)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from heliograph.text.name_spans import NameSpan, spans_within, without_overlaps
@@ -79,6 +79,7 @@ ANY = st.text(alphabet=st.characters(), max_size=120) | st.text(
 
 @settings(max_examples=150)
 @given(ANY)
+@example("·𠀀@")
 def test_names_stand_where_they_say(text: str) -> None:
     end = 0
     for name in find_names(text):

@@ -344,14 +344,18 @@ def shortlist(
 def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
     """Return whether any of the sentences is near enough to the question to answer it, whatever the language.
 
-    A question without content words ("What is it?") is taken for answered. `docs/answers.md` says how the thresholds
-    were found and what they cost.
+    A question without content words ("What is it?") is taken for answered, and so is one of which a single sentence has
+    every word, at least two, whatever an embedding makes of it. `docs/answers.md` says how the thresholds were found and
+    what they cost.
 
     Args:
         listed: The sentences.
         cosines: Of the question and each of them, in the usual scale.
     """
     if not listed.asked.weights and not terms(listed.asked.folded):
+        return True
+    wanted = frozenset(terms(listed.asked.folded))
+    if len(wanted) > 1 and any(wanted <= frozenset(terms(sentence.in_place)) for _, sentence in listed.items):
         return True
     if not listed.is_told:
         least = CLEARLY_ANSWERED

@@ -32,7 +32,7 @@ async def test_read_only_workspace_answers_and_stays_as_it_is(
 ) -> None:
     before = {path.name: path.read_bytes() for path in (folder / "default").iterdir()}
     async with AsyncHeliograph(folder, embedding=FakeEmbeddingModel()) as kb:
-        answer = await kb.query("Who makes the ESP32?")
+        answer = await kb.query("By whom is the ESP32 made?")
         assert "Espressif" in answer.text
         assert (await kb.documents()).total == 1
         assert (await kb.check()).is_clean
