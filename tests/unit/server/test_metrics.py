@@ -204,5 +204,8 @@ async def test_figures_tell_times_and_costs_to_who_may_enter_everywhere(client: 
     (row,) = figures["latencies"]
     assert (row["mode"], row["count"]) == ("naive", 3)
     assert 0 < row["p50"] <= row["p95"] <= row["p99"]
-    assert (await client.get("/api/v1/figures", headers=BOUND | {"X-Heliograph-Workspace": "alpha"})).json() == {"latencies": [], "models": []}
+    assert (await client.get("/api/v1/figures", headers=BOUND | {"X-Heliograph-Workspace": "alpha"})).json() == {
+        "latencies": [],
+        "models": [],
+    }
     assert (await client.get("/api/v1/figures")).status_code in (401, 403)

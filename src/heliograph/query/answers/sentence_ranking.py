@@ -345,8 +345,8 @@ def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
     """Return whether any of the sentences is near enough to the question to answer it, whatever the language.
 
     A question without content words ("What is it?") is taken for answered, and so is one of which a single sentence has
-    every word, at least two, whatever an embedding makes of it. `docs/answers.md` says how the thresholds were found and
-    what they cost.
+    every word, at least two, whatever an embedding makes of it. `docs/answers.md` says how the thresholds were found
+    and what they cost.
 
     Args:
         listed: The sentences.
