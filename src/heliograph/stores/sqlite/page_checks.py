@@ -84,10 +84,11 @@ def protect(connection: apsw.Connection, path: Path) -> None:
         connection.pragma("journal_mode", "delete")
         connection.reserve_bytes(reserve=RESERVED_BYTES)
         connection.execute("VACUUM")
-    except apsw.BusyError:
-        _LOGGER.info("the pages of %r get their checksums when no other process has it open", str(path))
-    except apsw.FullError:
-        _LOGGER.warning("the pages of %r get no checksums: there is no room for a second copy of it", str(path))
+    except (apsw.BusyError, apsw.FullError) as error:
+        # Or the next VACUUM would do it, whose first pages may get no checksums.
+        connection.reserve_bytes(reserve=0)
+        reason = "there is no room for a second copy" if isinstance(error, apsw.FullError) else "others have it open"
+        _LOGGER.warning("the pages of %r get their checksums when it is opened another time: %s", str(path), reason)
     finally:
         connection.pragma("cache_spill", True)
 

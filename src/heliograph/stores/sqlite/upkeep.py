@@ -21,7 +21,7 @@ from heliograph.stores.sqlite.database import (
     find_companions,
     translate_errors,
 )
-from heliograph.stores.sqlite.page_checks import write_checksums
+from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, write_checksums
 from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
 from heliograph.stores.sqlite.search import SEARCHED, log_changes
 from heliograph.stores.sqlite.side_tables import note_reset
@@ -95,8 +95,10 @@ def vacuum(connection: apsw.Connection) -> None:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
     # The second copy, which may be large, goes to a file and not into memory.
     connection.pragma("temp_store", "file")
-    connection.execute("VACUUM")
-    connection.pragma("temp_store", "memory")
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.pragma("temp_store", "memory")
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
@@ -142,6 +144,8 @@ def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
         with translate_errors(target):
             connection = connect()
             try:
+                # The copy has room for checksums though the file may have none.
+                connection.reserve_bytes(reserve=RESERVED_BYTES)
                 connection.execute("VACUUM INTO ?", (str(part),))
             finally:
                 connection.close()

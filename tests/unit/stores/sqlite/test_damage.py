@@ -193,9 +193,13 @@ async def test_store_of_before_too_large_to_be_held_in_memory_stays_as_it_is(
 ) -> None:
     await fill_without_checksums(tmp_path)
     monkeypatch.setattr(page_checks, "_MOST_PROTECTED_BYTES", 1000)
+    run_sql(tmp_path, LARGE)
     async with opened(tmp_path) as engine:
+        await engine.backup(tmp_path / "backup.db")
         assert not has_checksums(tmp_path / FILE)
         assert (await engine.check()).problems == ()
+    assert has_checksums(tmp_path / "backup.db")
+    assert damaged_pages(tmp_path / "backup.db") == []
 
 
 async def test_backup_that_is_larger_than_the_cache_can_be_read(tmp_path: Path) -> None:
@@ -231,7 +235,10 @@ async def test_store_of_before_that_another_process_has_open_is_used_as_it_is(tm
     async with opened(tmp_path) as engine:
         assert not has_checksums(tmp_path / FILE)
         assert len((await engine.documents()).documents) == 3
-    other.close()
+        other.close()
+        await engine.vacuum()
+        assert not has_checksums(tmp_path / FILE)
+        assert (await engine.check()).problems == ()
     async with opened(tmp_path):
         assert has_checksums(tmp_path / FILE)
 
