@@ -112,7 +112,8 @@ def _read(
             if types[name] is int:
                 given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
-                _check_path(name, given)
+                for path in given if _is_list(given) else (given,):
+                    _check_path(name, path)
             bound.arguments[name] = given
     return bound.args, bound.kwargs
 

@@ -53,7 +53,7 @@ from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Pr
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.watching import FolderActions, FolderChange, watch_folder
 from heliograph.maintenance.check import CheckProgress, CheckReport
-from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_path
+from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_places
 from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
@@ -763,19 +763,28 @@ class AsyncHeliograph(GraphCuration):
         """
         return await export_workspace((await self._rooms()).store, Path(path), format)
 
-    async def import_from(self, path: str | Path, *, progress: ImportProgress | None = None) -> ImportReport:
-        """Take in an archive that `export` wrote, or a working directory of LightRAG or nano-graphrag.
+    async def import_from(
+        self, path: str | Path | Sequence[str | Path], *, progress: ImportProgress | None = None
+    ) -> ImportReport:
+        """Take in an archive that `export` wrote, or what LightRAG, nano-graphrag or GraphRAG have written.
 
         No model is called but the embedding. What is here already is left alone, so that an interrupted import can be
         run again.
 
+        Args:
+            path: An archive, a directory, or the URL of a server of LightRAG's, such as
+                `postgresql://user:password@host/database#workspace`; or several where it keeps parts of one workspace.
+            progress: Told what is taken in and how many.
+
         Raises:
-            InvalidRequestError: It is neither, or it is broken; what stands before the break is taken in.
+            InvalidRequestError: It is none of these, or it is broken; what stands before the break is taken in.
+            MissingDependencyError: A package is missing that reads it.
             ModelError: The embedding failed; what was taken in before stays.
             StoreError: The store failed; what was taken in before stays.
         """
         rooms = await self._rooms()
-        return await import_path(rooms.store, rooms.ingest, rooms.curation.curator, Path(path), progress)
+        places = [path] if isinstance(path, str | Path) else path
+        return await import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
         """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""

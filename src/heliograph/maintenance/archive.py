@@ -253,7 +253,7 @@ T = TypeVar("T")
 async def import_archive(
     store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
 ) -> ImportReport:
-    """Import an archive; see `import_path`."""
+    """Import an archive; see `import_places`."""
     notes = NoteList()
     documents = DocumentImport(intake, notes, progress)
     twins: list[WholeDocument] = []

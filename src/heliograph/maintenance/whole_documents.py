@@ -149,6 +149,7 @@ class ImportKind(StrEnum):
 
     ARCHIVE = "archive"
     LIGHTRAG = "lightrag"
+    GRAPHRAG = "graphrag"
 
 
 class NoteKind(StrEnum):
@@ -198,7 +199,7 @@ class ImportReport:
 
     Attributes:
         kind: What was imported.
-        path: From where.
+        path: From where; several places have a space between.
         added: Documents that are new here.
         updated: Documents that took the place of others of the same id.
         unchanged: Documents that were here already with the same text, and were left alone.
@@ -420,7 +421,7 @@ class DocumentImport:
         await gather_or_cancel(self._take(whole) for whole in waiting)
 
     def report(
-        self, kind: ImportKind, path: Path, *, curations: int = 0, graph: SourceGraph | None = None
+        self, kind: ImportKind, path: Path | str, *, curations: int = 0, graph: SourceGraph | None = None
     ) -> ImportReport:
         """Return what was done."""
         report = ImportReport(
