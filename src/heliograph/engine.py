@@ -68,9 +68,6 @@ from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
 
-__all__ = ["AsyncHeliograph", "Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
-
-
 # Opening what an engine is made of: store, models, and the rooms that use them, in the order of their needs.
 
 _LOG = logging.getLogger(__name__)

@@ -26,28 +26,6 @@ from pydantic_settings import (
 
 from heliograph.errors import SettingsError
 
-__all__ = [
-    "AccountSettings",
-    "ChatSettings",
-    "DocumentSettings",
-    "EmbeddingSettings",
-    "IngestSettings",
-    "KeySettings",
-    "McpSettings",
-    "MonitoringSettings",
-    "QuerySettings",
-    "RaySettings",
-    "RerankSettings",
-    "ResolutionSettings",
-    "ServerSettings",
-    "Settings",
-    "StoreSettings",
-    "hide_password",
-    "isolated_environment",
-    "lightrag_variables",
-    "user_cache_dir",
-]
-
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 # What `heliograph.lightrag` reads: defaults of LightRAG's fields, addresses of its stores, keys of its model functions.

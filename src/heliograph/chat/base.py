@@ -12,8 +12,6 @@ from typing import Literal
 from heliograph.models import Usage
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["ChatMessage", "ChatModel", "ChatReply", "ChatRequest", "Purpose"]
-
 
 class Purpose(StrEnum):
     """What a call is for. Queries go before indexing, and tokens are counted per purpose."""

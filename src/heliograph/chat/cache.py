@@ -75,7 +75,6 @@ class CachedChatModel(WrapperChatModel):
         return reply
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:
-        """Return the kept reply, or None."""
         if request.purpose not in _KEPT:
             return None
         return await self._recall(self._key(request))

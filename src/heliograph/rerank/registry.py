@@ -36,11 +36,7 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
         local = await asyncio.to_thread(module.OnnxReranker, settings)
         return SplittingReranker(LimitedReranker(local, 1), settings.max_document_tokens)
     module = await asyncio.to_thread(import_module, "heliograph.rerank.http")
-    return SplittingReranker(_wrap(module.HttpReranker(settings), settings), settings.max_document_tokens)
-
-
-def _wrap(model: Reranker, settings: RerankSettings) -> Reranker:
-    # What lasts longer than a ranking may take would be waited for in vain.
+    model = module.HttpReranker(settings)
     policy = RetryPolicy(settings.max_retries, max_retry_after_seconds=settings.timeout_seconds)
     wrapped = wrap_reranker(model, settings.timeout_seconds, settings.max_concurrency, policy)
-    return BatchingReranker(wrapped, settings.max_batch_documents)
+    return SplittingReranker(BatchingReranker(wrapped, settings.max_batch_documents), settings.max_document_tokens)
