@@ -22,6 +22,7 @@ class Purpose(StrEnum):
     SUMMARY = "summary"
     KEYWORDS = "keywords"
     ANSWER = "answer"
+    RERANK = "rerank"
 
 
 @dataclass(frozen=True, slots=True)
