@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,10 @@ from heliograph.rerank.chat import ChatReranker
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 TEXTS = ["The Lantern forwards readings over MQTT.", "The Beacon sleeps at night.", "The Harbour is wet."]
+
+
+def texts_of(found: Any) -> list[str]:
+    return [chunk["content"] for chunk in found["data"]["chunks"]]
 
 
 async def order(reply: str, texts: list[str], top_n: int = 50) -> list[int]:
@@ -75,8 +80,8 @@ async def test_the_configured_chat_model_orders_chunks(tmp_path: Path) -> None:
         await kb.insert(TEXTS)
         before = await kb.query_data("What forwards readings?", QueryParam(mode="naive", enable_rerank=False))
         found = await kb.query_data("What forwards readings?", QueryParam(mode="naive"))
-    names = [chunk["content"] for chunk in before["data"]["chunks"]]
-    assert [chunk["content"] for chunk in found["data"]["chunks"]] == [names[1], names[0], *names[2:]]
+    names = texts_of(before)
+    assert texts_of(found) == [names[1], names[0], *names[2:]]
 
 
 async def test_without_a_chat_model_it_is_refused_when_opening(tmp_path: Path) -> None:
