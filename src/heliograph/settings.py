@@ -124,11 +124,22 @@ class RerankSettings(_Room):
     """Reranking of chunks before the budget; off until `provider` or `base_url` is set."""
 
     provider: Literal[
-        "", "cohere", "jina", "siliconflow", "vllm", "xinference", "infinity", "tei", "dashscope", "aliyun", "onnx"
+        "",
+        "cohere",
+        "jina",
+        "siliconflow",
+        "vllm",
+        "xinference",
+        "infinity",
+        "tei",
+        "dashscope",
+        "aliyun",
+        "onnx",
+        "chat",
     ] = Field(
         "",
-        description="Kind of service, or `onnx` for a local cross-encoder; empty with a `base_url` means any service "
-        "that speaks the form which Cohere and Jina share.",
+        description="Kind of service, `onnx` for a local cross-encoder, or `chat` for the configured chat model; empty "
+        "with a `base_url` means any service that speaks the form which Cohere and Jina share.",
     )
     model: str = Field("", description="Model name; empty means the provider's usual one, mostly `bge-reranker-v2-m3`.")
     base_url: str = Field(

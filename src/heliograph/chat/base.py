@@ -20,6 +20,7 @@ class Purpose(StrEnum):
     SUMMARY = "summary"
     KEYWORDS = "keywords"
     ANSWER = "answer"
+    RERANK = "rerank"
 
 
 @dataclass(frozen=True, slots=True)

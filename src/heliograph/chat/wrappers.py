@@ -63,7 +63,13 @@ async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[
 
 # A bound on calls under way, in which queries go before indexing.
 
-_PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
+_PRIORITIES = {
+    Purpose.KEYWORDS: 0,
+    Purpose.RERANK: 0,
+    Purpose.ANSWER: 0,
+    Purpose.EXTRACT: 10,
+    Purpose.SUMMARY: 10,
+}
 
 
 class LimitedChatModel(WrapperChatModel):

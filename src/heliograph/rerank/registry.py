@@ -18,7 +18,7 @@ from heliograph.settings import RerankSettings
 
 
 async def build_reranker(settings: RerankSettings) -> Reranker | None:
-    """Return the reranker of the settings, or None when they name neither a provider nor an address.
+    """Return the reranker of the settings, or None when they name neither a provider nor an address, or the chat model.
 
     Nothing is called or loaded yet.
 
@@ -29,7 +29,7 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
         SettingsError: A setting that the provider needs is missing or wrong.
         MissingDependencyError: The extra that the provider needs is not installed.
     """
-    if not settings.provider and not settings.base_url.strip():
+    if settings.provider == "chat" or (not settings.provider and not settings.base_url.strip()):
         return None
     if settings.provider == "onnx":
         module = await asyncio.to_thread(import_module, "heliograph.rerank.onnx")
