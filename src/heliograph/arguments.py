@@ -22,8 +22,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from heliograph.errors import InvalidRequestError, shown
 
-__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "check_limit", "checks_arguments"]
-
 C = TypeVar("C")
 
 # What every store takes as the number of things to skip or to return.

@@ -63,13 +63,11 @@ from heliograph.query.engine import QueryEngine
 from heliograph.query.models import Answer, QueryParam, Retrieval
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
+from heliograph.rerank.chat import ChatReranker
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
-
-__all__ = ["AsyncHeliograph", "Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
-
 
 # Opening what an engine is made of: store, models, and the rooms that use them, in the order of their needs.
 
@@ -245,7 +243,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
     ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
-    reranker = await _open_reranker(settings, given, stack)
+    reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
@@ -298,9 +296,15 @@ def _open_chat(
     return chat
 
 
-async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
+async def _open_reranker(
+    settings: Settings, given: Given, chat: ChatModel | None, stack: AsyncExitStack
+) -> Reranker | None:
     if given.reranker is not None:
         return as_reranker(given.reranker)
+    if settings.rerank.provider == "chat":
+        if chat is None:
+            raise SettingsError("`rerank.provider` is 'chat' and no chat model is configured; set `chat.model`")
+        return ChatReranker(chat, settings.rerank.max_document_tokens)
     reranker = await build_reranker(settings.rerank)
     if reranker is not None:
         stack.push_async_callback(reranker.close)

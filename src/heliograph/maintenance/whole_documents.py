@@ -348,15 +348,15 @@ def _check_chunks(document: Document, whole: WholeDocument, label: str) -> None:
     text = whole.text if is_committed(document) else None
     for position, chunk in enumerate(whole.chunks):
         is_own = chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
-        if not is_own or chunk.position != position or not _stands_in(chunk, text):
+        if (
+            not is_own
+            or chunk.position != position
+            or not (text is None or text[chunk.start : chunk.end] == chunk.text)
+        ):
             raise InvalidRequestError(f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged")
         seen[chunk.text] += 1
     if is_committed(document) and not whole.chunks:
         raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
-
-
-def _stands_in(chunk: Chunk, text: str | None) -> bool:
-    return text is None or text[chunk.start : chunk.end] == chunk.text
 
 
 def _checked_extractions(whole: WholeDocument) -> Sequence[Extraction]:
