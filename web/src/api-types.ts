@@ -142,6 +142,19 @@ export interface Schemas {
     cosine_threshold: number;
     min_rerank_score: number;
     related_chunk_number: number;
+    /** Seconds that a reply may take. */
+    llm_timeout: number;
+    /** Calls to the embedding under way at once. */
+    embedding_func_max_async: number;
+    /** Texts in one of them. */
+    embedding_batch_num: number;
+    embedding_timeout: number;
+    rerank_max_async: number;
+    rerank_timeout: number;
+    /** Never: pictures are not read. */
+    vlm_process_enable: boolean;
+    /** The workspace of each storage. */
+    storage_workspaces: Record<string, string>;
   };
   "ConflictsResponse": {
     conflicts?: (Record<string, unknown>)[];
@@ -510,6 +523,18 @@ export interface Schemas {
     pipeline_busy?: boolean | null;
     /** Whether one runs or waits; likewise. */
     pipeline_active?: boolean | null;
+    /** Whether the input folder is scanned; likewise. */
+    pipeline_scanning?: boolean | null;
+    /** Whether documents are deleted; likewise. */
+    pipeline_destructive_busy?: boolean | null;
+    /** Uploads that are not read yet; likewise. */
+    pipeline_pending_enqueues?: number | null;
+    /** Whether LightRAG's second page is served: never. */
+    workspace_available: boolean;
+    ai_content_notice_enabled: boolean;
+    server_mode?: "uvicorn" | null;
+    /** Processes that answer. */
+    workers?: number | null;
     working_directory?: string | null;
     input_directory?: string | null;
     configuration?: Schemas["Configuration"] | null;
@@ -1217,9 +1242,13 @@ export interface Schemas {
     /** The same, per parser. */
     engines: Record<string, (string)[]>;
   };
+  "TextChunking": {
+    strategy: "fixed_token" | "recursive_character" | "semantic_vector" | "paragraph_semantic" | "custom";
+    params?: Record<string, unknown>;
+  };
   "TextRequest": {
     /** Accepted for LightRAG's clients and not applied: how texts are cut is a setting. */
-    chunking?: Record<string, unknown> | null;
+    chunking?: Schemas["TextChunking"] | null;
     metadata?: Record<string, unknown> | null;
     /** Plain text or Markdown. */
     text: string;
@@ -1238,7 +1267,7 @@ export interface Schemas {
   };
   "TextsRequest": {
     /** Accepted for LightRAG's clients and not applied: how texts are cut is a setting. */
-    chunking?: Record<string, unknown> | null;
+    chunking?: Schemas["TextChunking"] | null;
     metadata?: Record<string, unknown> | null;
     texts: (string)[];
     /** One a text, all different. */

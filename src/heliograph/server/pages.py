@@ -114,6 +114,7 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
         # Where LightRAG's users have it in their bookmarks.
         app.get("/webui/", include_in_schema=False)(lead_to_page)
 
+    @app.get("/redoc", include_in_schema=False)
     @app.get("/docs", include_in_schema=False)
     async def lead_to_api(request: Request) -> RedirectResponse:  # pyright: ignore[reportUnusedFunction]
         return RedirectResponse(f"{_root(request.scope)}/page/#/api")

@@ -379,7 +379,7 @@ def _is_number(name: str) -> bool:
 
 # Liveness, the ways in, and files of pages, which hold nothing of anybody's; without the slash one is led to the page.
 _PAGES = ("/page", "/webui", "/workspace")
-PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", *_PAGES})
+PUBLIC_PATHS = frozenset({"/", "/auth-status", "/docs", "/favicon.ico", "/health", "/login", "/redoc", *_PAGES})
 PUBLIC_PREFIXES = ("/ui/", *(f"{page}/" for page in _PAGES))
 _BEARER = "bearer "
 

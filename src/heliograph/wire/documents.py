@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
@@ -220,8 +221,17 @@ def doc_status(status: DocumentStatus) -> DocStatus:
     return _WORDS[status]
 
 
+class TextChunking(BaseModel):
+    """How LightRAG's clients have a text cut."""
+
+    strategy: Literal["fixed_token", "recursive_character", "semantic_vector", "paragraph_semantic", "custom"] = (
+        "fixed_token"
+    )
+    params: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
 class _TextOptions(BaseModel):
-    chunking: dict[str, Any] | None = Field(
+    chunking: TextChunking | None = Field(
         None, description="Accepted for LightRAG's clients and not applied: how texts are cut is a setting."
     )
     metadata: Metadata | None = None
@@ -253,19 +263,20 @@ class TextsRequest(_TextOptions):
     texts: Annotated[list[_Text], Field(min_length=1, max_length=10_000)]
     file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
 
-    @model_validator(mode="after")
-    def _check_sources(self) -> TextsRequest:
-        sources = self.file_sources
-        if sources and len(sources) != len(self.texts):
-            raise ValueError(f"file_sources has {len(sources)} entries for {len(self.texts)} texts; give one a text")
-        named = [source for source in sources or () if source]
-        if len(named) != len(set(named)):
-            raise ValueError("file_sources holds one source twice; all must be different")
-        return self
-
     def documents(self) -> list[NewDocument]:
-        """Return what is to be taken in."""
+        """Return what is to be taken in.
+
+        Raises:
+            InvalidRequestError: There is not one source a text, or one twice.
+        """
         sources = self.file_sources or [""] * len(self.texts)
+        if len(sources) != len(self.texts):
+            raise InvalidRequestError(
+                f"file_sources has {len(sources)} entries for {len(self.texts)} texts; give one a text"
+            )
+        named = [source for source in sources if source]
+        if len(named) != len(set(named)):
+            raise InvalidRequestError("file_sources holds one source twice; all must be different")
         return [
             NewDocument(text, source, metadata=self.metadata) for text, source in zip(self.texts, sources, strict=True)
         ]

@@ -131,6 +131,14 @@ class Configuration(BaseModel):
     cosine_threshold: float
     min_rerank_score: float
     related_chunk_number: int
+    llm_timeout: float = Field(description="Seconds that a reply may take.")
+    embedding_func_max_async: int = Field(description="Calls to the embedding under way at once.")
+    embedding_batch_num: int = Field(description="Texts in one of them.")
+    embedding_timeout: float
+    rerank_max_async: int
+    rerank_timeout: float
+    vlm_process_enable: bool = Field(default=False, description="Never: pictures are not read.")
+    storage_workspaces: dict[str, str] = Field(description="The workspace of each storage.")
 
 
 class Queues(BaseModel):
@@ -178,6 +186,13 @@ class Health(BaseModel):
         "default one, or where jobs cannot be read.",
     )
     pipeline_active: bool | None = Field(default=None, description="Whether one runs or waits; likewise.")
+    pipeline_scanning: bool | None = Field(default=None, description="Whether the input folder is scanned; likewise.")
+    pipeline_destructive_busy: bool | None = Field(default=None, description="Whether documents are deleted; likewise.")
+    pipeline_pending_enqueues: int | None = Field(default=None, description="Uploads that are not read yet; likewise.")
+    workspace_available: bool = Field(default=False, description="Whether LightRAG's second page is served: never.")
+    ai_content_notice_enabled: bool = False
+    server_mode: Literal["uvicorn"] | None = None
+    workers: int | None = Field(default=None, description="Processes that answer.")
     working_directory: str | None = None
     input_directory: str | None = None
     configuration: Configuration | None = None

@@ -90,7 +90,7 @@ async def insert_text(
     return await _inserted(kb, report, has_chunking=body.chunking is not None)
 
 
-@router.post("/texts", summary="Take in several texts", responses=responses(409))
+@router.post("/texts", summary="Take in several texts", responses=responses(400, 409))
 async def insert_texts(
     body: TextsRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
 ) -> InsertResponse:

@@ -121,8 +121,14 @@ async def scan_status(
 
 
 @router.get("/source_conflicts", summary="List sources that several documents claim")
-async def source_conflicts(_: ReadEngine) -> ConflictsResponse:
+async def source_conflicts(
+    _: ReadEngine,
+    limit: Annotated[int, Query(ge=1, le=200, description="Conflicts on a page.")] = 50,  # noqa: ARG001 (there are none)
+    cursor: Annotated[str | None, Query(description="From the page before; there is none.")] = None,
+) -> ConflictsResponse:
     """Return none: every document has its own id, and a text of a source that several have replaces none of them."""
+    if cursor is not None:
+        raise InvalidRequestError(f"no page has the cursor {cursor!r:.100}; leave it out")
     return ConflictsResponse()
 
 

@@ -35,6 +35,7 @@ from heliograph.service.jobs.models import JobState
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 from heliograph.settings import Settings
+from heliograph.wire.documents import pipeline_response
 from heliograph.wire.service import (
     AlertState,
     AuthStatus,
@@ -90,6 +91,8 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
     details = {
         "configuration": _configuration(service.settings, workspace),
         "queues": _queues(service),
+        "server_mode": "uvicorn",
+        "workers": service.settings.server.workers,
         "condition": "degraded" if is_degraded else "ok",
         "alerts": alerts,
         "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
@@ -142,13 +145,20 @@ async def _soon(reading: Awaitable[_T]) -> _T | None:
         return None
 
 
-async def _pipeline(service: Service, workspace: str) -> dict[str, bool]:
-    """Return whether jobs run or wait; nothing if these cannot be read."""
+async def _pipeline(service: Service, workspace: str) -> dict[str, bool | int]:
+    """Return which jobs run or wait; nothing if these cannot be read."""
     state = await _soon(service.jobs.state(workspace, 0))
     if state is None:
         return {}
     is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
-    return {"pipeline_busy": is_busy, "pipeline_active": bool(state.counts)}
+    told = pipeline_response(state)
+    return {
+        "pipeline_busy": is_busy,
+        "pipeline_active": told.busy,
+        "pipeline_scanning": told.scanning,
+        "pipeline_destructive_busy": told.destructive_busy,
+        "pipeline_pending_enqueues": told.pending_enqueues,
+    }
 
 
 def _queues(service: Service) -> Queues:
@@ -204,6 +214,13 @@ def _configuration(settings: Settings, workspace: str) -> Configuration:
         cosine_threshold=settings.query.min_score or 0.0,
         min_rerank_score=rerank.min_score,
         related_chunk_number=settings.query.related_chunks,
+        llm_timeout=chat.timeout_seconds,
+        embedding_func_max_async=embedding.max_concurrency,
+        embedding_batch_num=embedding.max_batch_texts,
+        embedding_timeout=embedding.timeout_seconds,
+        rerank_max_async=rerank.max_concurrency,
+        rerank_timeout=rerank.timeout_seconds,
+        storage_workspaces=dict.fromkeys(("kv", "doc_status", "graph", "vector"), workspace),
     )
 
 

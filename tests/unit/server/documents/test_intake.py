@@ -47,13 +47,18 @@ async def test_text_without_source_and_with_metadata_is_taken(server: Server) ->
         ("/documents/text", {"text": "x", "file_source": "s" * 5000}),
         ("/documents/texts", {"texts": []}),
         ("/documents/texts", {"texts": ["a", " "]}),
-        ("/documents/texts", {"texts": ["a", "b"], "file_sources": ["one"]}),
-        ("/documents/texts", {"texts": ["a", "b"], "file_sources": ["one", "one"]}),
+        ("/documents/text", {"text": "x", "file_source": "s", "chunking": {"strategy": "unknown"}}),
     ],
 )
 async def test_texts_that_are_not_valid_are_refused(server: Server, path: str, body: object) -> None:
     problem = await server.send("POST", path, 422, json=body)
     assert isinstance(problem["detail"], list)
+    assert await server.documents() == {}
+
+
+@pytest.mark.parametrize("sources", [["one"], ["one", "one"]])
+async def test_sources_that_do_not_fit_the_texts_are_refused(server: Server, sources: list[str]) -> None:
+    await server.send("POST", "/documents/texts", 400, json={"texts": ["a", "b"], "file_sources": sources})
     assert await server.documents() == {}
 
 

@@ -88,6 +88,8 @@ async def test_unknown_batch_is_empty(server: Server) -> None:
 
 async def test_nothing_is_in_conflict_and_nothing_is_to_be_recovered(server: Server) -> None:
     assert await server.send("GET", "/documents/source_conflicts") == {"conflicts": [], "next_cursor": None}
+    await server.send("GET", "/documents/source_conflicts?limit=201", 422)
+    await server.send("GET", "/documents/source_conflicts?cursor=x", 400)
     body = {"canonical_source_key": "a.md", "primary_doc_id": "doc-1"}
     await server.send("POST", "/documents/source_conflicts/repair", 409, json=body)
     told = await server.send("POST", "/documents/recovery/force_reset", json={"confirm": True})
