@@ -242,7 +242,10 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
     ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
-    reranker = await _open_reranker(settings, given, stack)
+    if given.reranker is not None:
+        reranker = as_reranker(given.reranker)
+    elif (reranker := await build_reranker(settings.rerank)) is not None:
+        stack.push_async_callback(reranker.close)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
@@ -293,15 +296,6 @@ def _open_chat(
     if chat is not None:
         stack.push_async_callback(chat.close)
     return chat
-
-
-async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
-    if given.reranker is not None:
-        return as_reranker(given.reranker)
-    reranker = await build_reranker(settings.rerank)
-    if reranker is not None:
-        stack.push_async_callback(reranker.close)
-    return reranker
 
 
 def with_store(

@@ -207,12 +207,11 @@ def _error(known: LightragDocument | None) -> str:
 
 def _metadata(target: _Target, chunks: Sequence[LightragChunk]) -> Mapping[str, Any]:
     # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
-    is_given = bool(chunks) and all(chunk.id == f"chunk-{_md5(chunk.text)}" for chunk in chunks)
+    digests = (md5(chunk.text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest() for chunk in chunks)
+    is_given = bool(chunks) and all(
+        chunk.id == f"chunk-{digest}" for chunk, digest in zip(chunks, digests, strict=True)
+    )
     return {"lightrag_id": target.origin, **({"lightrag": {"has_given_chunks": True}} if is_given else {})}
-
-
-def _md5(text: str) -> str:
-    return md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
 
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
@@ -344,15 +343,11 @@ def is_lightrag(path: Path) -> bool:
     return any((path / name).is_file() for name in _MARKS)
 
 
-def _only_workspace(path: Path) -> Path:
-    return next(item for item in path.iterdir() if is_lightrag(item))
-
-
 async def import_lightrag(intake: WholeDocumentIntake, path: Path, progress: ImportProgress) -> ImportReport:
     """Import a working directory, or the one workspace in a folder; see `import_path`."""
     notes = NoteList()
     if not await asyncio.to_thread(is_lightrag, path):
-        path = await asyncio.to_thread(_only_workspace, path)
+        path = await asyncio.to_thread(lambda: next(filter(is_lightrag, path.iterdir())))
         notes.add(NoteKind.REMARK, "the folder holds one workspace of LightRAG, which is taken", path.name)
     files = await asyncio.to_thread(read_files, path, notes)
     progress("chunks read", len(files.chunks))
