@@ -351,8 +351,10 @@ def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
 def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:
     if overrides.keywords is not None:
         return split_keywords(overrides.keywords)
-    shown = _shown_keywords(evidence.keywords)
-    return tuple(sorted({*shown, *split_keywords(overrides.more_keywords)})) if overrides.more_keywords else shown
+    counts: Iterable[str] = evidence.keywords
+    if len(evidence.keywords) > _MAX_KEYWORDS:
+        counts = sorted(counts, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
+    return tuple(sorted({*counts, *split_keywords(overrides.more_keywords)}))
 
 
 def _type(counts: Mapping[str, int]) -> str:
@@ -362,13 +364,6 @@ def _type(counts: Mapping[str, int]) -> str:
 
 def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max_sources: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mention.chunk_id for mention in leading))[:max_sources]
-
-
-def _shown_keywords(counts: Mapping[str, int]) -> tuple[str, ...]:
-    if len(counts) <= _MAX_KEYWORDS:
-        return tuple(sorted(counts))
-    commonest = sorted(counts, key=lambda keyword: (-counts[keyword], keyword))[:_MAX_KEYWORDS]
-    return tuple(sorted(commonest))
 
 
 # What is embedded of entities and relations; what is of a chunk, `heliograph.text.analysis` says.
