@@ -128,8 +128,11 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     search_from = number.end() if number else start
     for match in _END.finditer(text, search_from, end):
         if match.end() < end and _is_end(text, start, match, end):
-            yield from _trimmed(text, start, match.end())
-            start = match.end()
+            # A backtick behind the mark may open the code that the next sentence begins with: "。`nosuid` 选项".
+            opens = text[match.end() - 1] == "`" and text.count("`", start, match.end()) % 2
+            stop = match.end() - 1 if opens else match.end()
+            yield from _trimmed(text, start, stop)
+            start = stop
     yield from _trimmed(text, start, end)
 
 
