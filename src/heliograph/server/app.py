@@ -25,6 +25,7 @@ from heliograph.server.routes import (
     document_listing,
     document_pipeline,
     documents,
+    events,
     graph,
     graph_detail,
     graph_edits,
@@ -50,6 +51,7 @@ _ROUTERS: tuple[APIRouter, ...] = (
     # Before `/documents/{id}`, since two of its paths lie below `/documents`.
     graph_edits.router,
     documents.router,
+    events.router,
     ollama.router,
     openai.router,
     graph.router,
