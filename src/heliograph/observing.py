@@ -16,22 +16,6 @@ from typing import Literal
 
 from heliograph.models import Usage
 
-__all__ = [
-    "REQUEST_ID",
-    "ModelCalls",
-    "Observer",
-    "Origin",
-    "QuestionReport",
-    "observe",
-    "observing",
-    "origin",
-    "stage",
-    "tell_lookup",
-    "tell_model_calls",
-    "tell_question",
-    "working_for",
-]
-
 # The request that the current task works for, which log lines name; empty outside of one.
 REQUEST_ID: ContextVar[str] = ContextVar("heliograph_request_id", default="")
 

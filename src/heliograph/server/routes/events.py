@@ -18,10 +18,9 @@ from starlette.responses import Response
 
 from heliograph.errors import OverloadedError
 from heliograph.server.dependencies import CurrentService, Reader, Workspace
-from heliograph.server.errors import failure_body
 from heliograph.server.openapi import responses
 from heliograph.server.requests import Drain
-from heliograph.server.responses import LineResponse, Write
+from heliograph.server.responses import LineResponse, Write, failure_body
 from heliograph.service.service import Service
 from heliograph.wire.documents import JobResponse, WorkEvent
 

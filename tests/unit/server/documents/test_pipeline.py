@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.errors import ModelUnavailable, StoreUnavailable
-from heliograph.server.routes import health as health_routes
+from heliograph.server.routes import service as service_routes
 
 from .conftest import TEXT, Server, until
 
@@ -98,7 +98,7 @@ async def test_health_does_not_wait_for_those_who_hold_the_jobs(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(server.service.jobs, "state", never)
-    monkeypatch.setattr(health_routes, "_READ_SECONDS", 0.01)
+    monkeypatch.setattr(service_routes, "_READ_SECONDS", 0.01)
     health = await server.send("GET", "/health")
     assert (health["status"], health["condition"]) == ("healthy", "ok")
     assert not {"pipeline_busy", "pipeline_active"} & set(health)
