@@ -59,7 +59,13 @@ async def _fill(settings: Settings, given: Given) -> None:
 def _running(settings: Settings, given: Given) -> Generator[str]:
     app = create_app(settings, given)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, ws="none"))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    async def serve() -> None:
+        loops.append(asyncio.get_running_loop())
+        await server.serve()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
         while not server.started and thread.is_alive():
@@ -68,5 +74,8 @@ def _running(settings: Settings, given: Given) -> Generator[str]:
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
+        # Pages that are open follow what is under way until they are told that the service ends.
+        if loops and thread.is_alive():
+            loops[0].call_soon_threadsafe(app.state.drain.begin)
         server.should_exit = True
         thread.join()

@@ -7,6 +7,8 @@ Headings are told by size and weight relative to most of the text, and words par
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -344,6 +346,45 @@ def _open(pdfium: Any, raw: RawDocument) -> Any:
         raise IngestError(
             f"{raw.name!r} is no PDF that can be read ({error}); get it again, or save it anew"
         ) from error
+
+
+# A page as it is seen; drawn at most so large, whatever its proportions.
+_MOST_PIXELS = 6_000_000
+
+
+def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
+    """Return a page as PNG.
+
+    Args:
+        raw: The file.
+        number: The page, from 1.
+        width: Of the picture, in pixels.
+
+    Raises:
+        IngestError: It is no PDF that can be read, or has no such page.
+    """
+    pdfium = import_optional("pypdfium2", "")
+    document = _open(pdfium, raw)
+    try:
+        if not 1 <= number <= len(document):
+            raise IngestError(f"{raw.name!r} has {len(document):,} pages, and no page {number}")
+        page = document[number - 1]
+        across, down = page.get_size()
+        scale = min(width / max(across, 1.0), (_MOST_PIXELS / max(across * down, 1.0)) ** 0.5)
+        pixels = page.render(scale=scale, rev_byteorder=True).to_numpy()
+    except pdfium.PdfiumError as error:
+        raise IngestError(f"page {number} of {raw.name!r} cannot be drawn ({error}); save the file anew") from error
+    finally:
+        document.close()
+    height, width, channels = pixels.shape
+    kind = {1: 0, 3: 2, 4: 6}[channels]
+    rows = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) -> list[PageSpans]:

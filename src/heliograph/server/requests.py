@@ -267,6 +267,11 @@ class Drain:
         self._deadline: float | None = None
         self._on_begin: list[Callable[[], None]] = []
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the service was told to stop."""
+        return self._deadline is not None
+
     def call_on_begin(self, step: Callable[[], None]) -> None:
         """Have something called in the event loop when the service is told to stop."""
         self._on_begin.append(step)

@@ -7,6 +7,7 @@ import logging
 from contextlib import AsyncExitStack
 from typing import Self
 
+from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
 from heliograph.monitoring.monitoring import Monitoring
@@ -39,6 +40,7 @@ class Service:
         admission: Lets questions through, so many at once.
         monitoring: Counts and traces what is done.
         states: Looks at open workspaces.
+        page_reader: Draws pages of PDF files.
     """
 
     def __init__(self, settings: Settings, given: Given | None = None, shared: SharedMetrics | None = None) -> None:
@@ -49,6 +51,8 @@ class Service:
         self.jobs = Jobs(settings, self.workspaces)
         self.admission = Admission(settings.server.max_concurrent_queries, settings.server.max_waiting_queries)
         self.monitoring = Monitoring(settings.monitoring, shared)
+        # Pictures of pages do not wait for documents that are read.
+        self.page_reader = DocumentReader(limits_of(settings.documents, settings.ingest.max_document_characters))
         self.states = States(self.workspaces, self.jobs)
         self._stack = AsyncExitStack()
 
@@ -72,6 +76,7 @@ class Service:
             stack.push_async_callback(self.workspaces.close)
             await self.jobs.open()
             stack.push_async_callback(self.jobs.close)
+            stack.callback(self.page_reader.close)
             self._stack = stack.pop_all()
         return self
 

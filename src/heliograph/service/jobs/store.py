@@ -270,8 +270,10 @@ class JobStore:
         with self._file.transaction() as connection:
             if request.kind in _ONE_AT_A_TIME:
                 where = "WHERE state = 'waiting' AND kind = ? AND cancelled_by = ''"
-                if same := _select(connection, where, values=(request.kind.value,)):
-                    return same[0]
+                for same in _select(connection, where, values=(request.kind.value,)):
+                    # One that is for all does what is asked for some.
+                    if same.request.document_ids in ((), request.document_ids):
+                        return same
             if max_waiting is not None:
                 _check_room(connection, max_waiting)
             id_, now = f"job-{secrets.token_hex(12)}", time.time()

@@ -85,11 +85,12 @@ async def _process(_: Job, bench: Bench) -> JobProgress:
 
 
 async def _retry(job: Job, bench: Bench) -> JobProgress:
-    unread = [item.source for item in await _failed(bench.kb) if not item.length]
+    only = job.request.document_ids
+    unread = [item.source for item in await _failed(bench.kb) if not item.length and (not only or item.id in only)]
     found = {source: await asyncio.to_thread(bench.folder.find, source) for source in unread}
     if files := {source: path for source, path in found.items() if path is not None}:
         await _read(job, bench, files)
-    return _told(await bench.kb.retry(progress=_watching(bench)))
+    return _told(await bench.kb.retry(only, progress=_watching(bench)))
 
 
 async def _delete(job: Job, bench: Bench) -> JobProgress:
