@@ -1,7 +1,7 @@
 """Asks corpora what they answer and what only other corpora answer, and counts what is declined.
 
 Every passage is a document with its title; mode `auto`, offline embedding, local extractor, no chat model. Of each set
-the first 40 questions with gold are asked, and those of `data/other_languages.jsonl`, which ask in German and Chinese or
+the first 40 questions with gold are asked, and those of `data/other_languages.jsonl`, which ask in German, Chinese or
 English of documents in another language. What it cannot answer are questions of every other set, in its languages and
 in others (sets of one kind, such as two of Wikipedia, are not asked of each other), and German ones that none answers.
 

@@ -236,11 +236,11 @@ _FORMS = tuple(
     for asked, answer in (
         (
             r"\bhow (?:long|often)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
-            r"|\btime-?out\b|\b(?:what|which) (?:interval|delay|period)\b|\bafter (?:what|which) time\b|多久|多长时间|超时时间"
-            r"|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft)\b"
+            r"|\btime-?out\b|\b(?:what|which) (?:interval|delay|period)\b|\bafter (?:what|which) time\b"
+            r"|多久|多长时间|超时时间|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft)\b"
             r"|\bwie viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)",
-            rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?|months?"
-            r"|years?|毫秒|秒|分钟|小时|天|日|周|个?月|年|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
+            rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?"
+            r"|months?|years?|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
             r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b)"
             rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)",
         ),
@@ -263,7 +263,8 @@ _FORMS = tuple(
         (
             r"\bwhere\b.*\b(?:stored?|kept|keeps?|saved?|located|lies?|written|writes?|placed|found)\b"
             r"|\b(?:which|what)\b[^?,;]{0,32}\b(?:files?|director(?:y|ies)|folder|path)\b|文件在哪|(?:写|存|保存|放)在"
-            r"|(?:哪个|什么|哪些)(?:配置)?(?:文件|目录|路径)|文件是哪|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
+            r"|(?:哪个|什么|哪些)(?:配置)?(?:文件|目录|路径)|文件是哪"
+            r"|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
             r"|\bwo (?:liegt|liegen|steht|stehen|befinde\w+|speicher\w+)\b",
             r"(?<![\w<:/])~?/[A-Za-z][\w.+-]*(?:/[\w.+*-]*)*"
             r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b",

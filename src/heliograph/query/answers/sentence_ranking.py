@@ -280,12 +280,19 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk must come to this where a chunk is about what the
-# question names; to more where none is, and where words say that nothing answers, as for a question that presupposes
-# what never happened. A question of several steps is far from every sentence, but it names what the first is about.
-LEAST_ANSWERED = 0.84
-LEAST_OF_UNNAMED = 0.92
-CLEARLY_ANSWERED = 1.0
+# The cosines of the nearest sentence and of the nearest chunk must come to this; to less where the documents are in
+# another language, which costs every model some nearness; to more where words say that nothing answers, as for a
+# question that presupposes what never happened, and where a name in the question stands nowhere in what was found.
+LEAST_ANSWERED = 0.90
+LEAST_OF_OTHER_LANGUAGE = 0.74
+CLEARLY_ANSWERED = 0.96
+_NAME_MISSING = 0.2
+# Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
+_ENGLISH_WORD = re.compile(
+    r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
+)
+_NAME = re.compile(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
+_LATIN = re.compile(r"[A-Za-z][A-Za-z0-9._+-]+")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -299,12 +306,14 @@ class Shortlist:
         items: The sentences, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
         is_told: Whether one of them says anything of the question, as far as words tell.
+        least: What the cosines of the nearest sentence and the nearest chunk must come to for an answer.
     """
 
     asked: AskedQuestion
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
     is_told: bool
+    least: float
 
 
 def best_sentences(
@@ -335,7 +344,10 @@ def shortlist(
     """
     words = frozenset(terms(question))
     asked = _read_question(question, words, sentences, understanding)
-    is_told = not words or not _is_comparable(question, sentences) or _says_anything(words, asked, sentences)
+    is_comparable = _is_comparable(question, sentences)
+    is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
+    least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
+    least = (least if is_told else CLEARLY_ANSWERED) + _NAME_MISSING * _misses_name(question, sentences)
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
@@ -343,7 +355,7 @@ def shortlist(
     others = _in_other_languages(question, asked, scored)
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
-    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told)
+    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
 
 
 def _in_other_languages(
@@ -382,11 +394,9 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         return 1.0
     if len(wanted) > 1 and any(wanted <= frozenset(terms(sentence.in_place)) for _, sentence in listed.items):
         return 1.0
-    is_of_named = any(sentence.item.scores.get(Channel.ENTITY, 0.0) > 0.0 for _, sentence in listed.items)
-    least = LEAST_ANSWERED if is_of_named else LEAST_OF_UNNAMED
     nearest = max(cosines, default=0.0)
     chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
-    return nearest + max(chunks, default=nearest) - (least if listed.is_told else CLEARLY_ANSWERED)
+    return nearest + max(chunks, default=nearest) - listed.least
 
 
 def _has_cosine(sentence: Quotable) -> bool:
@@ -462,6 +472,27 @@ def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:
     """Return whether the best chunk is in the question's language; else shared words say nothing."""
     best = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
     return detect_language(question) == detect_language(best)
+
+
+def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
+    """Return whether a name in the question, no word of it, stands in the chunks; what is transliterated may do so."""
+    if is_chinese(question):
+        names = _LATIN.findall(question)
+    elif _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
+        names = [name for match in _NAME.finditer(question) if (name := _without_opening(question, match))]
+    else:
+        return False
+    texts = {sentence.item.chunk.id: sentence.item.chunk.text for sentence in sentences}
+    held = frozenset(word.casefold() for text in texts.values() for word in _LATIN.findall(text))
+    held |= {part for word in held for part in re.split(r"[._+-]+", word)}
+    return any(held.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for name in names)
+
+
+def _without_opening(question: str, match: re.Match[str]) -> str:
+    """Return a name without a capital that only begins a sentence."""
+    opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
+    first, _, rest = match[0].partition(" ")
+    return rest if opens and not re.search(r"[a-z][A-Z]|[A-Z]{2}", first) else match[0]
 
 
 def _scored(
