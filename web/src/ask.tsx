@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, isAbort, stream } from "./api";
 import type { Schemas } from "./api-types";
 import { FirstRun } from "./first-run";
-import { bodyOf, type Details, dropTalk, keepTalk, newId, type Param, readTalks, type Reply, type Talk, talkAsMarkdown, talks, type Turn } from "./history";
+import { bodyOf, type Details, dropTalk, keepTalk, newId, type Param, readTalk, readTalks, type Reply, type Talk, talkAsMarkdown, type TalkHead, talks, type Turn } from "./history";
 import { Inspector } from "./inspector";
 import { dress, renderAnswer } from "./markdown";
 import { type ModeName, ModeSelect, param, Parameters, setParam } from "./parameters";
@@ -34,11 +34,17 @@ function emptyTalk(): Talk {
 
 const fileName = (title: string) => title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) || "conversation";
 
-function download(one: Talk) {
-  save(`${fileName(one.title)}.md`, talkAsMarkdown(one), "text/markdown");
+/** A conversation of the list with its turns; the one that is open may know more than what is kept. */
+const whole = async (head: TalkHead) => (head.id === talk.value.id ? talk.value : await readTalk(head.id));
+
+async function download(head: TalkHead) {
+  const one = await whole(head);
+  if (one) save(`${fileName(one.title)}.md`, talkAsMarkdown(one), "text/markdown");
 }
 
-function discard(one: Talk) {
+async function discard(head: TalkHead) {
+  const one = await whole(head);
+  if (!one) return;
   void dropTalk(one.id);
   if (one.id === talk.value.id) { talk.value = emptyTalk(); goTo("ask"); }
   tell(t("talkDeleted"), { seconds: 8, action: { label: t("undo"), run: () => void keepTalk(one) } });
@@ -46,7 +52,7 @@ function discard(one: Talk) {
 
 export function TalkList({ isOpen }: { isOpen: boolean }) {
   const [menu, setMenu] = useState("");
-  const [renamed, setRenamed] = useState<Talk | null>(null);
+  const [renamed, setRenamed] = useState<TalkHead | null>(null);
   const own = talks.value.filter((one) => one.workspace === workspace.value);
   return (
     <div class={isOpen ? "talks open" : "talks"}>
@@ -54,7 +60,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
       {own.length > 0 && (
         <div class="row" style={{ justifyContent: "space-between" }}>
           <h2 id="talks-title">{t("conversations")}</h2>
-          <Button bare class="small" icon="export" label={t("exportAll")} onClick={() => save("conversations.json", JSON.stringify(own, null, 2), "application/json")} />
+          <Button bare class="small" icon="export" label={t("exportAll")} onClick={() => void attempt(async () => save("conversations.json", JSON.stringify(await Promise.all(own.map(whole)), null, 2), "application/json"))} />
         </div>
       )}
       <ul aria-labelledby="talks-title">
@@ -66,8 +72,8 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
               {menu === one.id && (
                 <span class="items">
                   <button type="button" onClick={() => { setMenu(""); setRenamed(one); }}><Icon name="edit" />{t("rename")}</button>
-                  <button type="button" onClick={() => { setMenu(""); download(one); }}><Icon name="export" />{t("exportTalk")}</button>
-                  <button type="button" onClick={() => { setMenu(""); discard(one); }}><Icon name="delete" />{t("delete")}</button>
+                  <button type="button" onClick={() => { setMenu(""); void download(one); }}><Icon name="export" />{t("exportTalk")}</button>
+                  <button type="button" onClick={() => { setMenu(""); void discard(one); }}><Icon name="delete" />{t("delete")}</button>
                 </span>
               )}
             </span>
@@ -76,8 +82,11 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
       </ul>
       {renamed && (
         <Dialog title={t("rename")} onClose={() => setRenamed(null)} onSubmit={(data) => {
-          renamed.title = String(data.get("name")).trim() || renamed.title;
-          void keepTalk(renamed);
+          void whole(renamed).then((one) => {
+            if (!one) return;
+            one.title = String(data.get("name")).trim() || one.title;
+            void keepTalk(one);
+          });
           setRenamed(null);
         }}>
           <Field label={t("talkName")}><input name="name" value={renamed.title} required maxLength={200} autofocus /></Field>
@@ -357,11 +366,13 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
   }, []);
   useEffect(() => {
     if (running.value || wanted === talk.value.id) return;
-    const found = talks.value.find((one) => one.id === wanted);
-    if (found) talk.value = found;
-    else if (!wanted && talk.value.turns.length) talk.value = emptyTalk();
     setBeside(null);
-  }, [wanted, talks.value]);
+    if (!wanted) {
+      if (talk.value.turns.length) talk.value = emptyTalk();
+      return;
+    }
+    void readTalk(wanted).then((found) => { if (found && route.value.rest[0] === wanted && !running.value) talk.value = found; });
+  }, [wanted]);
   void tick.value;
   const { turns } = talk.value;
   useEffect(() => { if (running.value) last.current?.scrollIntoView({ block: "start" }); }, [turns.length]);

@@ -24,8 +24,9 @@ const THEMES = {
 const MOST_PICKED_EDGES = 6_000;
 /** From so many on, entities are points and relations thin lines, which cost a third, and only a click says what is near. */
 const LARGE = 4_000;
-/** After so long without a move, the picture is drawn where it was moved to. */
+/** After so long without a move, the picture is drawn where it was moved to; after longer where drawing takes long. */
 const REST_MS = 120;
+const MOST_REST_MS = 2_000;
 /** How far the last picture is shifted, in parts of the window, and how much it is scaled, before it is drawn anew. */
 const MOST_SHIFT = 0.45;
 const MOST_SCALE = 2.2;
@@ -54,6 +55,8 @@ export class Drawing {
   private resting = 0;
   private arranged: Float32Array | null = null;
   private nextShown = 0;
+  /** How long the last picture took until it was seen. */
+  private drawMs = 0;
   private map: Minimap | null = null;
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
@@ -120,14 +123,17 @@ export class Drawing {
     const find = inner.getNodeAtPosition.bind(this.sigma);
     const camera = this.sigma.getCamera();
     const layers = () => Object.entries(this.sigma.getCanvases()).filter(([name]) => name !== "mouse").map(([, canvas]) => canvas);
-    const drawHere = () => {
+    const rest = () => Math.min(MOST_REST_MS, Math.max(REST_MS, 3 * this.drawMs));
+    const drawHere = (isAtRest = true) => {
+      const began = performance.now();
       clearTimeout(this.resting);
-      this.resting = 0;
-      if (this.arranged) this.takePlaces(this.arranged);
+      this.resting = isAtRest ? 0 : window.setTimeout(drawHere, rest());
+      if (this.arranged && isAtRest) this.takePlaces(this.arranged);
       this.drawnAt = camera.getState();
       for (const canvas of layers()) canvas.style.transform = "";
       const result = draw();
-      this.map?.draw();
+      if (isAtRest) this.map?.draw();
+      requestAnimationFrame(() => { this.drawMs = performance.now() - began; });
       return result;
     };
     inner.getNodeAtPosition = (at) => (this.isMoving ? null : find(at));
@@ -143,12 +149,12 @@ export class Drawing {
       const [x, y] = [now.x - scale * before.x, now.y - scale * before.y];
       // The middle of the window, as the shifted picture has it.
       const [away, down] = [Math.abs(x + (scale - 1) * width / 2) / width, Math.abs(y + (scale - 1) * height / 2) / height];
-      if (away > MOST_SHIFT || down > MOST_SHIFT || scale > MOST_SCALE || scale < 1 / MOST_SCALE || from.angle !== to.angle) return drawHere();
+      if (away > MOST_SHIFT || down > MOST_SHIFT || scale > MOST_SCALE || scale < 1 / MOST_SCALE || from.angle !== to.angle) return drawHere(false);
       if (inner.renderFrame) cancelAnimationFrame(inner.renderFrame);
       inner.renderFrame = null;
       for (const canvas of layers()) canvas.style.transform = `matrix(${scale}, 0, 0, ${scale}, ${x}, ${y})`;
       clearTimeout(this.resting);
-      this.resting = window.setTimeout(drawHere, REST_MS);
+      this.resting = window.setTimeout(drawHere, rest());
       this.map?.frame();
       return this.sigma;
     };
@@ -306,7 +312,7 @@ export class Drawing {
       // Not while somebody moves the picture, and most of the time stays free for whoever uses the page.
       if (isLast || (!this.isMoving && began > this.nextShown)) {
         if (!this.isMoving) this.takePlaces(places);
-        this.sigma.once("afterRender", () => { this.nextShown = performance.now() + 4 * (performance.now() - began); });
+        this.sigma.once("afterRender", () => requestAnimationFrame(() => { this.nextShown = performance.now() + 4 * (performance.now() - began); }));
       }
       if (isLast) this.stop();
     };
