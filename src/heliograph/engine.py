@@ -58,9 +58,8 @@ from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
-from heliograph.query.data import QueryData
 from heliograph.query.engine import QueryEngine
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.chat import ChatReranker

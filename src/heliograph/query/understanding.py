@@ -17,9 +17,9 @@ from typing import Any, cast
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply
+from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.query.json_replies import objects_in
 from heliograph.text.chinese import tag_words
 from heliograph.text.language import detect_language, is_chinese
 from heliograph.text.phrases import SentenceReading, read_texts

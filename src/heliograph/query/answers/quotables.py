@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from heliograph.query.retrieved import RetrievedChunk
+from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.query.linking import LinkedEntity, Respelt
+from heliograph.query.models import FoundPart
 from heliograph.query.plan import FUSED_CHANNELS, Channel
-from heliograph.query.retrieved import FoundPart
 
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
 #
