@@ -259,7 +259,7 @@ def _mention(candidate: _Candidate, read: ReadChunk, entities: Mapping[str, Chos
         chunk_id=chunk.id,
         source=source.mention.name,
         target=target.mention.name,
-        keywords=candidate.keywords or keywords_between(sentence, candidate.start, candidate.end),
+        keywords=candidate.keywords or keywords_between(chunk.text, sentence, candidate.start, candidate.end),
         description=excerpt(chunk.text[sentence.start : sentence.end], candidate.start - sentence.start),
         weight=candidate.weight,
         rank=mention_rank(chunk.document_id, chunk.position, is_subject=source.is_subject or target.is_subject),
