@@ -22,8 +22,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from heliograph.errors import InvalidRequestError, shown
 
-__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "check_limit", "checks_arguments"]
-
 C = TypeVar("C")
 
 # What every store takes as the number of things to skip or to return.
@@ -112,7 +110,8 @@ def _read(
             if types[name] is int:
                 given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
-                _check_path(name, given)
+                for path in given if _is_list(given) else (given,):
+                    _check_path(name, path)
             bound.arguments[name] = given
     return bound.args, bound.kwargs
 

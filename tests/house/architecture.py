@@ -43,7 +43,7 @@ def walks() -> str:
 
 
 async def _walks() -> str:
-    with tempfile.TemporaryDirectory() as folder, _Trace() as trace:
+    with tempfile.TemporaryDirectory() as folder, Trace() as trace:
         async with AsyncHeliograph(folder) as kb:
             await kb.insert("The Lantern gateway forwards readings over MQTT.", sources=["warm.md"])
             for mode in ("mix", "fusion"):
@@ -66,7 +66,7 @@ def _listed(seen: dict[str, str]) -> str:
     return textwrap.fill(steps, 120, break_long_words=False, break_on_hyphens=False)
 
 
-class _Trace:
+class Trace:
     """Notes, in all threads that start within its block, which files run, by the function that is called first."""
 
     def begin(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class _Trace:
         self._seen: dict[str, str] = {}
         return self._seen
 
-    def __enter__(self) -> _Trace:
+    def __enter__(self) -> Trace:
         self.begin()
         threading.setprofile(self._note)
         sys.setprofile(self._note)

@@ -16,19 +16,6 @@ from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
-__all__ = [
-    "SEARCHING_MODES",
-    "ChunkPlaces",
-    "ComparedMode",
-    "Comparison",
-    "Overlap",
-    "checked_modes",
-    "compare_modes",
-    "comparison_of",
-    "retrieve_in_modes",
-]
-
-
 # How analyses ask: one question in several modes, with the same parameters, and what a list of modes may hold.
 
 SEARCHING_MODES = tuple(mode for mode in Mode if mode is not Mode.BYPASS)

@@ -32,23 +32,18 @@ class WrapperChatModel(ChatModel):
 
     @property
     def name(self) -> str:
-        """The inner model's: a wrapper does not change what is said."""
         return self.inner.name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply."""
         return await self.inner.complete(request)
 
     def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces."""
         return self.inner.stream(request)
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:
-        """Return what the inner model keeps."""
         return await self.inner.recall(request)
 
     async def close(self) -> None:
-        """Close the inner model."""
         await self.inner.close()
 
 
@@ -68,7 +63,13 @@ async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[
 
 # A bound on calls under way, in which queries go before indexing.
 
-_PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
+_PRIORITIES = {
+    Purpose.KEYWORDS: 0,
+    Purpose.RERANK: 0,
+    Purpose.ANSWER: 0,
+    Purpose.EXTRACT: 10,
+    Purpose.SUMMARY: 10,
+}
 
 
 class LimitedChatModel(WrapperChatModel):
@@ -84,12 +85,10 @@ class LimitedChatModel(WrapperChatModel):
         self._limiter = PriorityLimiter(max_concurrency)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply, after waiting for a slot."""
         async with self._limiter.slot(_PRIORITIES[request.purpose]):
             return await self.inner.complete(request)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces, after waiting for a slot."""
         async with self._limiter.slot(_PRIORITIES[request.purpose]), open_stream(self.inner, request) as pieces:
             async for piece in pieces:
                 yield piece
@@ -115,11 +114,9 @@ class RetryingChatModel(WrapperChatModel):
         self._sleep = sleep
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply to the first call that succeeds."""
         return await call_with_retry(lambda: self.inner.complete(request), self._policy, sleep=self._sleep)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the pieces of the first stream that gets as far as its first piece."""
         async with AsyncExitStack() as stack:
             first, pieces = await call_with_retry(lambda: self._start(request, stack), self._policy, sleep=self._sleep)
             if first is None:
@@ -312,7 +309,13 @@ class ReasoningFilter:
     def _advance(self) -> bool:
         """Take one step through the held text; return whether another may follow."""
         if self._closing:
-            return self._skip_thoughts()
+            found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
+            if found is None:
+                # All but what may be the beginning of the closing tag can go.
+                self._held = self._held[-(len(self._closing) - 1) :]
+                return False
+            self._held, self._closing = self._held[found.end() :], ""
+            return True
         self._held = self._held.lstrip()
         start = self._held[: max(map(len, _OPENINGS))].lower()
         for opening, closing in _OPENINGS.items():
@@ -321,15 +324,6 @@ class ReasoningFilter:
                 return True
         self._is_passing = not any(opening.startswith(start) for opening in _OPENINGS)
         return False
-
-    def _skip_thoughts(self) -> bool:
-        found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
-        if found is None:
-            # All but what may be the beginning of the closing tag can go.
-            self._held = self._held[-(len(self._closing) - 1) :]
-            return False
-        self._held, self._closing = self._held[found.end() :], ""
-        return True
 
     def _release(self) -> str:
         held, self._held = self._held, ""
@@ -405,7 +399,6 @@ class MeteredChatModel(WrapperChatModel):
         return self._meter.usage()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply."""
         self._meter.count(request.purpose, CallCount(calls=1))
         try:
             reply = await self.inner.complete(request)
@@ -416,7 +409,6 @@ class MeteredChatModel(WrapperChatModel):
         return reply
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces; of a stream that breaks off or is left early, tokens are estimated."""
         self._meter.count(request.purpose, CallCount(calls=1))
         replies: list[ChatReply] = []
         seen: list[str] = []

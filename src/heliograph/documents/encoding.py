@@ -154,12 +154,18 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
-    _refuse_binary(data, name)
+    for signature, kind in _SIGNATURES:
+        if data.startswith(signature):
+            raise IngestError(f"{name!r} is a {kind} file, not text; convert it to Markdown or plain text first")
+    sample = data[:_SAMPLE_BYTES]
+    if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
+        raise IngestError(f"{name!r} holds binary data, not text; convert it to UTF-8 text first")
     text = _decode_as(data, charset) if charset else None
     if text is None:
         text = _decode_utf8(data)
     if text is None:
-        text = _decode_older(data)
+        code_page = find_code_page(data)
+        text = None if code_page is None else data.decode(code_page, "replace")
     return _decode_latin(data, name) if text is None else text
 
 
@@ -170,15 +176,6 @@ def _decode_as(data: bytes, charset: str) -> str | None:
         return None
 
 
-def _refuse_binary(data: bytes, name: str) -> None:
-    for signature, kind in _SIGNATURES:
-        if data.startswith(signature):
-            raise IngestError(f"{name!r} is a {kind} file, not text; convert it to Markdown or plain text first")
-    sample = data[:_SAMPLE_BYTES]
-    if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
-        raise IngestError(f"{name!r} holds binary data, not text; convert it to UTF-8 text first")
-
-
 def _decode_utf8(data: bytes) -> str | None:
     try:
         return data.decode("utf-8")
@@ -187,11 +184,6 @@ def _decode_utf8(data: bytes) -> str | None:
     damaged = text.count("\ufffd")
     whole = len(text) - len(text.encode("ascii", "ignore")) - damaged
     return text if whole >= _WHOLE_PER_DAMAGED * damaged else None
-
-
-def _decode_older(data: bytes) -> str | None:
-    code_page = find_code_page(data)
-    return None if code_page is None else data.decode(code_page, "replace")
 
 
 def _decode_latin(data: bytes, name: str) -> str:

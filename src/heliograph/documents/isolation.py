@@ -176,7 +176,8 @@ def _start() -> subprocess.Popen[bytes]:
     Raises:
         HeliographError: It cannot be started, which is the fault of no document.
     """
-    command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *_search_path()]
+    search_path = [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
+    command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *search_path]
     try:
         process = subprocess.Popen(
             command,
@@ -203,11 +204,6 @@ def _start() -> subprocess.Popen[bytes]:
         raise
     _end(process)
     raise _not_started(told)
-
-
-def _search_path() -> list[str]:
-    """Return where this process finds modules, without the working folder and what is relative to it."""
-    return [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
 
 
 def _is_working_folder(path: str) -> bool:

@@ -65,7 +65,7 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> str:
     filled = [cells for cells in ([_cell(cell) for cell in row] for row in rows) if any(cells)]
     if not filled:
         return ""
-    width = max(_used(cells) for cells in filled)
+    width = max(max(index + 1 for index, cell in enumerate(cells) if cell) for cells in filled)
     fills = width * len(filled) <= _MOST_FILLED_CELLS
     lines = [_line(cells, width if fills else min(width, len(cells))) for cells in filled]
     return "\n".join((lines[0], "|" + " --- |" * width, *lines[1:]))
@@ -73,10 +73,6 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
-
-
-def _used(cells: Sequence[str]) -> int:
-    return max(index + 1 for index, cell in enumerate(cells) if cell)
 
 
 def _line(cells: Sequence[str], width: int) -> str:
@@ -148,7 +144,8 @@ def _headings(text: str) -> Iterator[Heading]:
         elif not fence and (match["marks"] or _stands_alone(text, match.start())):
             title = _plain(match["atx"] or match["setext"] or "")
             if title:
-                yield Heading(match.start(), _level(match), title)
+                level = len(match["marks"]) if match["marks"] else 1 if match["underline"][0] == "=" else 2
+                yield Heading(match.start(), level, title)
 
 
 def _next_fence(fence: str, mark: str, info: str) -> str:
@@ -163,12 +160,6 @@ def _next_fence(fence: str, mark: str, info: str) -> str:
 def _stands_alone(text: str, start: int) -> bool:
     """Whether the line before is blank; under a longer paragraph, dashes are more often a rule than a heading."""
     return start == 0 or text[max(0, start - 2) : start] in ("\n\n", "\n")
-
-
-def _level(match: re.Match[str]) -> int:
-    if match["marks"]:
-        return len(match["marks"])
-    return 1 if match["underline"][0] == "=" else 2
 
 
 def _plain(markup: str) -> str:
@@ -249,14 +240,10 @@ def name_title(source: str) -> str:
     if "://" in source:
         # What only looks like an address is a path.
         with suppress(ValueError):
-            name = _end_of_address(source)
+            parts = urlsplit(source)
+            path = unquote(parts.path).rstrip("/") or parts.netloc
+            name = " ".join((PurePath(path).name or path).split())
     return clean_text(name) or source
-
-
-def _end_of_address(source: str) -> str:
-    parts = urlsplit(source)
-    path = unquote(parts.path).rstrip("/") or parts.netloc
-    return " ".join((PurePath(path).name or path).split())
 
 
 def too_long(name: str, max_characters: int) -> IngestError:

@@ -67,7 +67,9 @@ def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
     kept: list[list[Span]] = []
     for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
         running = [line for line in lines if _is_running(line, number, seen, len(pages))]
-        kept.append([span for span in page.spans if not any(_is_in(span, line) for line in running)])
+        kept.append(
+            [span for span in page.spans if not any(line.top <= span.middle <= line.bottom for line in running)]
+        )
     return kept
 
 
@@ -106,10 +108,6 @@ def _is_running(line: Line, page: int, seen: Counter[tuple[str, int]], pages: in
 def _is_page_number(line: Line) -> bool:
     text = line.text.strip()
     return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
-
-
-def _is_in(span: Span, line: Line) -> bool:
-    return line.top <= span.middle <= line.bottom
 
 
 # From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
@@ -158,7 +156,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     words: set[str] = set()
     for page in pages:
         for line in (line for group in page for line in _lines(group)):
-            size = _rounded(line.size)
+            size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
             words.update(word.casefold() for word in _WORD.findall(line.text))
@@ -172,7 +170,11 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
     blocks: list[str] = []
     for group in groups:
         if isinstance(group, Grid):
-            blocks.append(_grid_table(group, style))
+            blocks.append(
+                markdown_table(
+                    [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+                )
+            )
             continue
         for part in find_tables(group):
             if isinstance(part, Table):
@@ -192,16 +194,6 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
 
 def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
     return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
-
-
-def _grid_table(grid: Grid, style: Style) -> str:
-    return markdown_table(
-        [[join_lines((line.text for line in cell), style.words) for cell in row] for row in grid.rows]
-    )
-
-
-def _rounded(size: float) -> float:
-    return round(size / _SIZE_STEP) * _SIZE_STEP
 
 
 def _distinct(sizes: Sequence[float]) -> Iterator[float]:
@@ -233,7 +225,11 @@ def _starts_paragraph(
     last = current[-1]
     if _BULLET.match(line.text) or _NUMBERED.match(line.text):
         return True
-    if not _is_same_size(line, last, style) or (line.is_bold != last.is_bold and _stands_out(last, line)):
+    # Fonts of one size differ in height; headings stand out.
+    ratio = line.size / last.size if last.size else 1.0
+    is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
+    is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
+    if not is_same_size or (line.is_bold != last.is_bold and _stands_out(last, line)):
         return True
     if line.middle - last.middle > max(_PARAGRAPH_GAP * pitch, 1.1 * last.size):
         return True
@@ -242,13 +238,6 @@ def _starts_paragraph(
         return len(current) > 1 or last.text.endswith(_SENTENCE_END)
     is_short = last.right < left + _SHORT_LINE * (right - left)
     return is_short and last.text.endswith(_SENTENCE_END)
-
-
-def _is_same_size(line: Line, last: Line, style: Style) -> bool:
-    """Whether neighbouring lines may be of one paragraph; fonts of one size differ in height, headings stand out."""
-    ratio = line.size / last.size if last.size else 1.0
-    is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
-    return 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
 
 
 def _stands_out(last: Line, line: Line) -> bool:

@@ -102,16 +102,12 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
         raw = text_page.raw
         count = min(text_page.count_chars(), max_characters)
         turns = _main_turns(c, raw, count)
-        width, height = _unrotated_size(page)
+        left, bottom, right, top = page.get_mediabox()
+        width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
         return list(_spans(c, raw, count, frame))
     finally:
         text_page.close()
-
-
-def _unrotated_size(page: Any) -> tuple[float, float]:
-    left, bottom, right, top = page.get_mediabox()
-    return abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
 
 
 def _main_turns(c: Any, raw: Any, count: int) -> int:
@@ -161,7 +157,9 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
         if code in _SPACES or code in _LINE_ENDS:
             has_space = True
             continue
-        text = _character(code)
+        text = (
+            HYPHEN if code in _HYPHENS else "" if code < 0x20 or code == 0xFFFF else _LIGATURES.get(code) or chr(code)
+        )
         if code in _SURROGATES and index < count:
             text = (
                 (chr(code) + chr(get_unicode(raw, index)))
@@ -183,14 +181,6 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
             current = _Open(left, top, right, bottom, [text], position)
         has_space = False
     yield from _close(c, raw, current, frame)
-
-
-def _character(code: int) -> str:
-    if code in _HYPHENS:
-        return HYPHEN
-    if code < 0x20 or code == 0xFFFF:
-        return ""
-    return _LIGATURES.get(code) or chr(code)
 
 
 def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[Span]:
@@ -468,7 +458,10 @@ def _table(lines: Sequence[Line]) -> Table | None:
     for line in lines:
         cells = [""] * len(columns)
         for cell in line.cells:
-            index = _column_of(cell.left, cell.right, columns)
+            index = max(
+                range(len(columns)),
+                key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
+            )
             cells[index] = f"{cells[index]} {cell.text}".strip()
         is_continued = last is not None and line.top - last.bottom < _CONTINUATION_GAP * line.size
         if filled and is_continued and not cells[0]:
@@ -489,10 +482,6 @@ def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
         else:
             columns.append((left, right))
     return columns
-
-
-def _column_of(left: float, right: float, columns: Sequence[tuple[float, float]]) -> int:
-    return max(range(len(columns)), key=lambda index: min(right, columns[index][1]) - max(left, columns[index][0]))
 
 
 # The order in which a PDF draws its text, used where it makes sense: most programs write in reading order.
@@ -551,7 +540,12 @@ def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
         spans: As the file draws them.
     """
     runs = list(_runs(spans))
-    if _jumps(runs) > max(_MOST_JUMPS, _MOST_JUMPS_SHARE * len(runs)):
+    # How often the drawing order goes back up other than to the right.
+    jumps = sum(
+        after.bottom < before.top and after.left < before.right - 0.5 * (before.right - before.left)
+        for before, after in pairwise(runs)
+    )
+    if jumps > max(_MOST_JUMPS, _MOST_JUMPS_SHARE * len(runs)):
         return [*read_columns(spans)]
     groups: list[list[Line] | Grid] = []
     for part in _parts(_rows(runs)):
@@ -583,14 +577,6 @@ def _runs(spans: Sequence[Span]) -> Iterator[_Run]:
             run.add(span, is_new_line=True)
     if run.spans:
         yield run
-
-
-def _jumps(runs: Sequence[_Run]) -> int:
-    """Return how often the drawing order goes back up other than to the right."""
-    return sum(
-        after.bottom < before.top and after.left < before.right - 0.5 * (before.right - before.left)
-        for before, after in pairwise(runs)
-    )
 
 
 def _rows(runs: Sequence[_Run]) -> list[list[_Run]]:

@@ -161,7 +161,8 @@ def find_loader(raw: RawDocument) -> Loader:
     found = _by_type(detected) if detected else None
     if found is None and raw.mime_type not in _VAGUE_TYPES:
         found = _by_type(raw.mime_type)
-    return found or _by_suffix(_suffix(raw.name)) or _loaders_of(TextLoader)
+    found = found or _by_suffix(_suffix(raw.name))
+    return found or next(loader for loader in _loaders() if isinstance(loader, TextLoader))
 
 
 def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
@@ -191,10 +192,6 @@ def _by_type(mime_type: str) -> Loader | None:
 
 def _by_suffix(suffix: str) -> Loader | None:
     return _first(loader for loader in _loaders() if suffix in loader.suffixes)
-
-
-def _loaders_of(kind: type[Loader]) -> Loader:
-    return next(loader for loader in _loaders() if isinstance(loader, kind))
 
 
 def _first(loaders: Iterable[Loader]) -> Loader | None:

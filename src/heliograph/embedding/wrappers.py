@@ -33,15 +33,12 @@ class WrapperEmbeddingModel(EmbeddingModel):
 
     @property
     def info(self) -> EmbeddingInfo:
-        """The inner model's: a wrapper does not change vectors."""
         return self.inner.info
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors."""
         return await self.inner.embed(texts, kind)
 
     async def close(self) -> None:
-        """Close the inner model."""
         await self.inner.close()
 
 
@@ -55,7 +52,6 @@ class DeduplicatingEmbeddingModel(WrapperEmbeddingModel):
     """Embeds equal texts of one call once."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return a vector for each text; equal texts get equal vectors."""
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         if len(rows) == len(texts):
             return await self.inner.embed(texts, kind)
@@ -125,7 +121,6 @@ class LimitedEmbeddingModel(WrapperEmbeddingModel):
         self._limiter = PriorityLimiter(max_concurrency)
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors, after waiting for a slot."""
         async with self._limiter.slot(_PRIORITIES[kind]):
             return await self.inner.embed(texts, kind)
 
@@ -150,7 +145,6 @@ class RetryingEmbeddingModel(WrapperEmbeddingModel):
         self._sleep = sleep
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors of the first request that succeeds."""
         return await call_with_retry(lambda: self.inner.embed(texts, kind), self._policy, sleep=self._sleep)
 
 
@@ -226,7 +220,6 @@ class EmbeddingMeter(WrapperEmbeddingModel):
         return MappingProxyType(dict(self._counts))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors."""
         if not texts:
             return await self.inner.embed(texts, kind)
         self._count(kind, EmbeddingCount(calls=1))
@@ -266,7 +259,6 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return a vector for each text."""
         if kind != "query" or not texts:
             return await self.inner.embed(texts, kind)
         found = {text: self._vectors[text] for text in texts if text in self._vectors}

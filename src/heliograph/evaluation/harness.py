@@ -138,7 +138,11 @@ async def run_questions(
     # What is made ready once, such as a model that is loaded with its first text, is no question's cost.
     await engine.query_data(questions[0].text, param)
     # An earlier configuration has asked the same; each pays for its own vectors.
-    _forget_questions(embedding)
+    model = embedding
+    while isinstance(model, WrapperEmbeddingModel):
+        if isinstance(model, QueryCachedEmbeddingModel):
+            model.clear()
+        model = model.inner
     before = _cost(engine, embedding)
     outcomes: list[QuestionOutcome] = []
     for number, question in enumerate(questions, 1):
@@ -146,13 +150,6 @@ async def run_questions(
         if on_question is not None:
             on_question(number)
     return summarize(configuration, outcomes, _cost_since(before, _cost(engine, embedding)))
-
-
-def _forget_questions(model: EmbeddingModel) -> None:
-    while isinstance(model, WrapperEmbeddingModel):
-        if isinstance(model, QueryCachedEmbeddingModel):
-            model.clear()
-        model = model.inner
 
 
 async def _ask(

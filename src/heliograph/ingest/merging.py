@@ -557,7 +557,11 @@ class Folder:
             is_reshaped: Whether they said something else when it was stored.
             ends: Its two entity ids, where it may have neither evidence nor mentions.
         """
-        before = known or _first_evidence(id_, change, ends)
+        before = known or (
+            unmentioned_relation_evidence(id_, ends)
+            if ends is not None
+            else empty_relation_evidence(id_, (*change[0], *change[1])[0])
+        )
         after = apply_relation_delta(before, *change, self.limits.leading)
         touched = Touched(after, stored, overrides)
         if touched.is_gone:
@@ -614,16 +618,6 @@ class Folder:
 
 def _with(statements: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*statements, *found))) if statements else found
-
-
-def _first_evidence(
-    id_: str,
-    change: tuple[Sequence[RelationMention], Sequence[RelationMention]],
-    ends: tuple[str, str] | None,
-) -> RelationEvidence:
-    if ends is not None:
-        return unmentioned_relation_evidence(id_, ends)
-    return empty_relation_evidence(id_, (*change[0], *change[1])[0])
 
 
 def is_same_entity(left: Entity, right: Entity) -> bool:

@@ -241,7 +241,11 @@ class IngestPipeline:
         entries = await self._intake.enqueue(await self._prepare(documents, batch))
         for entry in entries:
             if isinstance(entry, Work) and entry.keeps_readings:
-                self._note_update(replace(entry, text=None))
+                update = replace(entry, text=None)
+                self._updates.pop(update.document.id, None)
+                self._updates[update.document.id] = update
+                if len(self._updates) > _MOST_UPDATES:
+                    del self._updates[next(iter(self._updates))]
         return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
 
     async def abandon(self, reason: str) -> int:
@@ -394,7 +398,8 @@ class IngestPipeline:
 
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters
-        if len(documents) <= _THREAD_FROM_DOCUMENTS and _characters(documents) < _THREAD_FROM_CHARACTERS:
+        characters = sum(len(document.text) for document in documents if isinstance(document.text, str))  # pyright: ignore[reportUnnecessaryIsInstance]
+        if len(documents) <= _THREAD_FROM_DOCUMENTS and characters < _THREAD_FROM_CHARACTERS:
             return await self._intake.identify(prepare(documents, limit, batch))
         return await self._intake.identify(await asyncio.to_thread(prepare, documents, limit, batch))
 
@@ -415,12 +420,6 @@ class IngestPipeline:
     def forget_updates(self) -> None:
         """Forget what is known of updates that wait, once the documents are gone; what waits is read as a whole."""
         self._updates.clear()
-
-    def _note_update(self, update: Work) -> None:
-        self._updates.pop(update.document.id, None)
-        self._updates[update.document.id] = update
-        if len(self._updates) > _MOST_UPDATES:
-            del self._updates[next(iter(self._updates))]
 
     def _stored_work(self, document: Document) -> Work:
         known = self._updates.pop(document.id, None)
@@ -476,7 +475,3 @@ def _is_same(noted: Document, stored: Document) -> bool:
 
 def _ids(candidates: Iterable[Candidate]) -> Iterator[str]:
     return (candidate.document.id for candidate in candidates if candidate.document.id)
-
-
-def _characters(documents: Iterable[NewDocument]) -> int:
-    return sum(len(document.text) for document in documents if isinstance(document.text, str))  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -383,7 +383,10 @@ class Run:
             if self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            await self._end_tasks()
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
             self._reporter.finish()
         self._raise_what_stopped(len(works) - len(self._results))
         return [self._results[index] for index in range(len(works))]
@@ -408,12 +411,6 @@ class Run:
     def _release_twins(self) -> None:
         if self._originals_left <= 0 or self._outage:
             self._originals_done.set()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     def _raise_what_stopped(self, unfinished: int) -> None:
         for task in self._tasks:

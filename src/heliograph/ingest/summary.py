@@ -267,18 +267,14 @@ def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
             total = 0
         groups[-1].append(fragment)
         total += size
-        if _draw(fragment, level) * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
+        # The hash depends on the level too, so that levels part differently.
+        digest = blake2b(fragment.encode("utf-8", "surrogatepass"), digest_size=4, salt=level.to_bytes(4, "little"))
+        if int.from_bytes(digest.digest(), "little") * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
             groups.append([])
             total = 0
     groups = [group for group in groups if group]
     # Every level must get shorter; where chance parted all fragments, they go in pairs.
     return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
-
-
-def _draw(fragment: str, level: int) -> int:
-    """Return a number below `_HASH_RANGE` that depends on the fragment, and on the level so that levels differ."""
-    data = fragment.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=4, salt=level.to_bytes(4, "little")).digest(), "little")
 
 
 def _whole_sentences(text: str) -> str:

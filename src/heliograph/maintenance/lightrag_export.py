@@ -27,8 +27,6 @@ from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity,
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
-__all__ = ["export_lightrag"]
-
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MANUAL = "manual_creation"
 _UNKNOWN_TYPE = "unknown"

@@ -209,7 +209,6 @@ class HttpReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """Provider and model."""
         return self._name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -235,7 +234,6 @@ class HttpReranker(Reranker):
         return hits[:top_n]
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     def _decoded(self, response: httpx.Response) -> object:

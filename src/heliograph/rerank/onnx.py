@@ -310,7 +310,6 @@ class OnnxReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """Folder and file."""
         return self._name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -331,7 +330,6 @@ class OnnxReranker(Reranker):
         return [RerankHit(index, scores[index]) for index in order[:top_n]]
 
     async def close(self) -> None:
-        """Let go of the model."""
         self._is_closed = True
         self._loaded = None
 

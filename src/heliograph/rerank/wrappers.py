@@ -27,15 +27,12 @@ class WrapperReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """The inner reranker's: a wrapper does not change scores."""
         return self.inner.name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the inner reranker's hits."""
         return await self.inner.rerank(query, documents, top_n)
 
     async def close(self) -> None:
-        """Close the inner reranker."""
         await self.inner.close()
 
 
@@ -52,7 +49,6 @@ class LimitedReranker(WrapperReranker):
         self._limiter = PriorityLimiter(max_concurrency)
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the inner reranker's hits, after waiting for a slot."""
         async with self._limiter.slot(_PRIORITY):
             return await self.inner.rerank(query, documents, top_n)
 
@@ -77,7 +73,6 @@ class RetryingReranker(WrapperReranker):
         self._sleep = sleep
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of the first call that succeeds."""
         return await call_with_retry(lambda: self._try(query, documents, top_n), self._policy, sleep=self._sleep)
 
     async def _try(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -159,7 +154,6 @@ class SplittingReranker(WrapperReranker):
         return f"{self.inner.name}/{self._max_tokens}"
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of the documents' best pieces; of equals the one that was given first comes first."""
         if not documents or top_n < 1:
             return []
         pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)
