@@ -1,4 +1,4 @@
-"""What the engine tells of its work while it works, to whoever observes it: stages, questions, model calls, lookups.
+"""Events that the engine emits to an observer while it works: stages, questions, model calls, lookups.
 
 Rooms call the functions of this file; an `Observer` is set for a block, a task or a request by `observing`, and goes on
 into the tasks and threads that are started there. Without one, telling costs one look. What is told never holds texts,
@@ -58,7 +58,7 @@ class QuestionReport:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What some work was asked for by.
+    """The request that caused some work.
 
     Attributes:
         request_id: Of the request; empty if none asked for it.
@@ -70,7 +70,7 @@ class Origin:
 
 
 class Observer(ABC):
-    """Is told what the engine does; must neither fail nor wait. Called from several threads at once."""
+    """Receives the engine's events; must neither fail nor wait. Called from several threads at once."""
 
     @abstractmethod
     def stage(
@@ -108,13 +108,13 @@ _OBSERVER: ContextVar[Observer | None] = ContextVar("heliograph_observer", defau
 
 
 def observe(observer: Observer | None) -> None:
-    """Tell an observer, or nobody, from here on: in this task and in those that it starts."""
+    """Set the observer (None for none) of this task and of those that it starts."""
     _OBSERVER.set(observer)
 
 
 @contextmanager
 def observing(observer: Observer) -> Generator[None]:
-    """Tell an observer of what is done in a block."""
+    """Set the observer for the length of a block."""
     token = _OBSERVER.set(observer)
     try:
         yield
@@ -141,7 +141,7 @@ def origin() -> Origin:
 
 @contextmanager
 def working_for(origin: Origin, name: str, **attributes: str | int) -> Generator[None]:
-    """Do in a block what was asked for earlier, as a stage of that request and under its id in the log."""
+    """Run a block on behalf of an earlier request: as a stage of it, and under its id in the log."""
     token = REQUEST_ID.set(origin.request_id)
     observer = _OBSERVER.get()
     stage_ = nullcontext() if observer is None else observer.stage(name, attributes, traceparent=origin.traceparent)

@@ -401,7 +401,7 @@ _FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFiles:
-    """Where to write what was measured; None leaves a form out.
+    """Where to write the results; None leaves a form out.
 
     Attributes:
         output: Everything, as JSON.
@@ -434,7 +434,7 @@ class EvaluationFiles:
             _check_writable("ragas", self.ragas)
 
     def write(self, run: EvaluationRun) -> None:
-        """Write what was measured, over what is there."""
+        """Write the results, replacing existing files."""
         for name, path in self._named():
             path.write_text(_FORMS[name](run), "utf-8")
         if self.ragas is not None:

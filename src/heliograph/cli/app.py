@@ -124,7 +124,7 @@ _FUNCTIONS = {_name(path.partition(".")[2]): path for paths in _GROUPS.values() 
 
 
 def _nearest(name: str) -> str:
-    """Return the command that is meant by a name that there is none of; empty if that cannot be told."""
+    """Return the command that an unknown name probably means; empty if there is no likely one."""
     wanted = name.lower().replace("_", "-")
     for command, others in _OTHER_NAMES.items():
         if wanted in others.split():

@@ -518,7 +518,7 @@ def watch(
 
 
 def _show(session: Session, change: FolderChange) -> bool:
-    """Show what was done, and return whether a document failed."""
+    """Show the results, and return whether a document failed."""
     results = change.ingest.results if change.ingest else ()
     if session.output.is_json:
         session.output.json(to_plain(change))

@@ -272,7 +272,7 @@ def render_duplicates(pairs: Sequence[DuplicatePair]) -> RenderableType:
 
 
 def _what(item: Curation) -> str:
-    """Return what was done, in a few words."""
+    """Describe a curation in a few words."""
     said = [("type", item.type), ("description", item.description), ("keywords", ", ".join(item.keywords or ()))]
     details = [f"{name} {value!r}" for name, value in said if value]
     details += [f"weight {item.weight:g}"] if item.weight is not None else []

@@ -237,7 +237,7 @@ class Check:
 
 
 async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str] = ()) -> list[Check]:
-    """Look at everything and return what was found, in the order in which one would mend it.
+    """Run all checks and return their results, in the order in which one would fix them.
 
     Args:
         load_settings: Reads the settings; where it fails, nothing that depends on them is looked at.

@@ -142,7 +142,7 @@ def _invalid(item: Any) -> str:
 
 
 class StreamReader:
-    """Makes sense of the lines of a stream, whoever reads them.
+    """Reads the lines of a stream, for both the async and the blocking client.
 
     Attributes:
         references: Documents that the answer draws on, once they are known.
@@ -171,7 +171,7 @@ class StreamReader:
         return [piece for line in lines if line.strip() for piece in self._take(line)]
 
     def end(self) -> list[str]:
-        """Take in what is left, and make the answer.
+        """Read the rest, and build the answer.
 
         Raises:
             ServiceUnavailable: The stream was cut off before its end.

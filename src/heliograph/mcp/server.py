@@ -140,7 +140,7 @@ class _Handlers:
         return ListToolsResult(tools=[tool.describe(self.settings.name_separator) for tool in offered])
 
     async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Run a tool; whatever fails is told in the result, but for a tool that there is not."""
+        """Run a tool; a failure goes into the result, except for an unknown tool."""
         tool = find_tool(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r:.200}")

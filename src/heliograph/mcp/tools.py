@@ -271,7 +271,7 @@ class Tool:
 
     @cache  # noqa: B019 (there are as many tools as the table has)
     def describe(self, separator: str) -> ToolDescription:
-        """Return what clients are told of it."""
+        """Return the tool as clients see it."""
         return ToolDescription(
             name=f"{PREFIX}{separator}{self.name}",
             title=self.title,
@@ -512,7 +512,7 @@ def _entities(found: list[Entity], more: int | None) -> EntitiesResult:
 
 
 async def _find_related(engine: AsyncHeliograph, text: str, limit: int, filters: dict[str, Any] | None) -> list[Entity]:
-    """Return entities whose names and descriptions are about something; no chat model is asked."""
+    """Return entities whose names and descriptions are near a text; no chat model is called."""
     param = QueryParam(
         mode=Mode.LOCAL,
         top_k=limit,
@@ -808,7 +808,7 @@ async def _take_in(call: Call, engine: AsyncHeliograph, new: Sequence[NewDocumen
 
 
 async def _keep(call: Call, engine: AsyncHeliograph, track_id: str, error: HeliographError) -> None:
-    """Have what was stored before an outage processed when that is over, and note so on the error."""
+    """Submit a job that processes the stored documents after an outage, and note that on the error."""
     waiting = (await engine.documents(DocumentQuery(WAITING_STATUSES, track_id=track_id, limit=0))).total
     if not waiting:
         return

@@ -281,4 +281,4 @@ class QueryEngine:
 
 
 def _silent(stage: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""

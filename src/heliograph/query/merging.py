@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ChunkPicks:
-    """Chunks that one channel brings, best first, with how often each was listed (1 where it is not told)."""
+    """Chunks that one channel brings, best first, with how often each was listed (1 if missing)."""
 
     channel: Literal["C", "E", "R"]
     ids: Sequence[str] = ()

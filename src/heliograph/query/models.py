@@ -248,7 +248,7 @@ class Retrieval:
 
     Attributes:
         question: The question, stripped.
-        mode: The mode it was asked in.
+        mode: The mode of the question.
         keywords: What was searched for; empty in modes without keywords.
         context: What was found and fits.
         info: Counts.
@@ -282,7 +282,7 @@ class Retrieval:
 
     @property
     def rerank_latency(self) -> float | None:
-        """Seconds that the reranker took; None if none was asked."""
+        """Seconds that the reranker took; None without one."""
         return self.timings.get("rerank")
 
     @property
@@ -477,7 +477,7 @@ class Answer:
 
     @property
     def mode(self) -> Mode:
-        """The mode it was asked in."""
+        """The mode of the question."""
         return self.retrieval.mode
 
     @property
@@ -654,7 +654,7 @@ def reference_data(context: Context, include_chunk_content: bool = False) -> lis
 
 
 def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
-    """Return what became of everything that was found, with what was searched for; None unless that was asked for."""
+    """Return the trace of everything found, with the keywords; None unless the question set `explain`."""
     trace = retrieval.trace
     if trace is None:
         return None

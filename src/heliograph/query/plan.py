@@ -160,7 +160,7 @@ class Plan:
 
     @property
     def is_all_fused(self) -> bool:
-        """Whether what is shown follows from one fused search: its chunks, and the graph of what they say."""
+        """Whether chunks and graph both come from one fused search."""
         return self.is_fused and not self.added_channels
 
     @property

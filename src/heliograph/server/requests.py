@@ -273,7 +273,7 @@ class Drain:
         return self._deadline is not None
 
     def call_on_begin(self, step: Callable[[], None]) -> None:
-        """Have something called in the event loop when the service is told to stop."""
+        """Call a function in the event loop when the service begins to stop."""
         self._on_begin.append(step)
 
     def begin(self) -> None:

@@ -99,7 +99,7 @@ class Admission:
             turn.set_exception(refused)
 
     def _pass_on(self) -> None:
-        """Hand a turn to the client whose turn is next; a free turn means that nobody waits."""
+        """Hand a turn to the next client in line; without one, the turn is free."""
         while self._queues:
             client, queue = self._queues.popitem(last=False)
             turn = queue.popleft()

@@ -45,7 +45,7 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """An engine beside the store with the truth: commits it is behind, and why it cannot be asked, if so."""
+    """An engine beside the primary store: by how many commits it lags, and why it cannot be reached, if so."""
 
     name: str
     lag: int
@@ -206,11 +206,11 @@ class Service:
         return self
 
     async def close(self) -> None:
-        """Finish what is under way and close everything; closing twice does nothing."""
+        """Finish running work and close everything; closing twice does nothing."""
         await self._stack.aclose()
 
     def refresh_gauges(self) -> None:
-        """Set what is only known by looking, for who reads metrics now."""
+        """Update the gauges, which are measured only when metrics are read."""
         metrics = self.monitoring.metrics
         metrics.queries_running.set(self.admission.running)
         metrics.queries_waiting.set(self.admission.waiting)

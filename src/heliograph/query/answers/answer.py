@@ -106,11 +106,11 @@ class WrittenAnswer:
         self._filter = CitationFilter(known) if plan.channels and not plan.system_prompt else None
 
     def feed(self, piece: str) -> str:
-        """Take a piece and return what may be shown of it and of what was held back."""
+        """Take a piece and return the text that may be shown now, held-back text included."""
         return self._add(self._filter.feed(piece) if self._filter else piece)
 
     def finish(self) -> str:
-        """Return what is still to be shown: what was held back, and the list of the documents cited."""
+        """Return the held-back text and the list of cited documents."""
         shown = self._add(self._filter.finish() if self._filter else "")
         self._body = self.text
         cited = set(cited_numbers(self._body)) if self._is_checked else set[str]()
@@ -151,7 +151,7 @@ class WrittenAnswer:
         return found if self._is_checked and not self.is_unanswered else Grounding(found.citations)
 
     def warnings(self, grounding: Grounding) -> tuple[str, ...]:
-        """Return in words what is wrong with the citations."""
+        """Describe the problems of the citations."""
         found: list[str] = []
         if self.dropped:
             found.append(f"{_count(self.dropped, 'citation')} of no document in the context left out")
@@ -252,7 +252,7 @@ async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval, records
 
 
 def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
-    """Return what the chat model is asked: system prompt, history, question."""
+    """Return the messages for the chat model: system prompt, history, question."""
     prompt = _prompt(plan, retrieval)
     system = (ChatMessage("system", prompt),) if prompt else ()
     messages = (*system, *plan.history, ChatMessage("user", plan.question))

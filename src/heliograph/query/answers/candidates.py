@@ -116,7 +116,7 @@ def nearness(focus: Focus) -> Mapping[str, float]:
 
 
 class AnswerType(StrEnum):
-    """What is asked for; all but dates, numbers, code and the rest are types of names."""
+    """The type of answer that a question expects; all but dates, numbers, code and the rest are types of names."""
 
     PERSON = "person"
     DATE = "date"

@@ -97,11 +97,11 @@ class CitationFilter:
         return bool(self._is_data)
 
     def feed(self, piece: str) -> str:
-        """Take the next piece and return what is certain by now; may be empty."""
+        """Take the next piece and return the text that is certain by now; may be empty."""
         return "".join(self._settled(part) for part in _parts(piece))
 
     def finish(self) -> str:
-        """Return what was held back; nothing may be fed afterwards."""
+        """Return the held-back text; nothing may be fed afterwards."""
         return self._drain(is_last=True)
 
     def _settled(self, part: str) -> str:
@@ -282,7 +282,7 @@ class _Passage:
 
 @dataclass(slots=True)
 class _Passages:
-    """Sentences of the context by reference, read when first asked for."""
+    """Sentences of the context by reference, read on first use."""
 
     context: Context
     read: dict[str, list[_Passage]] = field(default_factory=dict[str, list[_Passage]])

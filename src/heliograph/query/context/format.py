@@ -179,7 +179,7 @@ class ContextFormat(ABC):
 
     @abstractmethod
     def chunk_body(self, chunk: Chunk) -> str:
-        """Return a chunk's row without its beginning, which holds what is known last: its reference."""
+        """Return a chunk's row without its beginning, which holds the reference, known only later."""
 
     @abstractmethod
     def chunk_row(self, place: int, reference_id: str, body: str) -> str:

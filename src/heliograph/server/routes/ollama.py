@@ -45,7 +45,7 @@ _MODIFIED = "2025-01-01T00:00:00Z"
 
 
 def render_problem(problem: dict[str, Any]) -> dict[str, Any]:
-    """Return a problem in Ollama's shape, with what is ours beside it."""
+    """Return a problem in Ollama's shape, with our own fields beside it."""
     return {"error": problem_text(problem), **{key: problem[key] for key in ("type", "status", "request_id")}}
 
 

@@ -137,7 +137,7 @@ async def figures(principal: Reader, service: CurrentService) -> Figures:
 
 
 async def _soon(reading: Awaitable[_T]) -> _T | None:
-    """Return what is read, or None where it fails or takes long: who asks whether the process lives does not wait."""
+    """Await a reading and return it, or None if it fails or takes long: a liveness check must not wait."""
     try:
         async with asyncio.timeout(_READ_SECONDS):
             return await reading

@@ -95,7 +95,7 @@ class InputFolder:
 
     @staticmethod
     def stamp(path: Path) -> tuple[int, int] | None:
-        """Return modification time in ns and size of a file; None if it is gone."""
+        """Return modification time in ns and size of a file; None if it does not exist."""
         try:
             found = path.stat()
         except OSError:

@@ -355,7 +355,7 @@ class WorkspaceRunner:
                 await self._closing.wait()
 
     async def _cancelled(self, kb: AsyncHeliograph, job: Job) -> bool:
-        """Carry out that a job was cancelled; return whether it is gone."""
+        """Stop a job whose cancellation was requested; return whether it has ended."""
         if not job.cancelled_by:
             return False
         if job.id in self._running:
@@ -604,7 +604,7 @@ class Jobs:
         return await asyncio.to_thread(store.count_unfinished) if store else {}
 
     async def state(self, workspace: str, most_messages: int = 1_000) -> PipelineState:
-        """Return what is under way in a workspace and what happened last."""
+        """Return the unfinished jobs of a workspace and its latest messages."""
         store = await self._known_store(workspace)
         return await asyncio.to_thread(store.state, most_messages) if store else PipelineState((), {}, ())
 
@@ -703,7 +703,7 @@ class Jobs:
                 _LOG.exception("the workspace %r cannot be looked through for documents that wait", workspace)
 
     async def _resume(self, workspace: str) -> None:
-        """Have done what was left: jobs, and documents that wait though no job says so."""
+        """Resume unfinished jobs, and process waiting documents that no job covers."""
         if await self.count_unfinished(workspace):
             self._runner(workspace, self._store(workspace)).wake()
             return

@@ -42,7 +42,7 @@ class Ownership:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the right if nobody has it; return whether this process has it now.
+        """Take the right if no process holds it; return whether this process holds it now.
 
         Raises:
             NotFoundError: The workspace was removed.
@@ -310,12 +310,12 @@ class JobStore:
             return _count_unfinished(connection)
 
     def upcoming(self) -> list[Job]:
-        """Return, in order, what runs, what is to be cancelled, and of each kind what comes next, due and not."""
+        """Return, in order, jobs that run or are to be cancelled, and of each kind the next one, due or not."""
         with self._file.reading() as connection:
             return _upcoming(connection)
 
     def state(self, most_messages: int) -> PipelineState:
-        """Return what is under way and what happened last."""
+        """Return the unfinished jobs and the latest messages."""
         with self._file.reading() as connection:
             jobs, counts = _upcoming(connection), _count_unfinished(connection)
             query = "SELECT moment, text FROM message ORDER BY sequence DESC LIMIT ?"
