@@ -58,9 +58,8 @@ from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
-from heliograph.query.data import QueryData
 from heliograph.query.engine import QueryEngine
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.chat import ChatReranker
@@ -554,9 +553,12 @@ class AsyncHeliograph(GraphCuration):
         """Take up what a crash or a cancel left behind."""
         return await (await self._rooms()).ingest.resume(progress=progress)
 
-    async def retry(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
-        """Try failed documents, and the failed chunks of partial ones, once more."""
-        return await (await self._rooms()).ingest.retry(progress=progress)
+    async def retry(
+        self, document_ids: str | Iterable[str] = (), *, progress: Callable[[Progress], None] | None = None
+    ) -> IngestReport:
+        """Try failed documents, and the failed chunks of partial ones, once more: all, or those with these ids."""
+        ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
+        return await (await self._rooms()).ingest.retry(ids, progress=progress)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""

@@ -166,7 +166,10 @@ def _compared(retrieval: Retrieval, chunks: Sequence[ChunkPlaces]) -> ComparedMo
 
 def _overlap(one: Retrieval, other: Retrieval) -> Overlap:
     ids = [_shown_ids(one), _shown_ids(other)]
-    entities, relations, chunks, documents = (_jaccard(*pair) for pair in zip(*ids, strict=True))
+    # Jaccard's measure; nothing and nothing are the same.
+    entities, relations, chunks, documents = (
+        len(first & second) / len(first | second) if first | second else 1.0 for first, second in zip(*ids, strict=True)
+    )
     return Overlap(one.mode, other.mode, entities, relations, chunks, documents)
 
 
@@ -178,10 +181,6 @@ def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
         {item.chunk.id for item in context.chunks},
         {reference.source for reference in context.references},
     )
-
-
-def _jaccard(one: set[str], other: set[str]) -> float:
-    return len(one & other) / len(one | other) if one | other else 1.0
 
 
 def _places(retrievals: Sequence[Retrieval]) -> list[ChunkPlaces]:

@@ -237,7 +237,7 @@ class Check:
 
 
 async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str] = ()) -> list[Check]:
-    """Look at everything and return what was found, in the order in which one would mend it.
+    """Run all checks and return their results, in the order in which one would fix them.
 
     Args:
         load_settings: Reads the settings; where it fails, nothing that depends on them is looked at.
@@ -248,7 +248,13 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         settings = load_settings()
     except HeliographError as error:
         return [*checks, Check("settings", State.FAIL, str(error))]
-    checks += [_check_settings(settings, given), await _guarded("data folder", lambda: _check_folder(settings.store))]
+    changed = [item for item in list_values(settings, given) if item.origin != "default"]
+    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
+    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
+    checks += [
+        Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
+        await _guarded("data folder", lambda: _check_folder(settings.store)),
+    ]
     checks.append(await _guarded("Chinese words", _check_chinese))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
@@ -289,30 +295,23 @@ def _check_versions() -> list[Check]:
     sqlite = Check("SQLite", State.OK, f"{apsw.sqlite_lib_version()} with FTS5")
     if "ENABLE_FTS5" not in options:
         sqlite = Check("SQLite", State.FAIL, f"{apsw.sqlite_lib_version()} lacks FTS5; install apsw from its wheel")
+    there = sorted(name for name, is_there in extras.items() if is_there)
+    absent = sorted(extras.keys() - set(there))
+    said = f"installed: {', '.join(there) or 'none'}"
     checks = [
         Check("heliograph", State.OK, f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         sqlite,
         Check("packages", State.OK, ", ".join(found)),
-        Check("extras", State.OK, _say_extras(extras)),
+        Check(
+            "extras",
+            State.OK,
+            f"{said}; not installed: {', '.join(absent)} (pip install 'heliograph[NAME]')" if absent else said,
+        ),
     ]
     if missing:
         detail = f"not installed: {', '.join(missing)}; run: pip install --force-reinstall heliograph"
         checks.append(Check("packages", State.FAIL, detail))
     return checks
-
-
-def _say_extras(extras: Mapping[str, bool]) -> str:
-    there = sorted(name for name, is_there in extras.items() if is_there)
-    absent = sorted(extras.keys() - set(there))
-    said = f"installed: {', '.join(there) or 'none'}"
-    return f"{said}; not installed: {', '.join(absent)} (pip install 'heliograph[NAME]')" if absent else said
-
-
-def _check_settings(settings: Settings, given: Sequence[str]) -> Check:
-    changed = [item for item in list_values(settings, given) if item.origin != "default"]
-    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
-    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
-    return Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}")
 
 
 async def _check_folder(store: StoreSettings) -> Check:

@@ -49,7 +49,7 @@ def printable(text: str) -> str:
 
 
 def has_bounds(console: Console) -> bool:
-    """Whether what is printed has to fit some width."""
+    """Whether output must fit a width."""
     return console.width < UNBOUNDED_CELLS
 
 
@@ -201,7 +201,7 @@ class Output:
         self.console.file.flush()
 
     def note(self, text: str) -> None:
-        """Say something about what is done, unless told to be quiet."""
+        """Print a note, unless `--quiet` is set."""
         if not self.is_quiet:
             self._say(text, "dim")
 
@@ -221,7 +221,7 @@ class Output:
 
     @contextmanager
     def counting(self, text: str) -> Generator[Callable[[str, int], None]]:
-        """Show, on a terminal, what is under way; what is given is told what is counted, and how far that is."""
+        """Show progress on a terminal. Yields a callback `(label, count)`."""
         if self.is_quiet or not self.notes.is_terminal:
             yield lambda _kind, _count: None
             return
@@ -274,7 +274,7 @@ def make_streams_safe() -> None:
 
 
 def discard_stdout() -> None:
-    """Send what is still buffered nowhere, after a reader has closed the pipe."""
+    """Discard buffered output after the reader has closed the pipe."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):

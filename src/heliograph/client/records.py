@@ -89,7 +89,7 @@ class QueryOptions:
     context_format: Literal["json", "csv"] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is given, as the service reads it."""
+        """Return the options that are set, as the service reads them."""
         given = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: _plain(value) for name, value in given.items() if value is not None}
 

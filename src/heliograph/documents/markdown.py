@@ -140,21 +140,17 @@ def _headings(text: str) -> Iterator[Heading]:
     for match in _LINE.finditer(text):
         mark = match["fence"]
         if mark:
-            fence = _next_fence(fence, mark, match["info"])
+            if fence:
+                closes = mark[0] == fence[0] and len(mark) >= len(fence) and not match["info"].strip()
+                fence = "" if closes else fence
+            elif mark[0] != "`" or "`" not in match["info"]:
+                # Backticks after the marks would make it inline code.
+                fence = mark
         elif not fence and (match["marks"] or _stands_alone(text, match.start())):
             title = _plain(match["atx"] or match["setext"] or "")
             if title:
                 level = len(match["marks"]) if match["marks"] else 1 if match["underline"][0] == "=" else 2
                 yield Heading(match.start(), level, title)
-
-
-def _next_fence(fence: str, mark: str, info: str) -> str:
-    """Return the fence that is open after a line of fence marks."""
-    if not fence:
-        # Backticks after the marks make it inline code.
-        return "" if mark[0] == "`" and "`" in info else mark
-    closes = mark[0] == fence[0] and len(mark) >= len(fence) and not info.strip()
-    return "" if closes else fence
 
 
 def _stands_alone(text: str, start: int) -> bool:
@@ -163,22 +159,19 @@ def _stands_alone(text: str, start: int) -> bool:
 
 
 def _plain(markup: str) -> str:
-    title = _LINK.sub(r"\1", _without_anchor(_without_closing_marks(markup[:_MAX_HEADING_LENGTH])))
-    return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
-
-
-def _without_closing_marks(markup: str) -> str:
-    """Return `Words` of `Words ##`."""
+    markup = markup[:_MAX_HEADING_LENGTH]
+    # `Words` of `Words ##`.
     words = markup.rstrip(" \t")
     left = words.rstrip("#")
-    return markup if left == words or left[-1:] not in ("", " ", "\t") else left
-
-
-def _without_anchor(markup: str) -> str:
-    """Return `Words` of `Words {#words}`."""
+    if left != words and left[-1:] in ("", " ", "\t"):
+        markup = left
+    # `Words` of `Words {#words}`.
     words = markup.rstrip()
     start = words.find("{#", words.rfind("}", 0, -1) + 1)
-    return words[:start] if words.endswith("}") and start >= 0 else markup
+    if words.endswith("}") and start >= 0:
+        markup = words[:start]
+    title = _LINK.sub(r"\1", markup)
+    return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
 
 
 def _fields(block: str) -> dict[str, str | list[str]]:
@@ -188,16 +181,13 @@ def _fields(block: str) -> dict[str, str | list[str]]:
         name, colon, value = line.partition(":")
         if colon and value[:1] in ("", " ", "\t") and _FIELD_NAME.fullmatch(name := name.rstrip(" \t")):
             value, items = value.strip(), []
-            is_list = value.startswith("[") and value.endswith("]")
-            fields[name] = _inline_items(value) if is_list else _unquoted(value) or items
+            if value.startswith("[") and value.endswith("]"):
+                fields[name] = list(filter(None, (_unquoted(item.strip()) for item in value[1:-1].split(","))))
+            else:
+                fields[name] = _unquoted(value) or items
         elif match := _ITEM.match(line):
             items.append(_unquoted(match[1].strip()))
     return {name: value for name, value in fields.items() if value}
-
-
-def _inline_items(value: str) -> list[str]:
-    items = (_unquoted(item.strip()) for item in value[1:-1].split(","))
-    return [item for item in items if item]
 
 
 def _unquoted(value: str) -> str:

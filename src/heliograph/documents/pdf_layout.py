@@ -101,22 +101,15 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
     try:
         raw = text_page.raw
         count = min(text_page.count_chars(), max_characters)
-        turns = _main_turns(c, raw, count)
+        # In how many quarter turns, counted clockwise as PDFium does, most of the text runs.
+        sample = range(0, count, max(1, count // _ANGLE_SAMPLES))
+        turns = Counter(_turns(c, raw, index) for index in sample).most_common(1)[0][0] if count else 0
         left, bottom, right, top = page.get_mediabox()
         width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
         return list(_spans(c, raw, count, frame))
     finally:
         text_page.close()
-
-
-def _main_turns(c: Any, raw: Any, count: int) -> int:
-    """Return in how many quarter turns most of the text runs, counted clockwise as PDFium does."""
-    if not count:
-        return 0
-    step = max(1, count // _ANGLE_SAMPLES)
-    votes = Counter(_turns(c, raw, index) for index in range(0, count, step))
-    return votes.most_common(1)[0][0]
 
 
 def _turns(c: Any, raw: Any, index: int) -> int:
@@ -262,16 +255,16 @@ def group_lines(spans: Sequence[Span]) -> list[Line]:
     """Return spans as lines from top to bottom; spans closer than a wide gap become one cell."""
     lines: list[list[Span]] = []
     for span in sorted(spans, key=lambda span: (span.middle, span.left)):
-        if lines and _is_same_line(lines[-1], span):
+        tallest = max(lines[-1], key=lambda other: other.size) if lines else None
+        if (
+            tallest is not None
+            and tallest.top <= span.middle <= tallest.bottom
+            and abs(span.middle - tallest.middle) < 0.5 * tallest.size
+        ):
             lines[-1].append(span)
         else:
             lines.append([span])
     return [Line(tuple(_cells(line))) for line in lines]
-
-
-def _is_same_line(line: Sequence[Span], span: Span) -> bool:
-    tallest = max(line, key=lambda other: other.size)
-    return tallest.top <= span.middle <= tallest.bottom and abs(span.middle - tallest.middle) < 0.5 * tallest.size
 
 
 def _cells(line: Sequence[Span]) -> Iterator[Span]:
@@ -434,15 +427,14 @@ def _table_end(lines: Sequence[Line], start: int) -> int:
         line, last = lines[end], lines[end - 1]
         gap = line.top - last.bottom
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
-        if not is_row and not (gap < _CONTINUATION_GAP * line.size and _fits_one_column(lines[start:end], line)):
-            break
+        if not is_row:
+            # It may go on with one cell of the row before.
+            columns = _table_columns(lines[start:end]) if gap < _CONTINUATION_GAP * line.size else []
+            touched = sum(line.left < right and line.right > left for left, right in columns)
+            if len(columns) < 2 or touched != 1:
+                break
         end += 1
     return end
-
-
-def _fits_one_column(rows: Sequence[Line], line: Line) -> bool:
-    columns = _table_columns(rows)
-    return len(columns) > 1 and sum(line.left < right and line.right > left for left, right in columns) == 1
 
 
 def _table(lines: Sequence[Line]) -> Table | None:

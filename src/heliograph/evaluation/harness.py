@@ -59,8 +59,7 @@ from heliograph.evaluation.sets import (
 from heliograph.extraction.base import Extractor
 from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
-from heliograph.query.data import ContextData
-from heliograph.query.models import Answer, AnswerKind, QueryParam
+from heliograph.query.models import Answer, AnswerKind, ContextData, QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import Settings
 

@@ -135,7 +135,15 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
     corpus = list(_rows(folder / CORPUS))
     is_beir = bool(corpus) and "_id" in corpus[0][1]
     passages = tuple(_passage(row, "_id" if is_beir else "id", where) for where, row in corpus)
-    questions = _beir_questions(folder, split) if is_beir else _plain_questions(folder, split)
+    questions = (
+        _beir_questions(folder, split)
+        if is_beir
+        else [
+            _plain_question(row, where)
+            for where, row in _rows(folder / QUERIES)
+            if not split or row.get("split") == split
+        ]
+    )
     _check_unique([passage.id for passage in passages], folder / CORPUS)
     if not questions and any(True for _ in _rows(folder / QUERIES)):
         wanted = f" of the split {split!r}" if split else ""
@@ -172,11 +180,6 @@ def _triple(item: Any) -> tuple[str, str, str] | None:
         return None
     parts = cast("list[str]", item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-
-
-def _plain_questions(folder: Path, split: str) -> list[Question]:
-    rows = _rows(folder / QUERIES)
-    return [_plain_question(row, where) for where, row in rows if not split or row.get("split") == split]
 
 
 def _plain_question(row: _Row, where: str) -> Question:

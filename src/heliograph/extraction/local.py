@@ -195,10 +195,12 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
         if definition.short in entities and definition.long in entities:
             yield _definition(read, definition.short, definition.long, definition.sentence)
     for index, places in _places_by_sentence(read, entities).items():
-        yield from _meetings(read, entities, index, places[:_MOST_IN_SENTENCE])
+        # "American" says of which country something is; as many sentences say so as there are films and singers.
+        telling = [place for place in places if place.name.lower() not in DEMONYMS]
+        yield from _meetings(read, entities, index, telling[:_MOST_IN_SENTENCE])
         subject = read.topics[index].key
-        if subject in entities and all(place.key != subject for place in places):
-            yield _about(read, entities, subject, places[0])
+        if telling and subject in entities and all(place.key != subject for place in places):
+            yield _about(read, entities, subject, telling[0])
 
 
 def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:
@@ -257,7 +259,7 @@ def _mention(candidate: _Candidate, read: ReadChunk, entities: Mapping[str, Chos
         chunk_id=chunk.id,
         source=source.mention.name,
         target=target.mention.name,
-        keywords=candidate.keywords or keywords_between(sentence, candidate.start, candidate.end),
+        keywords=candidate.keywords or keywords_between(chunk.text, sentence, candidate.start, candidate.end),
         description=excerpt(chunk.text[sentence.start : sentence.end], candidate.start - sentence.start),
         weight=candidate.weight,
         rank=mention_rank(chunk.document_id, chunk.position, is_subject=source.is_subject or target.is_subject),

@@ -27,8 +27,9 @@ from heliograph.text.name_spans import (
     type_of_name,
 )
 from heliograph.text.names import clean_name, entity_key
-from heliograph.text.phrases import Phrase, SentenceReading, find_names
+from heliograph.text.phrases import Phrase, SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
+from heliograph.text.tokens import is_usually_lower
 
 # Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation.
 
@@ -125,15 +126,131 @@ def singular(phrase: str) -> str:
     return f"{head}{space}{last[:-cut]}"
 
 
-def keywords_between(sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return one to three themes of a sentence: what stands between `start` and `end`, else what is nearest to it.
+def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
+    """Return what a sentence says of two entities: its predicate between `start` and `end`, else its themes there.
 
     A sentence of names alone has none.
+
+    Args:
+        text: The text that the sentence is in.
+        sentence: The sentence.
+        start: Where the first entity ends.
+        end: Where the second one begins.
     """
+    if predicate := _predicate(text[max(start, end - _LONGEST_GAP) : end], sentence, start, end):
+        return (predicate,)
     phrases = sentence.phrases
     first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
     after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
     return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+
+
+_BE = frozenset(["am", "are", "be", "been", "being", "is", "was", "were"])
+_AUXILIARIES = _BE | frozenset(
+    [
+        "can",
+        "cannot",
+        "could",
+        "did",
+        "do",
+        "does",
+        "had",
+        "has",
+        "have",
+        "may",
+        "might",
+        "must",
+        "shall",
+        "should",
+        "will",
+        "would",
+    ]
+)
+_VERB_FORMS = word_list("verb_forms")
+_GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
+_BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
+_LONGEST_GAP = 200
+_MOST_PREDICATE_WORDS = 5
+_HAN_GAP = re.compile(
+    rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
+)
+_HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|其中")
+
+
+def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
+    """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
+    if is_chinese(gap):
+        return _chinese_predicate(gap.strip(), sentence, start, end)
+    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
+    words = [word.lower() for word in written]
+    at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
+    if at < 0:
+        return ""
+    said = written[at:]
+    if said[0] in _AUXILIARIES:
+        # What somebody or something is, and not that it is.
+        said = said[1:]
+    elif at and words[at - 1] == "not":
+        said = ["not", *said]
+    said = said[: next((index for index, word in enumerate(said) if not word[0].isalnum()), len(said))]
+    said = [word for word in said if word not in _ARTICLES]
+    if len(said) > _MOST_PREDICATE_WORDS:
+        ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
+        said = said[: next(ties, _MOST_PREDICATE_WORDS)]
+    return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
+
+
+_ARTICLES = frozenset({"a", "an", "the", "its", "his", "her", "their", "both"})
+_TIES = frozenset(
+    [
+        "about",
+        "after",
+        "against",
+        "as",
+        "at",
+        "between",
+        "by",
+        "for",
+        "from",
+        "in",
+        "into",
+        "of",
+        "on",
+        "over",
+        "through",
+        "to",
+        "under",
+        "with",
+        "within",
+    ]
+)
+
+
+def _is_verb(words: Sequence[str], index: int) -> bool:
+    word, before = words[index], words[index - 1] if index else ""
+    if word in _AUXILIARIES or word in _VERB_FORMS:
+        return before not in _ARTICLES
+    if before == "to" or before in _AUXILIARIES - _BE:
+        return word.isalpha() and word not in stop_words("en")
+    if (word.endswith("ed") and len(word) > 4) or (word.endswith("ing") and before in _BE):
+        # "an updated version of" says nothing of who updated it.
+        return before not in _ARTICLES
+    if index or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
+        return False
+    # "Git uses X", "Git stores the X", but not "Git users, X".
+    return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
+
+
+def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
+    whole = _HAN_GAP.fullmatch(gap)
+    if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
+        return whole["said"]
+    inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
+    at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
+    if at < 0:
+        return ""
+    following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
+    return inside[at].text + (following.text if following else "")
 
 
 def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
@@ -154,19 +271,27 @@ def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
 _HASHES = re.compile(r"^\s*#+\s*")
 _NUMBERING = re.compile(
     r"^\s*(?:(?:chapter|part|section|appendix)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
-    r"|第[一二三四五六七八九十百\d]{1,4}[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
+    r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
-_SENTENCE_MARK = re.compile(r"[。！？?!;；|=]|: |：")
+_SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]|\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
 # A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
 _TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
 _HAN = re.compile(rf"[{HAN}]")
 _LONGEST_HEADING = 300
+# "git-push(1) Manual Page" is about git-push.
+_MANUAL_PAGE = re.compile(r"(?P<name>[A-Za-z][\w.+-]*) ?\(\d[a-zA-Z]{0,2}\)(?: (?:Manual|Man) [Pp]age)?$")
+# "Apache Module mod_md" and "Source code for django.urls.resolvers" are about what stands last.
+_ABOUT_CODE = re.compile(
+    r"(?:\S+ ){0,3}(?:[Cc]lass|[Cc]ommand|[Ff]unction|[Mm]ethod|[Mm]odule|[Oo]ption|[Pp]ackage|[Cc]ode for|[Ll]ibrary) "
+    r"(?P<name>[A-Za-z_][\w-]*[._][\w.-]+)(?:\(\))?$"
+)
+_THINGS_IN_ING = frozenset({"during", "king", "spring", "string", "thing", "wing", "ring", "building", "evening"})
 _MOST_TITLE_WORDS = 6
 _MOST_WORDS_IN_TITLE_CASE = 10
 _MOST_LETTERS = 60
@@ -185,17 +310,27 @@ def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
 @lru_cache(maxsize=4096)
 def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
+    if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
+        text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
     found = find_names(name)
-    if _is_name(name):
+    if _is_name(name) and not _says_what_to_do(name):
         kinds = {clean_name(span.text): span.type for span in found}
         return ((name, kinds.get(name) or _type_of_heading(name)),)
     # A single capital at the start of a heading proves nothing.
     sure = [span for span in found if span.start > 0 or span.type != "unknown" or " " in span.text]
     inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
+
+
+def _says_what_to_do(name: str) -> bool:
+    """Return whether a heading is about doing something: "Installing Packages", "安装软件包"."""
+    if _HAN.search(name):
+        return any(phrase.is_predicate for sentence in read_texts([name])[0] for phrase in sentence.phrases)
+    first, _, rest = name.partition(" ")
+    return bool(rest) and first.endswith("ing") and is_usually_lower(first) and first.lower() not in _THINGS_IN_ING
 
 
 def _type_of_heading(name: str) -> str:

@@ -321,7 +321,10 @@ def _comparison(text: str, found: re.Match[str]) -> Filter:
         raise _refusal(text, text.index(path) + slip.start(), "that is no name of a field", _ODD_NAME)
     values = _meanings(value, text, found.start("value"))
     if sign in _SIGNS and not value.startswith('"'):
-        _check_bound(value, text, found.start("value"))
+        if not value or value in ("true", "false"):
+            raise _refusal(text, found.start("value"), "a number or a string to compare with is missing")
+        if slip := re.search("[=<>]", value):
+            raise _refusal(text, found.start("value") + slip.start(), "there are two comparisons", _AGAIN)
     return check_filter(_compare(path, sign, values))
 
 
@@ -355,13 +358,6 @@ def _meanings(value: str, text: str, start: int) -> list[Any]:
     if slip := _SECOND.search(value):
         raise _refusal(text, start + slip.start(), "there are two conditions", _AGAIN)
     return [value, read] if isinstance(read, int | float) else [value]
-
-
-def _check_bound(value: str, text: str, start: int) -> None:
-    if not value or value in ("true", "false"):
-        raise _refusal(text, start, "a number or a string to compare with is missing")
-    if slip := re.search("[=<>]", value):
-        raise _refusal(text, start + slip.start(), "there are two comparisons", _AGAIN)
 
 
 def _refusal(text: str, place: int, wrong: str, advice: str = "") -> InvalidRequestError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 
@@ -328,12 +328,16 @@ class IngestPipeline:
         """Process what a crash, a cancel or an outage left pending; raises as `insert`."""
         return await self._process_stored(new_track_id("resume"), WAITING_STATUSES, progress)
 
-    async def retry(self, progress: ProgressCallback | None = None) -> IngestReport:
+    async def retry(self, document_ids: Collection[str] = (), progress: ProgressCallback | None = None) -> IngestReport:
         """Process failed documents again, and read again the chunks of partial ones that could not be read.
 
         Chunks that were read are not read again; raises as `insert`.
+
+        Args:
+            document_ids: Only these; empty means all. Those that are unknown, or did not fail, are left alone.
+            progress: Told of what is done.
         """
-        return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress)
+        return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress, document_ids)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
@@ -404,10 +408,15 @@ class IngestPipeline:
         return await self._intake.identify(await asyncio.to_thread(prepare, documents, limit, batch))
 
     async def _process_stored(
-        self, batch: str, statuses: tuple[DocumentStatus, ...], progress: ProgressCallback | None
+        self,
+        batch: str,
+        statuses: tuple[DocumentStatus, ...],
+        progress: ProgressCallback | None,
+        only: Collection[str] = (),
     ) -> IngestReport:
         async with self._run(batch, progress) as run, self._entry.enter():
-            found = [id_ for id_ in await self._find(DocumentQuery(statuses)) if not self._claims.is_claimed(id_)]
+            stored = list(dict.fromkeys(only)) if only else await self._find(DocumentQuery(statuses))
+            found = [id_ for id_ in stored if not self._claims.is_claimed(id_)]
             async with self._claims.claim(found) as claim:
                 # What another task finished since it was found is left alone.
                 works = [

@@ -290,23 +290,17 @@ def _change(basis: Document, document: Document, reading: DocumentReading) -> Do
 
 def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
     failed = [item for item in extractions if item.error]
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
     return replace(
         document,
         status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
-        error=_describe_failures(failed, chunk_count),
+        error=error[:_MAX_ERROR_LENGTH] if failed else "",
         chunk_count=chunk_count,
         usage=sum((item.usage for item in extractions), document.usage),
         updated_at=utc_now(),
     )
-
-
-def _describe_failures(failed: Sequence[Extraction], chunk_count: int) -> str:
-    if not failed:
-        return ""
-    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
-    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
-    message = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-    return message[:_MAX_ERROR_LENGTH]
 
 
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.

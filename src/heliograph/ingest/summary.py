@@ -218,7 +218,10 @@ class _Run:
             self.usage += reply.usage
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
-        said = reply.text if reply.is_complete else _whole_sentences(reply.text)
+        said = reply.text
+        # A reply that was cut loses the sentence that breaks off, unless it is the only one.
+        if not reply.is_complete and len(spans := sentence_spans(said)) > 1:
+            said = said[: spans[-2][1]]
         text = " ".join(said.replace(FIELD_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
@@ -275,12 +278,6 @@ def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
     groups = [group for group in groups if group]
     # Every level must get shorter; where chance parted all fragments, they go in pairs.
     return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
-
-
-def _whole_sentences(text: str) -> str:
-    """Return a text that was cut without the sentence that breaks off, unless it is the only one."""
-    spans = sentence_spans(text)
-    return text[: spans[-2][1]] if len(spans) > 1 else text
 
 
 def _byte_count(text: str) -> int:

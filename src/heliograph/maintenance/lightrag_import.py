@@ -208,12 +208,11 @@ def _error(known: LightragDocument | None) -> str:
 
 def _metadata(target: _Target, chunks: Sequence[LightragChunk]) -> Mapping[str, Any]:
     # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
-    is_given = bool(chunks) and all(chunk.id == f"chunk-{_md5(chunk.text)}" for chunk in chunks)
+    digests = (md5(chunk.text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest() for chunk in chunks)
+    is_given = bool(chunks) and all(
+        chunk.id == f"chunk-{digest}" for chunk, digest in zip(chunks, digests, strict=True)
+    )
     return {"lightrag_id": target.origin, **({"lightrag": {"has_given_chunks": True}} if is_given else {})}
-
-
-def _md5(text: str) -> str:
-    return md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
 
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:

@@ -107,13 +107,11 @@ def _digest(item: Any) -> int:
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
+_adapter = cache(TypeAdapter[Any])
+
+
 def _as_json(item: Any) -> bytes:
     return json.dumps(_adapter(type(item)).dump_python(item, mode="python"), sort_keys=True, default=str).encode()
-
-
-@cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
 
 
 # The sections of a workspace, in an order in which nothing is written before what it belongs to.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Literal, TypeVar
 
-from heliograph.query.retrieved import SourceMark
+from heliograph.query.models import SourceMark
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkPicks:
-    """Chunks that one channel brings, best first, with how often each was listed (1 where it is not told)."""
+    """Chunks that one channel brings, best first, with how often each was listed (1 if missing)."""
 
     channel: Literal["C", "E", "R"]
     ids: Sequence[str] = ()

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.rerank.base import Reranker
-from heliograph.rerank.wrappers import BatchingReranker, LimitedReranker, SplittingReranker, wrap_reranker
+from heliograph.rerank.wrappers import BatchingReranker, GuardedReranker, SplittingReranker
 from heliograph.settings import RerankSettings
 
 
@@ -34,9 +34,9 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
     if settings.provider == "onnx":
         module = await asyncio.to_thread(import_module, "heliograph.rerank.onnx")
         local = await asyncio.to_thread(module.OnnxReranker, settings)
-        return SplittingReranker(LimitedReranker(local, 1), settings.max_document_tokens)
+        return SplittingReranker(GuardedReranker(local, CallGuard(1)), settings.max_document_tokens)
     module = await asyncio.to_thread(import_module, "heliograph.rerank.http")
     model = module.HttpReranker(settings)
     policy = RetryPolicy(settings.max_retries, max_retry_after_seconds=settings.timeout_seconds)
-    wrapped = wrap_reranker(model, settings.timeout_seconds, settings.max_concurrency, policy)
-    return SplittingReranker(BatchingReranker(wrapped, settings.max_batch_documents), settings.max_document_tokens)
+    guarded = GuardedReranker(model, CallGuard(settings.max_concurrency, settings.timeout_seconds, policy))
+    return SplittingReranker(BatchingReranker(guarded, settings.max_batch_documents), settings.max_document_tokens)

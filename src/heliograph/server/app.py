@@ -18,7 +18,7 @@ from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
 from heliograph.server.requests import PUBLIC_PATHS, Drain, Requests
 from heliograph.server.responses import add_error_handlers
-from heliograph.server.routes import document_intake, documents, graph, ollama, openai, query
+from heliograph.server.routes import document_intake, documents, events, graph, ollama, openai, query
 from heliograph.server.routes import service as service_routes
 from heliograph.service.service import Service
 from heliograph.settings import Settings
@@ -30,6 +30,7 @@ _ROUTERS: tuple[APIRouter, ...] = (
     # Before `/documents/{id}`, since two of its paths lie below `/documents`.
     graph.router,
     documents.router,
+    events.router,
     ollama.router,
     openai.router,
 )

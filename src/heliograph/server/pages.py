@@ -56,7 +56,7 @@ class OwnPage(StaticFiles):
 
 
 class LightragPage(StaticFiles):
-    """A built web page of LightRAG, told at which paths it is served.
+    """A built web page of LightRAG; it is configured with the paths at which it is served.
 
     Args:
         folder: The folder that holds its `index.html`.

@@ -267,8 +267,13 @@ class Drain:
         self._deadline: float | None = None
         self._on_begin: list[Callable[[], None]] = []
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the service was told to stop."""
+        return self._deadline is not None
+
     def call_on_begin(self, step: Callable[[], None]) -> None:
-        """Have something called in the event loop when the service is told to stop."""
+        """Call a function in the event loop when the service begins to stop."""
         self._on_begin.append(step)
 
     def begin(self) -> None:
@@ -550,7 +555,10 @@ class Limits:
         path = path.rstrip("/")
         most = self._limits.most_bytes(scope["method"], path)
         try:
-            _check_declared(Headers(scope=scope), most)
+            declared = Headers(scope=scope).get("content-length", "")
+            if declared.isascii() and declared.isdecimal():
+                # Of a number with thousands of digits, the length says enough.
+                _check_length(int(declared[:20]), most)
             if path in _FORM_PATHS:
                 with self._place(client) if path in _UPLOAD_PATHS else nullcontext():
                     await _Form(self._app, most).serve(scope, receive, send)
@@ -641,13 +649,6 @@ class _Form:
     @property
     def _is_too_long(self) -> bool:
         return self._length > self._most
-
-
-def _check_declared(headers: Headers, most: int) -> None:
-    declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdecimal():
-        # Of a number with thousands of digits, the length says enough.
-        _check_length(int(declared[:20]), most)
 
 
 def _check_length(length: int, most: int) -> None:

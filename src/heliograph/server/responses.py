@@ -81,7 +81,7 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "Connection": "keep-alive", "X-Ac
 
 
 class ClientGone(Exception):  # noqa: N818 (no failure)
-    """The client has hung up, so there is nobody to answer."""
+    """The client has hung up; no response can reach it."""
 
 
 async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -210,7 +210,7 @@ _STATUSES: dict[type[Exception], tuple[int, str]] = {
 
 
 def status_of(error: Exception) -> tuple[int, str]:
-    """Return the HTTP status of an error and its title; 500 for what is no error of Heliograph."""
+    """Return the HTTP status of an error and its title; 500 for errors that are not Heliograph's."""
     for class_ in type(error).__mro__:
         if class_ in _STATUSES:
             return _STATUSES[class_]
@@ -245,7 +245,7 @@ def failure_body(request: Request, error: Exception) -> dict[str, Any]:
 
 
 def add_error_handlers(app: FastAPI) -> None:
-    """Have every failure of an application told as a problem."""
+    """Answer every failure of an application with a problem body."""
     app.add_exception_handler(HeliographError, _on_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)

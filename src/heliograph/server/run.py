@@ -173,7 +173,7 @@ class ProblemProtocol(H11Protocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Close the connection if what is owed has hardly moved for the time that patience lasts."""
+        """Close the connection if hardly anything of the request came within `patience_seconds`."""
         if self.transport.is_closing():
             return
         if self._owed_since is None:
@@ -279,7 +279,7 @@ class PlainStartup:
         self._report = report
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on; listen to what is said of the start."""
+        """Pass a request on; watch for the messages that report the start."""
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
@@ -303,7 +303,7 @@ class PlainStartup:
             raise
 
     def _reason(self, error: BaseException, failure: Message) -> str:
-        """Return what the log is told; an error that is reported is told by who gets the report."""
+        """Return the message for the log; empty for an error that goes to `report`, whose receiver shows it."""
         if isinstance(error, asyncio.CancelledError):
             return "ended at once, before everything was closed"
         if isinstance(error, HeliographError) and failure["type"] == "lifespan.startup.failed":
@@ -335,7 +335,7 @@ class Reports:
         self._queue.put((os.getpid(), error))
 
     def take(self) -> list[tuple[int, HeliographError | None]]:
-        """Return what has been told since the last time: by which process, and its error or None."""
+        """Return the reports since the last call: each with its process id, and its error or None."""
         told: list[tuple[int, HeliographError | None]] = []
         while not self._queue.empty():
             told.append(self._queue.get())
@@ -380,7 +380,7 @@ class Workers(Multiprocess):
         self.processes.append(self._start())
 
     def keep_subprocess_alive(self) -> None:
-        """Take reports; then replace workers that are gone or hang, and stop if one of the first cannot start."""
+        """Read reports; replace workers that died or hang; stop if one of the first cannot start."""
         self._take_reports()
         self._forget_gone()
         for place, worker in enumerate(self.processes):

@@ -144,7 +144,7 @@ class PasswordChecker:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def matches(self, password: str, password_hash: str | None) -> bool:
-        """Whether a password fits a hash; with None, for a name that nobody has, it never does."""
+        """Whether a password fits a hash; never for None, which stands for an unknown name."""
         own = {} if password_hash is None else {_cost(password_hash): password_hash}
         async with self._turns:
             fits = await asyncio.to_thread(_fitting, password, self._one_of_each_cost | own)
@@ -582,7 +582,7 @@ class Identity:
 
 
 def has_credentials(settings: Settings) -> bool:
-    """Whether anything is asked of who asks."""
+    """Whether the settings demand credentials."""
     server = settings.server
     return bool(server.api_key.get_secret_value() or server.keys or server.accounts)
 

@@ -343,7 +343,7 @@ async def _end(task: asyncio.Task[None]) -> None:
 
 
 async def _close(name: str, entry: _Open, patience_seconds: float | None = None) -> None:
-    """Close an engine once nobody uses it any more, or that has been waited for long enough."""
+    """Close an engine once no request uses it, or after waiting long enough."""
     if entry.users:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_seconds):

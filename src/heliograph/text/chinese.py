@@ -389,5 +389,7 @@ def _span(words: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
     kind = _TYPES[words[0].tag]
     if len(words) > 1 or kind == "unknown":
         kind = _closing_type(text) or kind
+    if kind == "person" and "的" in text:
+        kind = "unknown"
     start = offset + words[0].start
     yield NameSpan(text, start, start + len(text), kind)

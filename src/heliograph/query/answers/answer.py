@@ -15,6 +15,7 @@ from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest,
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
+from heliograph.observing import QuestionTimer
 from heliograph.query.answers.citations import (
     CitationFilter,
     Grounding,
@@ -24,10 +25,8 @@ from heliograph.query.answers.citations import (
 )
 from heliograph.query.answers.extractive import cited_references, nothing_found, quote_answer
 from heliograph.query.context.format import drops_user_prompt, show_prompt, system_prompt
-from heliograph.query.models import Answer, AnswerKind, Context, Reference
+from heliograph.query.models import Answer, AnswerKind, Context, Reference, Retrieval
 from heliograph.query.plan import Plan
-from heliograph.query.retrieved import Retrieval
-from heliograph.query.timing import Asked
 from heliograph.stores.base import RecordsStore
 from heliograph.text.sentences import sentence_spans
 
@@ -107,11 +106,11 @@ class WrittenAnswer:
         self._filter = CitationFilter(known) if plan.channels and not plan.system_prompt else None
 
     def feed(self, piece: str) -> str:
-        """Take a piece and return what may be shown of it and of what was held back."""
+        """Take a piece and return the text that may be shown now, held-back text included."""
         return self._add(self._filter.feed(piece) if self._filter else piece)
 
     def finish(self) -> str:
-        """Return what is still to be shown: what was held back, and the list of the documents cited."""
+        """Return the held-back text and the list of cited documents."""
         shown = self._add(self._filter.finish() if self._filter else "")
         self._body = self.text
         cited = set(cited_numbers(self._body)) if self._is_checked else set[str]()
@@ -152,7 +151,7 @@ class WrittenAnswer:
         return found if self._is_checked and not self.is_unanswered else Grounding(found.citations)
 
     def warnings(self, grounding: Grounding) -> tuple[str, ...]:
-        """Return in words what is wrong with the citations."""
+        """Describe the problems of the citations."""
         found: list[str] = []
         if self.dropped:
             found.append(f"{_count(self.dropped, 'citation')} of no document in the context left out")
@@ -253,7 +252,7 @@ async def answer_with(chat: ChatModel, plan: Plan, retrieval: Retrieval, records
 
 
 def answer_request(plan: Plan, retrieval: Retrieval) -> ChatRequest:
-    """Return what the chat model is asked: system prompt, history, question."""
+    """Return the messages for the chat model: system prompt, history, question."""
     prompt = _prompt(plan, retrieval)
     system = (ChatMessage("system", prompt),) if prompt else ()
     messages = (*system, *plan.history, ChatMessage("user", plan.question))
@@ -322,7 +321,7 @@ class AnswerStream:
         retrieval: Retrieval,
         source: ChatModel | Answer,
         records: RecordsStore,
-        asked: Asked | None = None,
+        asked: QuestionTimer | None = None,
     ) -> None:
         """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted.
 
@@ -333,7 +332,7 @@ class AnswerStream:
         self._plan = plan
         self._source = source
         self._records = records
-        self._asked = asked or Asked(plan.mode)
+        self._asked = asked or QuestionTimer(plan.mode)
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
         # Once reading has begun, its end is told; a stream that is closed before it tells so itself.
         self._is_begun = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -47,6 +47,7 @@ from heliograph.wire.documents import (
     RecoveryRequest,
     RecoveryResponse,
     RepairRequest,
+    RetryRequest,
     ScanResponse,
     SupportedTypesResponse,
     TextRequest,
@@ -385,12 +386,32 @@ async def cancel_pipeline(
     return MessageResponse(status="cancellation_requested", message=message)
 
 
-@router.post("/reprocess_failed", summary="Try failed documents again", responses=responses(409))
+_RETRY_BODY = {
+    "requestBody": {"content": {"application/json": {"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}}}}
+}
+
+
+@router.post(
+    "/reprocess_failed",
+    summary="Try failed documents again",
+    responses=responses(404, 409),
+    openapi_extra=_RETRY_BODY,
+)
 async def reprocess_failed(
-    _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+    kb: WriteEngine,
+    principal: Writer,
+    workspace: Workspace,
+    service: CurrentService,
+    body: RetryRequest | None = None,
 ) -> MessageResponse:
-    """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew."""
-    await service.jobs.submit(workspace, JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name))
+    """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
+
+    With `doc_ids`, only these of them.
+    """
+    ids = tuple(body.doc_ids) if body else ()
+    await _check_known(kb, ids)
+    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name, document_ids=ids)
+    await service.jobs.submit(workspace, asked)
     message = "Reprocessing of failed documents has been initiated in background"
     return MessageResponse(status="reprocessing_started", message=message)
 
@@ -400,9 +421,7 @@ async def delete_document(
     body: DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
 ) -> DeleteResponse:
     """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
-    found = {document.id for document in await kb.store.records.get_documents(body.doc_ids)}
-    if missing := [id_ for id_ in body.doc_ids if id_ not in found]:
-        raise NotFoundError(f"there are no documents {', '.join(map(repr, missing[:10]))}; nothing was deleted")
+    await _check_known(kb, body.doc_ids)
     asked = JobRequest(
         JobKind.DELETE,
         new_track_id("delete"),
@@ -414,6 +433,12 @@ async def delete_document(
     message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
     doc_id = ", ".join(body.doc_ids)
     return DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
+
+
+async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
+    found = {document.id for document in await kb.store.records.get_documents(ids)}
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        raise NotFoundError(f"there are no documents {', '.join(map(repr, missing[:10]))}; nothing was done")
 
 
 @router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))

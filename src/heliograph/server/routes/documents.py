@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
 
 from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
@@ -245,6 +246,34 @@ async def get_text(
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]
     return TextResponse(id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text))
+
+
+@router.get(
+    "/{document_id:path}/pages/{page}",
+    summary="Draw a page of a PDF",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}, "example": "PNG"}}},
+        **responses(404, 422, 501),
+    },
+)
+async def draw_page(
+    document_id: DocumentId,
+    page: Annotated[int, Path(ge=1, le=1_000_000)],
+    kb: ReadEngine,
+    workspace: Workspace,
+    service: CurrentService,
+    width: Annotated[int, Query(ge=100, le=2_000, description="Of the picture, in pixels.")] = 1_000,
+) -> Response:
+    """Return a page as PNG, where the file that was uploaded lies in the input folder still; 404 otherwise."""
+    document = await _find(kb, document_id)
+    path = await asyncio.to_thread(service.jobs.input_folder(workspace).find, document.source)
+    if path is None or path.suffix.lower() != ".pdf":
+        raise NotFoundError(
+            f"the file of the document {document.source!r} is no PDF in the input folder of the service"
+        )
+    picture = await asyncio.to_thread(service.page_reader.draw_page, path, document.source, page, width)
+    return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=300"})
 
 
 @router.get("/{document_id:path}/entities", summary="List the entities of a document", responses=responses(404))

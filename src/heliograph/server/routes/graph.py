@@ -376,7 +376,7 @@ class _Edit:
         self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
 
     async def run(self) -> tuple[list[Curation], OperationSummary]:
-        """Do it and return what was recorded, and what it came to."""
+        """Carry out the edit; return the recorded curations and a summary."""
         entity = await self._engine.entity(self._name)
         if entity is None:
             raise NotFoundError(f"there is no entity {self._name!r} in this workspace")
@@ -420,7 +420,7 @@ def _summary(final: str, *, target: str | None = None, renamed: bool = False) ->
 
 @asynccontextmanager
 async def _refusals() -> AsyncGenerator[None]:
-    """Tell what is unknown or taken as LightRAG does, by the status of a request that cannot be served."""
+    """Turn an unknown or taken name into status 400, as LightRAG does."""
     try:
         yield
     except (ConflictError, NotFoundError) as error:

@@ -19,8 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
-from heliograph.query.data import reference_data
-from heliograph.query.models import Answer, Mode, QueryParam
+from heliograph.query.models import Answer, Mode, QueryParam, reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.openapi import never
@@ -46,7 +45,7 @@ _MODIFIED = "2025-01-01T00:00:00Z"
 
 
 def render_problem(problem: dict[str, Any]) -> dict[str, Any]:
-    """Return a problem in Ollama's shape, with what is ours beside it."""
+    """Return a problem in Ollama's shape, with our own fields beside it."""
     return {"error": problem_text(problem), **{key: problem[key] for key in ("type", "status", "request_id")}}
 
 

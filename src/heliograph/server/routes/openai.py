@@ -16,8 +16,7 @@ from fastapi import APIRouter, Request, Response
 
 from heliograph.errors import NotFoundError
 from heliograph.models import DEFAULT_MODE
-from heliograph.query.data import reference_data
-from heliograph.query.models import Answer, Mode
+from heliograph.query.models import Answer, Mode, reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.openapi import never

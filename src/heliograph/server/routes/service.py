@@ -98,7 +98,11 @@ async def health(request: Request, service: CurrentService, workspace: Workspace
         "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
     }
     if principal.is_operator:
-        details |= _folders(service.settings)
+        inputs = service.settings.server.input_dir
+        details |= {
+            "working_directory": str(service.settings.store.data_dir),
+            "input_directory": "" if inputs is None else str(inputs),
+        }
     return known.model_copy(update=details)
 
 
@@ -136,7 +140,7 @@ async def figures(principal: Reader, service: CurrentService) -> Figures:
 
 
 async def _soon(reading: Awaitable[_T]) -> _T | None:
-    """Return what is read, or None where it fails or takes long: who asks whether the process lives does not wait."""
+    """Await a reading and return it, or None if it fails or takes long: a liveness check must not wait."""
     try:
         async with asyncio.timeout(_READ_SECONDS):
             return await reading
@@ -173,14 +177,6 @@ async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
     """Return the alerts of the process, with the freshness of what may be entered."""
     freshness = await _soon(service.states.freshness_seconds(principal.may_enter))
     return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
-
-
-def _folders(settings: Settings) -> dict[str, str]:
-    inputs = settings.server.input_dir
-    return {
-        "working_directory": str(settings.store.data_dir),
-        "input_directory": "" if inputs is None else str(inputs),
-    }
 
 
 def _configuration(settings: Settings, workspace: str) -> Configuration:

@@ -1,4 +1,4 @@
-"""What a job is: what was asked for, how far it is, what came of it, and what is told of it."""
+"""Records of background jobs: the request, its progress, its outcome, and the messages about it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class JobRequest:
         track_id: The batch.
         author: Who asks.
         sources: For `files`, names in the input folder; for `url`, the address.
-        document_ids: For `delete`.
+        document_ids: For `delete`; for `retry`, none means all that failed.
         metadata: For `files` and `url`: goes over what the sources themselves say.
         deletes_files: For `delete`: whether files of the input folder go, too.
         origin: The request that asks; what the job does is logged and traced as part of it.
@@ -183,26 +183,26 @@ def describe(kind: JobKind) -> str:
 
 
 def begun(job: Job) -> str:
-    """Return what is told when a job begins."""
+    """Return the message for the beginning of a job."""
     of = ", ".join(job.request.sources[:3]) + (", ..." if len(job.request.sources) > 3 else "")
     return f"{describe(job.kind)}: {of}" if of else f"{describe(job.kind)} begins"
 
 
 def progressed(job: Job, progress: JobProgress) -> str:
-    """Return what is told on the way."""
+    """Return the message for the progress of a job."""
     failed = progress.counts.get("failed", 0)
     return f"{describe(job.kind)}: {progress.done} of {progress.total} done" + (f", {failed} failed" if failed else "")
 
 
 def ended(job: Job, progress: JobProgress) -> str:
-    """Return what is told when a job is done."""
+    """Return the message for the end of a job."""
     return f"{describe(job.kind)} is done: {_counted(progress.counts) or 'nothing to do'}" + "".join(
         f"; {problem}" for problem in progress.problems[:3]
     )
 
 
 def waits(job: Job, error: Exception, delay_seconds: float) -> str:
-    """Return what is told when a job has to wait for a model or a store."""
+    """Return the message for a job that waits for a model or a store."""
     return f"{describe(job.kind)} waits, next try in {delay_seconds:.0f} s: {error}"
 
 

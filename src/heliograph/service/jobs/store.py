@@ -42,7 +42,7 @@ class Ownership:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the right if nobody has it; return whether this process has it now.
+        """Take the right if no process holds it; return whether this process holds it now.
 
         Raises:
             NotFoundError: The workspace was removed.
@@ -270,8 +270,10 @@ class JobStore:
         with self._file.transaction() as connection:
             if request.kind in _ONE_AT_A_TIME:
                 where = "WHERE state = 'waiting' AND kind = ? AND cancelled_by = ''"
-                if same := _select(connection, where, values=(request.kind.value,)):
-                    return same[0]
+                for same in _select(connection, where, values=(request.kind.value,)):
+                    # One that is for all does what is asked for some.
+                    if same.request.document_ids in ((), request.document_ids):
+                        return same
             if max_waiting is not None:
                 _check_room(connection, max_waiting)
             id_, now = f"job-{secrets.token_hex(12)}", time.time()
@@ -308,12 +310,12 @@ class JobStore:
             return _count_unfinished(connection)
 
     def upcoming(self) -> list[Job]:
-        """Return, in order, what runs, what is to be cancelled, and of each kind what comes next, due and not."""
+        """Return, in order, jobs that run or are to be cancelled, and of each kind the next one, due or not."""
         with self._file.reading() as connection:
             return _upcoming(connection)
 
     def state(self, most_messages: int) -> PipelineState:
-        """Return what is under way and what happened last."""
+        """Return the unfinished jobs and the latest messages."""
         with self._file.reading() as connection:
             jobs, counts = _upcoming(connection), _count_unfinished(connection)
             query = "SELECT moment, text FROM message ORDER BY sequence DESC LIMIT ?"
@@ -336,7 +338,9 @@ class JobStore:
         """Note how far a job is."""
         with self._file.transaction(durable=False) as connection:
             query = "UPDATE job SET done = ?, total = ?, counts = ?, problems = ? WHERE id = ?"
-            connection.execute(query, (*_progress_row(progress), id_))
+            counts, problems = dict(progress.counts), list(map(without_folders, progress.problems))
+            values = (progress.done, progress.total, json.dumps(counts), json.dumps(problems), id_)
+            connection.execute(query, values)
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
         """Note how a job ended. The metadata it brought is with its documents by now, and goes when they do."""
@@ -452,11 +456,6 @@ def _job(row: tuple[Any, ...]) -> Job:
     progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
     # Held to the types, as a damaged file may give any value.
     return _JOB.validate_python(values | {"request": json.loads(values["request"]), "progress": progress})
-
-
-def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
-    problems = list(map(without_folders, progress.problems))
-    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(problems)
 
 
 def _encode(request: JobRequest) -> str:

@@ -169,7 +169,7 @@ def test_chinese_is_read() -> None:
     assert found["北京大学"].type == "organization"
     assert found["网关手册"].rank == mention_rank("doc-1", 0, is_subject=True)
     assert any(name.startswith("ESP32") for name in found)
-    assert relation(extraction, "李四", "北京大学").keywords == ("毕业",)
+    assert relation(extraction, "李四", "北京大学").keywords == ("毕业于",)
 
 
 def test_recurring_phrase_is_a_concept() -> None:
@@ -236,3 +236,22 @@ def test_every_relation_joins_two_entities_of_its_chunk(texts: list[str], title:
         assert len(pairs) == len(set(pairs))
         assert all(len(pair) == 2 and pair <= set(keys) for pair in pairs)
         assert extraction.error == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "target", "said"),
+    [
+        ("Demon Dice was written by Lester Smith.", "Demon Dice", "Lester Smith", "written by"),
+        ("Oslo is the largest city in Norway.", "Oslo", "Norway", "largest city in"),
+        ("Zorblatt, who had studied law, was born on a farm near Mediaș.", "Zorblatt", "Mediaș", "born on farm near"),
+        ("Mosquitto stores the sessions in Redis.", "Mosquitto", "Redis", "stores sessions in"),
+        ("Mosquitto does not support SOCKS5.", "Mosquitto", "SOCKS5", "not support"),
+        ("柳江的主要支流是寨蒿河。", "柳江", "寨蒿河", "主要支流"),
+        ("寨蒿河发源于贵州省。", "寨蒿河", "贵州省", "发源于"),
+    ],
+)
+def test_relation_says_the_predicate_from_its_subject_to_its_object(
+    text: str, source: str, target: str, said: str
+) -> None:
+    found = relation(extract([text])[0], source, target)
+    assert (found.source, found.target, found.keywords) == (source, target, (said,))

@@ -122,6 +122,21 @@ async def test_cancel_keeps_documents_as_failed_until_they_are_reprocessed(serve
     assert {item["status"] for item in (await server.documents()).values()} == {"processed"}
 
 
+async def test_one_failed_document_is_tried_again_alone(server: Server) -> None:
+    server.embedding.delay_seconds = 60
+    _, second = await _submit(server, 2)
+    await _until_busy(server, "Processing documents")
+    await server.send("POST", "/documents/cancel_pipeline")
+    await server.settle()
+    server.embedding.delay_seconds = 0
+    unknown = await server.send("POST", "/documents/reprocess_failed", json={"doc_ids": ["doc-none"]}, status=404)
+    assert "doc-none" in unknown["detail"]
+    await server.send("POST", "/documents/reprocess_failed", json={"doc_ids": [second]})
+    await server.settle()
+    documents = await server.documents()
+    assert {source: item["status"] for source, item in documents.items()} == {"0.md": "failed", "1.md": "processed"}
+
+
 async def test_clear_is_refused_while_busy_and_a_delete_is_not(server: Server) -> None:
     first = await server.add(source="first.md")
     server.embedding.delay_seconds = 60
