@@ -18,6 +18,8 @@ import { duration, language, named, number, t } from "./words";
 // Turns of the conversation that a question is read with, and how much of each.
 const MOST_TURNS = 3;
 const MOST_CHARACTERS = 8000;
+/** Conversations listed at first, and further ones for each step. */
+const LISTED = 50;
 const OFFLINE_TOLD = "heliograph-offline-told";
 
 /** The conversation that is open; it is changed in place, and `tick` says so. */
@@ -52,6 +54,7 @@ async function discard(head: TalkHead) {
 
 export function TalkList({ isOpen }: { isOpen: boolean }) {
   const [menu, setMenu] = useState("");
+  const [count, setCount] = useState(LISTED);
   const [renamed, setRenamed] = useState<TalkHead | null>(null);
   const own = talks.value.filter((one) => one.workspace === workspace.value);
   return (
@@ -64,7 +67,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
         </div>
       )}
       <ul aria-labelledby="talks-title">
-        {own.map((one) => (
+        {own.slice(0, count).map((one) => (
           <li key={one.id} class={one.id === talk.value.id ? "talk now" : "talk"}>
             <a href={linkTo("ask", one.id)} title={one.title}>{one.title}</a>
             <span class="menu" onFocusOut={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setMenu(""); }}>
@@ -79,6 +82,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
             </span>
           </li>
         ))}
+        {own.length > count && <li><button type="button" class="link quiet" onClick={() => setCount(count + LISTED)}>{t("showMore")}</button></li>}
       </ul>
       {renamed && (
         <Dialog title={t("rename")} onClose={() => setRenamed(null)} onSubmit={(data) => {
