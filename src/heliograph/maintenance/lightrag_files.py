@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
 from heliograph.errors import InvalidRequestError
-from heliograph.maintenance.whole_documents import NoteKind, NoteList
+from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR, utc_now
 from heliograph.text.names import clean_name
 

@@ -16,9 +16,9 @@ from heliograph.documents.sources import check_url
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import identify_files
 from heliograph.ingest.models import IngestReport, Outcome
-from heliograph.ingest.samples import find_samples
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
