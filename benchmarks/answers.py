@@ -24,7 +24,7 @@ from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import find_folders
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
-from heliograph.evaluation.scores import holds_answer, is_findable, quoted_sentences
+from heliograph.evaluation.results import holds_answer, is_findable, quoted_sentences
 
 __all__ = ["TITLE", "run"]
 

@@ -3,7 +3,7 @@
 The raw vectors of the offline embedding give 0.74 to texts that have nothing to do with each other and 0.88 to a
 question and its answer, as those of many models do. Shown are the vectors that the engine uses; the raw ones with
 their cosines taken as they are; and with their cosines brought to the usual scale, as the engine does for every model
-(`heliograph.embedding.scale`). Beside each, the nearest chunks alone. Sets are those of `sensitivity`.
+(`heliograph.embedding.base`). Beside each, the nearest chunks alone. Sets are those of `sensitivity`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from benchmarks.ranked_set import RankedSet, open_ranked_set, wanted_sets
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
+from heliograph.embedding.base import USUAL_SCALE, CosineScale
 from heliograph.embedding.e5.model import E5EmbeddingModel
-from heliograph.embedding.scale import USUAL_SCALE, CosineScale
 from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.settings import user_cache_dir
 

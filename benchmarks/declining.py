@@ -29,7 +29,7 @@ from benchmarks.retrieval import find_folders
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.query.answers import extractive
 from heliograph.query.answers.sentence_ranking import Shortlist, answer_margin, is_answered
-from heliograph.text.language import is_chinese
+from heliograph.text.analysis import is_chinese
 
 __all__ = ["CURVE", "TITLE", "render_curve", "run"]
 

@@ -27,8 +27,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph import AsyncHeliograph
-from heliograph.documents.files import FileFilter
-from heliograph.documents.sources import find_sources
+from heliograph.documents.sources import FileFilter, find_sources
 from heliograph.errors import HeliographError, IngestError
 from heliograph.ids import document_id
 from heliograph.ingest.models import DocumentResult, IngestReport, Outcome

@@ -11,8 +11,7 @@ from pathlib import Path
 from benchmarks.marked_tables import put_between
 from benchmarks.report import RESULTS, format_table
 from heliograph.evaluation.reports import read_run
-from heliograph.evaluation.results import Comparison, EvaluationRun, RunReport, SetReport
-from heliograph.evaluation.scores import Difference
+from heliograph.evaluation.results import Comparison, Difference, EvaluationRun, RunReport, SetReport
 
 __all__ = ["EVALUATION", "render_figures", "write_evaluation_page"]
 

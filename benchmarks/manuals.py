@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from heliograph import Answer, Heliograph, QueryParam
-from heliograph.evaluation.scores import leading_quotes, quoted_sentences
+from heliograph.evaluation.results import leading_quotes, quoted_sentences
 
 __all__ = ["TITLE", "Question", "fetched_pages", "read_pages", "read_questions", "run", "scores_of"]
 

@@ -21,10 +21,9 @@ from benchmarks.report import Figure, Findings
 from benchmarks.stages import StageSampler
 from heliograph import AsyncHeliograph, NewDocument
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.registry import build_embedding_model
-from heliograph.embedding.wrappers import EmbeddingMeter
+from heliograph.embedding.wrappers import EmbeddingMeter, build_embedding_model
 from heliograph.extraction.local import LocalExtractor
-from heliograph.ingest.samples import find_samples
+from heliograph.ingest.files import find_samples
 from heliograph.settings import Settings
 from heliograph.text.analysis import detect_language
 from heliograph.text.tokens import count_tokens

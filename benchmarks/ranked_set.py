@@ -18,8 +18,7 @@ from benchmarks.registry import Options
 from benchmarks.retrieval import find_folders, recall
 from heliograph import AsyncHeliograph, NewDocument
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.registry import build_embedding_model
-from heliograph.embedding.wrappers import QueryCachedEmbeddingModel
+from heliograph.embedding.wrappers import QueryCachedEmbeddingModel, build_embedding_model
 from heliograph.query.fusion.models import FusionParameters, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.settings import Settings

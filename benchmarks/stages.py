@@ -21,7 +21,6 @@ _PACKAGE = str(Path(heliograph.__file__).parent) + "/"
 # The first that fits; what lies below `text/` works for whoever called it.
 _STAGES = {
     "ingest/chunking": "chunk",
-    "ingest/blocks": "chunk",
     "ingest/reading": "chunk",
     "ingest/intake": "chunk",
     "extraction/": "extract",

@@ -44,8 +44,7 @@ from heliograph.errors import (
 
 if TYPE_CHECKING:
     from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest
-    from heliograph.curation.duplicate_entities import DuplicatePair
-    from heliograph.curation.history import History, Statement
+    from heliograph.curation.graph_curation import DuplicatePair, History, Statement
     from heliograph.embedding.base import EmbeddingInfo, EmbeddingModel, Embeddings
     from heliograph.engine import AsyncHeliograph
     from heliograph.filters import (
@@ -242,9 +241,8 @@ _HOMES = {
     ),
     "heliograph.sync": ("Heliograph", "SyncAnswerStream"),
     "heliograph.engine": ("AsyncHeliograph",),
-    "heliograph.curation.duplicate_entities": ("DuplicatePair",),
+    "heliograph.curation.graph_curation": ("DuplicatePair", "History", "Statement"),
     "heliograph.ingest.given": ("GivenChunk", "GivenEntity", "GivenRelation"),
-    "heliograph.curation.history": ("History", "Statement"),
     "heliograph.ingest.models": (
         "DeleteReport",
         "DocumentResult",

@@ -21,17 +21,14 @@ from pydantic import ValidationError
 
 from heliograph.arguments import checks_arguments
 from heliograph.chat.base import ChatModel
-from heliograph.chat.registry import build_chat_model, wrap_chat_model
-from heliograph.chat.wrappers import ChatMeter, ChatUsage
+from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
-from heliograph.curation.duplicate_entities import DuplicateFinder
-from heliograph.curation.graph_curation import CurationRooms, GraphCuration
+from heliograph.curation.graph_curation import CurationRooms, DuplicateFinder, GraphCuration
 from heliograph.distributed.cluster import GivenModels, open_cluster
 from heliograph.documents.base import LoadedDocument
-from heliograph.documents.files import FileFilter
-from heliograph.documents.sources import SourceReader, find_sources, is_url
+from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.registry import build_embedding_model
+from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import HeliographError, InvalidRequestError, SettingsError, StoreUnavailable
 from heliograph.extraction.base import Extractor
 from heliograph.extraction.choosing import choose_extractor
@@ -46,15 +43,14 @@ from heliograph.functions import (
 )
 from heliograph.ids import is_storable, relation_id
 from heliograph.ingest.chunking import Chunker
-from heliograph.ingest.files import enqueue_files, insert_files
+from heliograph.ingest.files import FolderActions, FolderChange, enqueue_files, insert_files, watch_folder
 from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.ingest.watching import FolderActions, FolderChange, watch_folder
+from heliograph.maintenance.archive import ImportProgress, ImportReport
 from heliograph.maintenance.check import CheckProgress, CheckReport
 from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_places
-from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
@@ -63,7 +59,7 @@ from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.chat import ChatReranker
-from heliograph.rerank.registry import build_reranker
+from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store

@@ -20,8 +20,8 @@ from heliograph.errors import InvalidRequestError, StoreUnavailable
 from heliograph.extraction.base import Extractor
 from heliograph.functions import ChatFunction, EmbeddingFunction, RerankFunction
 from heliograph.ingest.chunking import Chunker
+from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import Progress
-from heliograph.ingest.watching import FolderChange
 from heliograph.query.models import QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from heliograph.chat.registry import build_chat_model
+from heliograph.chat.wrappers import build_chat_model
 from heliograph.errors import ModelUnavailable
 from heliograph.extraction.chat import ChatExtractor
 from heliograph.ids import chunk_id

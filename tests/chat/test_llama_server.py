@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest, Purpose
-from heliograph.chat.registry import build_chat_model
-from heliograph.chat.wrappers import ChatMeter
+from heliograph.chat.wrappers import ChatMeter, build_chat_model
 from heliograph.errors import ContextTooLong, ModelTimeout, ModelUnavailable
 from heliograph.settings import ChatSettings
 

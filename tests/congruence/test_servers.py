@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from heliograph.engine import AsyncHeliograph
-from heliograph.maintenance.whole_documents import Contents, ImportReport, NoteKind
+from heliograph.maintenance.archive import Contents, ImportReport, NoteKind
 from tests.servers.neo4j import running_neo4j
 from tests.servers.postgres import running_postgres
 from tests.servers.qdrant import running_qdrant

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, cast
 
-from heliograph.analysis.comparison import checked_modes
+from heliograph.analysis.inspection import checked_modes
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph

@@ -1,7 +1,10 @@
-"""Wrappers of chat models: calls within bounds and counted; and what a reply loses: loops, and thoughts said aloud."""
+"""Builds the chat model of the settings: calls bounded, counted and cached; loops and reasoning cut from replies."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
@@ -10,11 +13,14 @@ from functools import reduce
 from operator import add
 from types import MappingProxyType
 
-from heliograph.calls.limit import CallGuard
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, estimate_usage
-from heliograph.errors import ModelError
-from heliograph.models import Usage
-from heliograph.observing import ModelCalls, tell_model_calls
+from heliograph.errors import ModelError, SettingsError, StoreError, import_optional
+from heliograph.ids import content_hash
+from heliograph.models import Usage, utc_now
+from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
+from heliograph.settings import ChatSettings
+from heliograph.stores.base import CachedReply, ReplyCache
 
 # What chat-model wrappers share: passing everything through, and streams that are surely closed.
 
@@ -341,3 +347,186 @@ class GuardedChatModel(WrapperChatModel):
         except ModelError:
             self._meter.count(purpose, CallCount(failures=1))
             raise
+
+
+# No model call is paid for twice: finished replies are kept, and equal calls at the same moment share one.
+#
+# Kept are replies for extraction, summaries and keywords. Answers are not: what they depend on (parameters, data
+# version) is known to the query room, which keeps them itself. Streams and replies cut at a length limit pass through
+# unkept. A key is `default:<purpose>:<hash>` over all that decides a reply: model, messages, JSON mode and length.
+
+_LOG = logging.getLogger(__name__)
+_OF_QUESTIONS = frozenset({Purpose.KEYWORDS, Purpose.RERANK})
+_KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY}) | _OF_QUESTIONS
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One call under way, and who waits for it."""
+
+    task: asyncio.Task[ChatReply]
+    waiting: int = 0
+    is_claimed: bool = False
+
+
+class CachedChatModel(WrapperChatModel):
+    """Looks among the kept replies first.
+
+    Callers that ask the same at the same moment share one call. It goes on while any of them waits and is cancelled
+    with the last; one of them gets the reply as its own, the others get it marked `from_cache`, so that what it cost
+    is counted once.
+
+    Args:
+        inner: The model to ask for what is not kept.
+        replies: Where replies are kept.
+    """
+
+    def __init__(self, inner: ChatModel, replies: ReplyCache) -> None:
+        super().__init__(inner)
+        self._replies = replies
+        self._flights: dict[tuple[str, bool], _Flight] = {}
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Return the reply, kept or new.
+
+        Raises:
+            ModelError: The model failed.
+            StoreError: The kept replies cannot be read, or a reply for indexing cannot be kept.
+        """
+        if request.purpose not in _KEPT:
+            return await self.inner.complete(request)
+        key = self._key(request)
+        flight = self._board(key, request)
+        flight.waiting += 1
+        try:
+            # The shield keeps the call alive for the others when this caller is cancelled.
+            reply = await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                await self._abandon(key, request, flight)
+        if flight.is_claimed:
+            return replace(reply, from_cache=True)
+        flight.is_claimed = True
+        return reply
+
+    async def recall(self, request: ChatRequest) -> ChatReply | None:
+        if request.purpose not in _KEPT:
+            return None
+        return await self._recall(self._key(request))
+
+    def _board(self, key: str, request: ChatRequest) -> _Flight:
+        """Return the flight under way for this key, or a new one."""
+        place = (key, request.fresh)
+        flight = self._flights.get(place)
+        if flight is None:
+            flight = self._flights[place] = _Flight(asyncio.create_task(self._fetch(key, request)))
+            flight.task.add_done_callback(lambda task: self._land(place, task))
+        return flight
+
+    def _land(self, place: tuple[str, bool], task: asyncio.Task[ChatReply]) -> None:
+        flight = self._flights.get(place)
+        if flight is not None and flight.task is task:
+            del self._flights[place]
+        if not task.cancelled():
+            task.exception()  # Marks it as seen; nobody may be left to see it.
+
+    async def _abandon(self, key: str, request: ChatRequest, flight: _Flight) -> None:
+        # Off the board at once: who asks from now on starts anew instead of sharing a dying call.
+        del self._flights[(key, request.fresh)]
+        flight.task.cancel()
+        await asyncio.wait({flight.task})
+
+    async def _fetch(self, key: str, request: ChatRequest) -> ChatReply:
+        kept = None if request.fresh else await self._recall(key)
+        tell_lookup("replies", is_hit=kept is not None)
+        if kept is not None:
+            return kept
+        reply = await self.inner.complete(request)
+        return replace(reply, cache_key=key) if await self._keep(key, request, reply) else reply
+
+    async def _recall(self, key: str) -> ChatReply | None:
+        kept = await self._replies.get_reply(key)
+        return ChatReply(kept.text, kept.model, kept.usage, cache_key=key, from_cache=True) if kept else None
+
+    async def _keep(self, key: str, request: ChatRequest, reply: ChatReply) -> bool:
+        """Keep a reply and return whether it is kept now."""
+        if not reply.is_complete:
+            return False
+        kept = CachedReply(key, reply.text, reply.model, reply.usage, utc_now(), request.subject_id)
+        try:
+            await self._replies.put_reply(kept)
+        except StoreError as error:
+            # A store that can only be read still answers questions. Indexing stops: it could not commit what it
+            # pays for.
+            if request.purpose not in _OF_QUESTIONS:
+                raise
+            _LOG.warning("a reply for %s could not be kept: %s", request.purpose.value, error)
+            return False
+        return True
+
+    def _key(self, request: ChatRequest) -> str:
+        messages = [(message.role, message.content) for message in request.messages]
+        arguments = json.dumps([self.name, messages, request.json_mode, request.max_output_tokens])
+        return f"default:{request.purpose.value}:{content_hash(arguments)}"
+
+
+# Builds the chat model that the settings ask for, with its wrappers in the one order that works.
+#
+# From the outside in, and why there:
+#
+# 1. cache: what is kept costs nothing, so it waits for no slot and is not counted;
+# 2. retry: outside the limit, so that a call which waits to be tried again holds no slot meanwhile, and stands in line
+#    with its priority when its time comes;
+# 3. limit: outside the timeout, so that waiting in line does not count as time of the model;
+# 4. meter: inside the limit and the retries, so that it counts calls that were made, each try on its own;
+# 5. timeout: inside the meter, so that a timeout counts as a failure of that try;
+# 6. the provider.
+
+
+def build_chat_model(
+    settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None
+) -> ChatModel | None:
+    """Return the chat model of the settings, or None when they name none.
+
+    Args:
+        settings: What to call and how.
+        replies: Where replies are kept; None keeps none.
+        meter: Where to count what is spent; None makes a meter of its own.
+
+    Raises:
+        SettingsError: The address or the key cannot be used.
+    """
+    model = connect_chat_model(settings)
+    return None if model is None else wrap_chat_model(model, settings, replies, meter)
+
+
+def connect_chat_model(settings: ChatSettings) -> ChatModel | None:
+    """Return the bare provider of the settings, for several workspaces to wrap, or None when they name none.
+
+    Raises:
+        SettingsError: The address or the key cannot be used, or there is an address and no model.
+        MissingDependencyError: There is a model, and the extra `openai` is not installed.
+    """
+    if not settings.model.strip():
+        if settings.base_url.strip():
+            raise SettingsError("chat.base_url is set, but chat.model is empty; name the model, or leave both out")
+        return None
+    # Imported on use: the SDK behind it takes longer to import than all of Heliograph.
+    return import_optional("heliograph.chat.openai", "openai").OpenAIChatModel(settings)
+
+
+def wrap_chat_model(
+    model: ChatModel, settings: ChatSettings, replies: ReplyCache | None, meter: ChatMeter | None = None
+) -> ChatModel:
+    """Return any chat model (a caller's own, for example) within the same wrappers.
+
+    Args:
+        model: The model to wrap; its own `name` is part of every cache key.
+        settings: Timeout, concurrency, retries, and whether to keep replies.
+        replies: Where replies are kept; None keeps none.
+        meter: Where to count what is spent; None makes a meter of its own.
+    """
+    guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
+    guarded = GuardedChatModel(model, guard, meter)
+    return CachedChatModel(guarded, replies) if settings.cache and replies is not None else guarded

@@ -34,12 +34,14 @@ from heliograph.analysis.benchmarking import (
     read_questions,
     run_benchmark,
 )
-from heliograph.analysis.comparison import SEARCHING_MODES, Comparison, compare_modes
 from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
 from heliograph.analysis.inspection import (
+    SEARCHING_MODES,
+    Comparison,
     CoverageReport,
     KeywordReport,
     TokenReport,
+    compare_modes,
     inspect_coverage,
     inspect_keywords,
     inspect_tokens,

@@ -21,7 +21,7 @@ from heliograph.cli.output import FlowText, has_bounds
 from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
 from heliograph.cli.session import Session, current_session
-from heliograph.ingest.samples import find_samples
+from heliograph.ingest.files import find_samples
 from heliograph.query.models import Answer, Mode, QueryParam
 from heliograph.sync import Heliograph
 

@@ -50,8 +50,8 @@ from heliograph.errors import (
 )
 from heliograph.filters import And, Sources, parse_expression
 from heliograph.ids import is_storable
+from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import DeleteReport, DocumentResult, IngestReport, NewDocument, Outcome, Progress
-from heliograph.ingest.watching import FolderChange
 from heliograph.models import Chunk, Document, DocumentStatus, Usage
 from heliograph.stores.base import DocumentPage, DocumentQuery
 from heliograph.sync import Heliograph

@@ -19,8 +19,7 @@ from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import FlowText, printable
 from heliograph.cli.rendering import description_cell, fields_table, local_time, make_table, to_plain
 from heliograph.cli.session import Session, current_session
-from heliograph.curation.duplicate_entities import DuplicatePair
-from heliograph.curation.history import History
+from heliograph.curation.graph_curation import DuplicatePair, History
 from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.ingest.given import parse_given_graph
 from heliograph.models import FIELD_SEPARATOR, Curation, Entity, GraphPath, Relation, Subgraph

@@ -20,13 +20,13 @@ from heliograph.cli.options import MAX_OFFSET
 from heliograph.cli.output import BriefText, FlowText
 from heliograph.cli.rendering import fields_table, local_time, make_table, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session, current_session
-from heliograph.embedding.registry import build_embedding_model
+from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
+from heliograph.maintenance.archive import ImportKind, ImportReport
 from heliograph.maintenance.check import CheckReport, forget_follower
 from heliograph.maintenance.migration import MigrationReport, migrate_workspace
 from heliograph.maintenance.transfer import ExportFormat, detect_import
-from heliograph.maintenance.whole_documents import ImportKind, ImportReport
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.models import Batch
 from heliograph.settings import Settings

@@ -1,20 +1,258 @@
-"""The methods of an engine by which people correct its graph; `AsyncHeliograph` inherits them."""
+"""The engine's methods to correct the graph, show its history, and find entities that may be one."""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz
 
 from heliograph.arguments import checks_arguments
 from heliograph.curation.curator import Curator
-from heliograph.curation.duplicate_entities import DuplicateFinder, DuplicatePair
-from heliograph.curation.history import History, entity_history, relation_history
-from heliograph.errors import NotFoundError
-from heliograph.ids import is_storable
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.ids import is_storable, relation_id
+from heliograph.ingest.changes import RuleLoader
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenGraph, GivenRelation, GraphInserter
 from heliograph.ingest.models import DocumentResult
-from heliograph.models import Curation
+from heliograph.ingest.reading import UNKNOWN_TYPE
+from heliograph.ingest.resolution import RELATION_KINDS, RuleBook, relation_pair
+from heliograph.models import Curation, Entity, EntityMention, RelationMention
+from heliograph.settings import ResolutionSettings
 from heliograph.stores.base import CurationPage, CurationQuery, Store
+from heliograph.stores.changeset import Collection
+from heliograph.text.names import entity_key, mention_entity_id, name_to_entity_id
+
+# Says who said what of an entity or a relation: mentions by chunks in canonical order, and curations by people.
+
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one chunk says of an entity or a relation.
+
+    Attributes:
+        chunk_id: The chunk.
+        document_id: Its document.
+        source: Source of the document.
+        position: Order index of the chunk in it.
+        names: The name as written; of a relation both.
+        type: Type of the entity; empty for a relation.
+        description: What is said.
+        keywords: Of a relation.
+        weight: Of a relation; 0 for an entity.
+    """
+
+    chunk_id: str
+    document_id: str
+    source: str
+    position: int
+    names: tuple[str, ...]
+    type: str
+    description: str
+    keywords: tuple[str, ...] = ()
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Who said what of one thing.
+
+    Attributes:
+        id: The entity or relation.
+        statements: What chunks say, in canonical order, one page of it.
+        statement_count: How many statements there are without the limit.
+        curations: What people did, earliest first, undone or not; all of it.
+    """
+
+    id: str
+    statements: tuple[Statement, ...]
+    statement_count: int
+    curations: tuple[Curation, ...]
+
+
+async def entity_history(store: Store, entity_id: str, offset: int, limit: int) -> History:
+    """Return the history of an entity; empty if nothing was ever said of it."""
+    evidence, _ = await store.records.get_evidence([entity_id], [], offset + limit)
+    count = evidence[0].mention_count if evidence else 0
+    mentions = evidence[0].leading[offset : offset + limit] if evidence else ()
+    book, curations = await _curations(store, [entity_id])
+    subjects = book.subjects(entity_id) | book.previous_ids(entity_id) | book.predecessors(entity_id)
+    about = (item for item in curations if not subjects.isdisjoint(item.entity_ids))
+    return History(entity_id, await _statements(store, mentions), count, tuple(about))
+
+
+async def relation_history(store: Store, source_id: str, target_id: str, offset: int, limit: int) -> History:
+    """Return the history of the relation between two entities; empty if nothing was ever said of it."""
+    id_ = relation_id(source_id, target_id)
+    _, evidence = await store.records.get_evidence([], [id_], offset + limit)
+    count = evidence[0].mention_count if evidence else 0
+    mentions = evidence[0].leading[offset : offset + limit] if evidence else ()
+    book, curations = await _curations(store, [source_id, target_id])
+    pair = tuple(sorted((source_id, target_id)))
+    about = (item for item in curations if item.kind in RELATION_KINDS and relation_pair(book, item) == pair)
+    return History(id_, await _statements(store, mentions), count, tuple(about))
+
+
+async def _curations(store: Store, entity_ids: Sequence[str]) -> tuple[RuleBook, list[Curation]]:
+    loader = RuleLoader(store)
+    await loader.load(entity_ids)
+    makers = (item for id_ in entity_ids if id_ in loader.rules for item in loader.rules[id_].curations)
+    await loader.load_bearers({name_to_entity_id(name) for item in makers for name in item.names})
+    book = RuleBook(loader.rules.values())
+    found: dict[str, Curation] = {}
+    for id_ in sorted(set[str]().union(*(book.sources(id_) | book.predecessors(id_) for id_ in entity_ids))):
+        offset, total = 0, 1
+        while offset < total:
+            page = await store.curations.find_curations(CurationQuery(entity_id=id_, offset=offset, limit=_PAGE))
+            found.update((item.id, item) for item in page.curations)
+            offset, total = offset + _PAGE, page.total
+    await loader.load(id_ for item in found.values() for id_ in item.entity_ids)
+    return RuleBook(loader.rules.values()), sorted(found.values(), key=lambda item: item.sequence)
+
+
+async def _statements(
+    store: Store, mentions: Sequence[EntityMention] | Sequence[RelationMention]
+) -> tuple[Statement, ...]:
+    ids = list(dict.fromkeys(mention.chunk_id for mention in mentions))
+    chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
+    sources = await store.records.get_sources(ids)
+    return tuple(
+        _statement(
+            mention,
+            chunks[mention.chunk_id].document_id,
+            sources.get(mention.chunk_id, ""),
+            chunks[mention.chunk_id].position,
+        )
+        for mention in mentions
+        if mention.chunk_id in chunks
+    )
+
+
+def _statement(mention: EntityMention | RelationMention, document_id: str, source: str, position: int) -> Statement:
+    place = mention.chunk_id, document_id, source, position
+    if isinstance(mention, EntityMention):
+        return Statement(*place, (mention.name,), mention.type, mention.description)
+    names = mention.source, mention.target
+    return Statement(*place, names, "", mention.description, mention.keywords, mention.weight)
+
+
+# Finds entities that may be one, by near vectors and like spelling, for a person to merge or for a setting to.
+#
+# Two entities are a pair if their vectors and the spellings of their names are both alike enough, they are not of
+# different known types, and their names hold the same digits.
+
+_ENTITY_PAGE = 500
+_NEIGHBOURS = 8
+_DIGITS = re.compile(r"\d+")
+_AUTHOR = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicatePair:
+    """Two entities that may be one.
+
+    Attributes:
+        name: The better connected one.
+        other: The other.
+        score: Mean of the two likenesses below, in [0, 1].
+        cosine: Of their vectors.
+        similarity: Of the spellings of their names that are most alike, in [0, 1].
+        reason: Why they are proposed, for a person to read.
+    """
+
+    name: str
+    other: str
+    score: float
+    cosine: float
+    similarity: float
+    reason: str
+
+
+class DuplicateFinder:
+    """Looks for duplicates in one workspace."""
+
+    def __init__(self, store: Store, curator: Curator, settings: ResolutionSettings) -> None:
+        self._store = store
+        self._curator = curator
+        self._settings = settings
+
+    async def find(self, limit: int, entity_ids: Sequence[str] | None = None) -> list[DuplicatePair]:
+        """Return pairs, the most alike first.
+
+        Args:
+            limit: Pairs at the most.
+            entity_ids: Look at these entities and their neighbours only; None looks at all, a page at a time.
+        """
+        found: dict[frozenset[str], DuplicatePair] = {}
+        if entity_ids is not None:
+            await self._find_among(await self._store.graph.get_entities(list(dict.fromkeys(entity_ids))), found)
+        else:
+            offset = 0
+            while page := await self._store.graph.list_entities(offset, _ENTITY_PAGE):
+                await self._find_among(page, found)
+                offset += _ENTITY_PAGE
+        return sorted(found.values(), key=lambda pair: (-pair.score, pair.name, pair.other))[:limit]
+
+    async def merge_new(self, document_ids: Sequence[str]) -> list[Curation]:
+        """Merge the duplicates of what these documents mention, if the settings say so; return what was recorded."""
+        if not self._settings.merge_duplicates:
+            return []
+        ids: dict[str, None] = {}
+        for document_id in document_ids:
+            chunks = await self._store.records.get_document_chunks(document_id)
+            for extraction in await self._store.records.get_extractions([chunk.id for chunk in chunks]):
+                ids.update(dict.fromkeys(mention_entity_id(mention) for mention in extraction.entities))
+        merged: list[Curation] = []
+        for pair in await self.find(len(ids), list(ids)):
+            try:
+                merged.append(await self._curator.merge_entities([pair.other], pair.name, _AUTHOR))
+            except (ConflictError, InvalidRequestError, NotFoundError):
+                # One of them was merged with a third before, or a person was faster.
+                continue
+        return merged
+
+    async def _find_among(self, entities: Sequence[Entity], found: dict[frozenset[str], DuplicatePair]) -> None:
+        vectors = await self._store.vectors.get_vectors(Collection.ENTITIES, [entity.id for entity in entities])
+        for entity in entities:
+            if entity.id not in vectors:
+                continue
+            hits = await self._store.vectors.search(
+                Collection.ENTITIES, vectors[entity.id], _NEIGHBOURS + 1, self._settings.min_duplicate_cosine
+            )
+            cosines = {hit.id: hit.score for hit in hits if hit.id != entity.id}
+            for other in await self._store.graph.get_entities(list(cosines)):
+                key = frozenset((entity.id, other.id))
+                if key not in found and (pair := self._pair(entity, other, cosines[other.id])) is not None:
+                    found[key] = pair
+
+    def _pair(self, entity: Entity, other: Entity, cosine: float) -> DuplicatePair | None:
+        types = {entity.type, other.type} - {UNKNOWN_TYPE}
+        if len(types) > 1:
+            return None
+        first, second = sorted((entity, other), key=lambda item: (-item.degree, item.name, item.id))
+        similarity, name, alias = max(
+            (spelling_similarity(name, alias), name, alias)
+            for name in (first.name, *first.aliases)
+            for alias in (second.name, *second.aliases)
+        )
+        if similarity < self._settings.min_duplicate_similarity:
+            return None
+        reason = f"{name!r} and {alias!r} are spelled alike ({similarity:.2f}), their vectors too ({cosine:.2f})"
+        return DuplicatePair(first.name, second.name, (cosine + similarity) / 2, cosine, similarity, reason)
+
+
+def spelling_similarity(name: str, other: str) -> float:
+    """Return how alike two names are spelled, in [0, 1]; 0 if they hold different digits."""
+    left, right = entity_key(name), entity_key(other)
+    if _DIGITS.findall(left) != _DIGITS.findall(right):
+        return 0.0
+    return fuzz.token_sort_ratio(left, right) / 100
+
+
+# The methods of an engine by which people correct its graph; `AsyncHeliograph` inherits them.
 
 
 class CurationRooms:

@@ -14,8 +14,7 @@ from itertools import count
 
 from heliograph._version import __version__
 from heliograph.chat.base import ChatModel, Purpose
-from heliograph.chat.registry import build_chat_model, wrap_chat_model
-from heliograph.chat.wrappers import CallCount, ChatMeter
+from heliograph.chat.wrappers import CallCount, ChatMeter, build_chat_model, wrap_chat_model
 from heliograph.distributed.messages import (
     Answer,
     CallsCounted,
@@ -31,7 +30,7 @@ from heliograph.distributed.messages import (
 from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of
 from heliograph.embedding.base import EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.registry import build_embedding_model
+from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.errors import CancelledIngestError, ClusterUnavailable, HeliographError, IngestError, StoreError
 from heliograph.extraction.choosing import choose_extractor
 from heliograph.ingest.chunking import make_chunker

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument
 from heliograph.errors import IngestError
-from heliograph.text.language import detect_language
+from heliograph.text.analysis import detect_language
 
 # What every text goes through before it is stored, whether it comes from a file or from a caller.
 #

@@ -1,4 +1,4 @@
-"""Loads Office documents: Word, PowerPoint, Excel and OpenDocument sheets.
+"""Loads ZIP archives of documents, opened safely: Word, PowerPoint, Excel, OpenDocument sheets, EPUB books.
 
 Word goes through mammoth's HTML; a presentation gives a section and a page per slide; a spreadsheet gives a section
 with a table per sheet. Title, author, dates and keywords come from `docProps/core.xml`.
@@ -10,16 +10,161 @@ import datetime
 import io
 import posixpath
 import re
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import Any
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
 from xml.etree.ElementTree import Element
 
-from heliograph.documents.archive import Archive, local_name, open_archive, parse_xml
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument, join_pages
+from heliograph.documents.encoding import decode_text
 from heliograph.documents.html_markdown import to_markdown
 from heliograph.documents.markdown import markdown_table, name_title, too_long
-from heliograph.documents.web_page import parse_html
+from heliograph.documents.web_page import html_to_markdown, parse_html
 from heliograph.errors import HeliographError, IngestError, import_optional
+
+# Opens ZIP archives of documents and the XML in them, safely.
+#
+# The declared sizes of an archive are added up before anything is unpacked, and an entry is never read beyond its
+# declared size, so a bomb is refused by arithmetic. XML may define no entities and fetches nothing.
+
+# Small archives may compress well without being a danger.
+_RATIO_FROM_BYTES = 1_000_000
+_ENCRYPTED = 0x1
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    LookupError,
+)
+
+
+class Archive:
+    """The entries of one archive by name."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str) -> None:
+        self._archive = archive
+        self._name = name
+        self._names = frozenset(archive.namelist())
+
+    def __contains__(self, entry: str) -> bool:
+        return entry in self._names
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Names of all entries."""
+        return self._names
+
+    def read(self, entry: str) -> bytes:
+        """Return an entry unpacked; empty if there is none.
+
+        Raises:
+            IngestError: It is broken.
+        """
+        if entry not in self._names:
+            return b""
+        try:
+            return self._archive.read(entry)
+        except _BROKEN as error:
+            raise _broken(self._name, error) from error
+
+    def verify(self) -> None:
+        """Unpack every entry once and forget it, so that none holds more than it declares; for readers of their own.
+
+        Raises:
+            IngestError: One is broken, or lies about its size.
+        """
+        try:
+            for entry in self._archive.infolist():
+                with self._archive.open(entry) as file:
+                    while file.read(1 << 20):
+                        pass
+        except _BROKEN as error:
+            raise _broken(self._name, error) from error
+
+
+@contextmanager
+def open_archive(raw: RawDocument, limits: Limits) -> Generator[Archive]:
+    """Open an archive whose declared sizes are within the limits.
+
+    Raises:
+        IngestError: It is broken, encrypted, or would unpack to too much.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(raw.data))
+    except _BROKEN as error:
+        raise _broken(raw.name, error) from error
+    with archive:
+        _check(archive.infolist(), raw, limits)
+        yield Archive(archive, raw.name)
+
+
+def _check(entries: list[zipfile.ZipInfo], raw: RawDocument, limits: Limits) -> None:
+    unpacked = sum(entry.file_size for entry in entries)
+    if len(entries) > limits.max_archive_entries:
+        raise IngestError(
+            f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
+            "trusted, raise documents.max_archive_entries"
+        )
+    if unpacked > limits.max_unpacked_bytes:
+        raise IngestError(
+            f"{raw.name!r} unpacks to {unpacked:,} bytes, more than {limits.max_unpacked_bytes:,}; if it is to be "
+            "trusted, raise documents.max_unpacked_bytes"
+        )
+    ratio = unpacked / max(1, len(raw.data))
+    if unpacked > _RATIO_FROM_BYTES and ratio > limits.max_compression_ratio:
+        raise IngestError(
+            f"{raw.name!r} unpacks to {ratio:,.0f} times its size, as an archive made to exhaust memory does; if it is "
+            "to be trusted, raise documents.max_compression_ratio"
+        )
+    if any(entry.flag_bits & _ENCRYPTED for entry in entries):
+        raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
+
+
+def _broken(name: str, error: Exception) -> IngestError:
+    return IngestError(f"{name!r} is cut off or broken ({error}); get it again, or open and save it anew")
+
+
+# XML from untrusted documents: no entities of its own, nothing fetched.
+
+# UTF-16 keeps ASCII letters apart by a zero byte, on either side.
+_ENTITY = re.compile(rb"<\0?!\0?E\0?N\0?T\0?I\0?T\0?Y")
+
+
+def parse_xml(data: bytes, name: str) -> ET.Element:
+    """Return the root of an XML document.
+
+    Args:
+        data: The document; in the encoding that it declares.
+        name: Named in errors.
+
+    Raises:
+        IngestError: It defines entities, which documents have no need of and bombs are made of, or is broken.
+    """
+    if _ENTITY.search(data):
+        raise IngestError(f"{name!r} defines XML entities, which are not expanded; save it anew without them")
+    try:
+        return ET.fromstring(data)  # noqa: S314
+    except (ET.ParseError, ValueError, LookupError, RecursionError) as error:
+        raise IngestError(f"{name!r} holds broken XML ({error}); get it again, or open and save it anew") from error
+
+
+def local_name(element: ET.Element) -> str:
+    """Return an element's name without its namespace."""
+    return element.tag.rpartition("}")[2]
+
+
+# Loads Office documents: Word, PowerPoint, Excel and OpenDocument sheets.
+#
+# Word goes through mammoth's HTML; a presentation gives a section and a page per slide; a spreadsheet gives a section
+# with a table per sheet. Title, author, dates and keywords come from `docProps/core.xml`.
 
 # What Office files say about themselves: title, author, dates, language, keywords (`docProps/core.xml`).
 
@@ -321,3 +466,95 @@ def _sheet_cell(value: Any) -> str:
         midnight = value.time() == datetime.time()
         return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
     return "" if value is None else str(value)
+
+
+# EPUB books: chapters in the order of the spine.
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_CHAPTERS = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
+_FONTS = (".ttf", ".otf", ".woff", ".woff2")
+
+
+class EpubLoader(Loader):
+    """Books without copy protection."""
+
+    suffixes = frozenset({".epub"})
+    mime_types = frozenset({"application/epub+zip"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        with open_archive(raw, limits) as archive:
+            _refuse_protected(archive, raw.name)
+            data = archive.read(_CONTAINER)
+            roots = (
+                [element for element in parse_xml(data, raw.name).iter() if local_name(element) == "rootfile"]
+                if data
+                else []
+            )
+            package_name = next((path for root in roots if (path := root.get("full-path", "")) in archive), "")
+            if not package_name:
+                raise IngestError(f"{raw.name!r} is no EPUB book: its package is missing; get it again")
+            package = parse_xml(archive.read(package_name), raw.name)
+            names = list(_spine(package, posixpath.dirname(package_name)))
+            if len(names) > limits.max_pages:
+                raise IngestError(
+                    f"{raw.name!r} has {len(names):,} chapters, more than {limits.max_pages:,}; raise "
+                    "documents.max_pages"
+                )
+            chapters = list(_chapters(archive, names, raw.name, limits))
+        metadata = _metadata(package)
+        text = "\n\n".join(chapters) + "\n" if chapters else ""
+        return LoadedDocument(raw.name, metadata.pop("title", ""), text, {**metadata, "chapter_count": len(chapters)})
+
+
+def _refuse_protected(archive: Archive, name: str) -> None:
+    data = archive.read(_ENCRYPTION)
+    references = (
+        [element.get("URI", "") for element in parse_xml(data, name).iter() if local_name(element) == "CipherReference"]
+        if data
+        else []
+    )
+    # Fonts are often obfuscated, which hides no text.
+    if any(not uri.lower().endswith(_FONTS) for uri in references):
+        raise IngestError(f"{name!r} is copy-protected; give a copy without protection")
+
+
+def _spine(package: Element, folder: str) -> Iterator[str]:
+    items = {
+        element.get("id", ""): element
+        for element in package.iter()
+        if local_name(element) == "item" and element.get("media-type") in _CHAPTERS
+    }
+    for reference in package.iter():
+        item = items.get(reference.get("idref", "")) if local_name(reference) == "itemref" else None
+        # The list of contents repeats the headings.
+        if item is not None and "nav" not in item.get("properties", "").split():
+            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+
+
+def _chapters(archive: Archive, names: list[str], name: str, limits: Limits) -> Iterator[str]:
+    length = 0
+    for chapter in names:
+        text = html_to_markdown(decode_text(archive.read(chapter), f"{chapter} in {name}"))
+        length += len(text)
+        if length > limits.max_characters:
+            raise too_long(name, limits.max_characters)
+        if text:
+            yield text
+
+
+def _metadata(package: Element) -> dict[str, str]:
+    wanted = {
+        "title": "title",
+        "creator": "author",
+        "language": "language",
+        "date": "created_at",
+        "publisher": "publisher",
+    }
+    found: dict[str, list[str]] = {}
+    for element in package.iter():
+        key = wanted.get(local_name(element)) if element.tag.startswith("{http://purl.org/dc/") else None
+        if key and element.text and element.text.strip():
+            found.setdefault(key, []).append(" ".join(element.text.split()))
+    return {key: ", ".join(values) if key == "author" else values[0] for key, values in found.items()}

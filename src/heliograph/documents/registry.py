@@ -17,10 +17,9 @@ from importlib.metadata import entry_points
 from pathlib import PurePath
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.epub import EpubLoader
 from heliograph.documents.mail import MailLoader
 from heliograph.documents.markdown import finish
-from heliograph.documents.office import DocxLoader, PptxLoader, SpreadsheetLoader
+from heliograph.documents.office import DocxLoader, EpubLoader, PptxLoader, SpreadsheetLoader
 from heliograph.documents.pdf import PdfLoader
 from heliograph.documents.text_formats import CodeLoader, DelimitedLoader, JsonLoader, MarkdownLoader, TextLoader
 from heliograph.documents.web_page import HtmlLoader

@@ -1,4 +1,4 @@
-"""Reads sources of every kind, files and URLs, each within limits.
+"""Finds files to load by folder and pattern, and reads sources of every kind, files and URLs, within limits.
 
 A URL is fetched over http or https only, within limits of size and time, and every redirect is checked like the first
 address. Only addresses of the public internet may be reached unless settings allow others: a name is resolved once,
@@ -9,19 +9,172 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
+import re
 import socket
-from collections.abc import Awaitable, Callable, Iterable
-from pathlib import PurePath
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePath
 
 import httpx
 
 from heliograph._version import __version__
 from heliograph.documents.base import LoadedDocument, RawDocument
-from heliograph.documents.files import FileFilter, find_files, find_path_error
 from heliograph.documents.isolation import DocumentReader, limits_of, read_file
+from heliograph.documents.registry import known_suffixes
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
+
+# Finds the files to load: walks folders, takes files as given, and applies patterns like those of `.gitignore`.
+#
+# Paths come in; a list without repeats comes out, in the order given and sorted within each folder. Hidden files and
+# folders are passed over unless they were named themselves; links are followed, each folder once.
+
+# Patterns for paths, as `.gitignore` has them.
+#
+# `*` and `?` stand for anything but `/`, `**` for any number of folders, `[ab]` for one of these characters. A
+# pattern with a `/` that is not its last character is matched from the folder that is walked, others at any depth;
+# one that matches a folder matches everything in it, and one that ends with `/` matches folders only.
+
+
+def matches_any(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a path below the folder, with `/` between its parts, matches one of the patterns."""
+    return any(_compile(pattern).fullmatch(path) for pattern in patterns if pattern.strip("/"))
+
+
+@lru_cache(maxsize=256)
+def _compile(pattern: str) -> re.Pattern[str]:
+    is_folder = pattern.endswith("/")
+    body = pattern.rstrip("/")
+    prefix = "" if "/" in body else "(?:.*/)?"
+    below = "/.*" if is_folder else "(?:/.*)?"
+    return re.compile(prefix + _translate(body.lstrip("/")) + below, re.DOTALL)
+
+
+def _translate(pattern: str) -> str:
+    expression = ""
+    position = 0
+    while position < len(pattern):
+        rest = pattern[position:]
+        if rest.startswith("**/"):
+            expression, position = expression + "(?:.*/)?", position + 3
+        elif rest.startswith("**"):
+            expression, position = expression + ".*", position + 2
+        elif rest[0] == "*":
+            expression, position = expression + "[^/]*", position + 1
+        elif rest[0] == "?":
+            expression, position = expression + "[^/]", position + 1
+        elif match := re.match(r"\[([!^]?)(\]?[^\]/]*)\]", rest):
+            characters = match[2].replace("\\", "\\\\").replace("[", "\\[")
+            expression += f"[{'^/' if match[1] else ''}{characters}]" if match[2] else re.escape(match[0])
+            position += match.end()
+        else:
+            expression, position = expression + re.escape(rest[0]), position + 1
+    return expression
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FileFilter:
+    """Which files are taken from a folder; files that are given themselves are always taken.
+
+    Attributes:
+        include: Patterns of files to take, whatever their ending; empty takes all whose ending is known.
+        exclude: Patterns of files and folders to leave out, over `include`.
+    """
+
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+
+    def takes(self, path: str) -> bool:
+        """Return whether a file is taken, given its path below the folder with `/` between its parts."""
+        if matches_any(path, self.exclude):
+            return False
+        return matches_any(path, self.include) if self.include else _suffix(path) in known_suffixes()
+
+    def enters(self, path: str) -> bool:
+        """Return whether a folder below the folder may hold files that are taken."""
+        return not matches_any(path, self.exclude) and not matches_any(f"{path}/", self.exclude)
+
+
+def find_files(paths: Iterable[str | os.PathLike[str]], files: FileFilter | None = None) -> list[Path]:
+    """Return the files that these paths lead to; a file reached twice is returned once.
+
+    A folder within that may not be read is skipped with a warning, as is a link that leads nowhere.
+
+    Args:
+        paths: Files, taken whatever their ending, and folders.
+        files: Which files are taken from folders; None takes all whose ending is known.
+
+    Raises:
+        IngestError: A given path does not exist, or cannot be one.
+    """
+    found: dict[str, Path] = {}
+    for given in paths:
+        # An empty path would be the working directory, and is mostly a variable that was never set.
+        if not os.fspath(given):
+            raise IngestError("a path is empty; give '.' for the working directory")
+        path = Path(given)
+        if error := find_path_error(path):
+            raise error
+        for file in _walk(path, files or FileFilter()) if path.is_dir() else (path,):
+            found.setdefault(os.path.realpath(file), file)
+    return list(found.values())
+
+
+def find_path_error(path: str | os.PathLike[str]) -> IngestError | None:
+    """Return why a path leads to nothing; None if there is something."""
+    try:
+        Path(path).stat()
+    except FileNotFoundError:
+        return IngestError(f"there is no file or folder {os.fspath(path)!r}; check the path")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        return IngestError(f"there is no file or folder {os.fspath(path)!r} ({why}); check the path")
+    return None
+
+
+def _walk(folder: Path, files: FileFilter) -> Iterator[Path]:
+    seen: set[str] = set()
+    pending = [(folder, "")]
+    while pending:
+        path, below = pending.pop()
+        if path.is_dir():
+            if not below or files.enters(below):
+                # Children in reverse, as the last one pushed is taken first.
+                pending.extend(
+                    (child, f"{below}/{child.name}" if below else child.name)
+                    for child in reversed(_children(path, seen))
+                )
+        elif files.takes(below) and path.is_file():
+            yield path
+
+
+def _children(folder: Path, seen: set[str]) -> list[Path]:
+    real = os.path.realpath(folder)
+    if real in seen:
+        return []
+    seen.add(real)
+    try:
+        return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        _log.warning("the folder %r is skipped: %s", str(folder), error.strerror)
+        return []
+
+
+def _suffix(path: str) -> str:
+    return Path(path).suffix.lower()
+
+
+# Reads sources of every kind, files and URLs, each within limits.
+#
+# A URL is fetched over http or https only, within limits of size and time, and every redirect is checked like the first
+# address. Only addresses of the public internet may be reached unless settings allow others: a name is resolved once,
+# each address is checked, and the connection goes to a checked address (this stops DNS rebinding).
 
 # Which network addresses may be reached: those of the public internet, unless others are allowed.
 #

@@ -17,7 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.results import (
+    CUTS,
     Comparison,
+    Difference,
     EvaluationRun,
     GroupSummary,
     QuestionOutcome,
@@ -26,7 +28,6 @@ from heliograph.evaluation.results import (
     compare,
     question_scores,
 )
-from heliograph.evaluation.scores import CUTS, Difference
 
 _RUN = TypeAdapter(EvaluationRun)
 SHOWN = {

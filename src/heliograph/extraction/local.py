@@ -19,7 +19,7 @@ from heliograph.extraction.local_reading import Occurrence, ReadChunk, chunk_con
 from heliograph.extraction.local_subjects import excerpt, keywords_between, spoken_title
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.language import HAN, is_chinese
+from heliograph.text.analysis import HAN, is_chinese
 from heliograph.text.name_spans import DEMONYMS
 from heliograph.text.tokens import is_usually_lower
 

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from heliograph.text.language import HAN, function_words
+from heliograph.text.analysis import HAN, function_words
 from heliograph.text.name_spans import COMMON_WORDS, SHOUTED_WORDS, STRUCTURE_WORDS, NameSpan, is_identifier
 
 _FENCED = re.compile(

@@ -18,7 +18,7 @@ from itertools import repeat
 from heliograph.extraction.local_prose import prose_of, says_something, speaker_spans
 from heliograph.extraction.local_subjects import Opening, Part, read_parts, singular, subjects_of, title_line
 from heliograph.models import Chunk
-from heliograph.text.language import HAN, stop_words, word_list
+from heliograph.text.analysis import HAN, stop_words, word_list
 from heliograph.text.name_spans import (
     COMMON_WORDS,
     DEMONYMS,

@@ -17,7 +17,7 @@ from pathlib import PurePath
 
 from heliograph.documents.markdown import name_title
 from heliograph.models import Chunk, Document
-from heliograph.text.language import HAN, is_chinese, stop_words, word_list
+from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import (
     CALENDAR,
     LOCATION_WORDS,

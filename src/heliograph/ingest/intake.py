@@ -21,9 +21,8 @@ from heliograph.filters import Sources
 from heliograph.ids import content_hash, document_id, is_storable
 from heliograph.ingest.chunking import clean_pages
 from heliograph.ingest.commit import Committer
-from heliograph.ingest.duplicate_documents import as_twin, find_heirs, find_originals, succeed
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.processing import OUTAGES, Claims, Work, as_failure
+from heliograph.ingest.processing import OUTAGES, Claims, Work, as_failure, as_twin, find_heirs, find_originals, succeed
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset

@@ -23,7 +23,6 @@ from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
 from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits
-from heliograph.ingest.duplicate_documents import as_twin, find_heirs, succeed
 from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
 from heliograph.ingest.merging import Folder, FoldLimits, IndexLimits
 from heliograph.ingest.merging import index_limits as find_index_limits
@@ -36,7 +35,16 @@ from heliograph.ingest.models import (
     ProgressCallback,
     ProgressReporter,
 )
-from heliograph.ingest.processing import Claims, DocumentProcessor, Run, Work, read_stored_chunks
+from heliograph.ingest.processing import (
+    Claims,
+    DocumentProcessor,
+    Run,
+    Work,
+    as_twin,
+    find_heirs,
+    read_stored_chunks,
+    succeed,
+)
 from heliograph.ingest.reading import InProcessReader, Reader, plan_chunks
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Chunk, Document, DocumentStatus, Extraction, utc_now

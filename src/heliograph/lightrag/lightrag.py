@@ -17,7 +17,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from heliograph.calls.limit import PriorityLimiter
-from heliograph.embedding.registry import wrap_embedding_model
+from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, IngestError, InvalidRequestError
 from heliograph.filters import Sources

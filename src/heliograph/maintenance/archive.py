@@ -1,4 +1,4 @@
-"""Archives: everything that a workspace was told as JSON lines, so that another workspace can be made from it.
+"""Whole documents read out of a workspace and taken into one, and archives: everything in it as JSON lines.
 
 The first line names the version; then each document comes with its text, chunks and extractions, then the
 curations, then the kept replies of chat models. `export_archive` writes one, `import_archive` takes one in:
@@ -9,30 +9,462 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from heliograph._version import __version__
+from heliograph.calls.tasks import gather_or_cancel
 from heliograph.curation.curator import Curator
-from heliograph.errors import InvalidRequestError
-from heliograph.maintenance.whole_documents import (
-    Contents,
-    DocumentImport,
-    ImportKind,
-    ImportProgress,
-    ImportReport,
-    NoteKind,
-    NoteList,
-    WholeDocument,
-    WholeDocumentIntake,
-)
-from heliograph.models import Chunk, Curation, Document, Extraction
-from heliograph.stores.base import CachedReply, Store
+from heliograph.documents.markdown import clean_text
+from heliograph.errors import ConflictError, InvalidRequestError
+from heliograph.ids import chunk_id, content_hash
+from heliograph.ingest.commit import Drafter
+from heliograph.ingest.pipeline import IngestPipeline
+from heliograph.ingest.processing import find_original, is_committed
+from heliograph.ingest.reading import canonical_extraction, placed_extraction
+from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, DocumentStatus, Entity, Extraction, Relation
+from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, ScanKind, Store
+from heliograph.stores.changeset import Collection
+
+# Whole documents (text, chunks, extractions): read out of a workspace, and taken into one.
+#
+# `Contents` reads everything in a workspace page by page, in the order of ids; every export uses it.
+# `WholeDocumentIntake` checks a whole document against what the store relies on, embeds it and commits it;
+# `DocumentImport` takes many in at a time. An `ImportReport` says what was taken, what was repaired, and what was
+# left out and why.
+
+# Reading everything in a workspace, a page at a time, in the order of ids.
+
+_PAGE = 500
+_ANSWERS = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class WholeDocument:
+    """A document with its text (None if none is kept), its chunks in order, and what was read in each."""
+
+    document: Document
+    text: str | None
+    chunks: tuple[Chunk, ...]
+    extractions: tuple[Extraction, ...]
+
+
+class Contents:
+    """What a workspace holds; memory holds one page, or one document.
+
+    Every document is of one moment; what others commit meanwhile may or may not be among what is read.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 where the store does not tell."""
+        return self._store.embedding[1] if self._store.embedding else 0
+
+    async def vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the stored vectors of some chunks, entities or relations, per id."""
+        return await self._store.vectors.get_vectors(collection, ids)
+
+    async def documents(self) -> AsyncIterator[WholeDocument]:
+        """Yield all documents, failed and pending ones too."""
+        async for ids in self._pages(ScanKind.DOCUMENTS):
+            for id_ in ids:
+                whole = await self._whole(id_)
+                if whole is not None:
+                    yield whole
+
+    async def entities(self) -> AsyncIterator[Entity]:
+        """Yield all entities."""
+        async for ids in self._pages(ScanKind.ENTITIES):
+            for entity in await self._store.graph.get_entities(ids):
+                yield entity
+
+    async def relations(self) -> AsyncIterator[Relation]:
+        """Yield all relations."""
+        async for page in self.relation_pages():
+            for relation in page:
+                yield relation
+
+    async def relation_pages(self) -> AsyncIterator[list[Relation]]:
+        """Yield all relations, a page at a time."""
+        async for ids in self._pages(ScanKind.RELATIONS):
+            yield await self._store.graph.name_ends(await self._store.graph.get_relations(ids))
+
+    async def curations(self) -> AsyncIterator[Curation]:
+        """Yield all curations in their order, those that were taken back too."""
+        offset = 0
+        while True:
+            page = await self._store.curations.find_curations(CurationQuery(offset=offset, limit=_PAGE))
+            for curation in page.curations:
+                yield curation
+            offset += len(page.curations)
+            if len(page.curations) < _PAGE:
+                return
+
+    async def replies(self) -> AsyncIterator[CachedReply]:
+        """Yield the kept replies of chat models but answers, which hold for one state of the workspace only."""
+        after = ""
+        while page := await self._store.replies.list_replies(after, _PAGE):
+            for reply in page:
+                if reply.cache_type != _ANSWERS:
+                    yield reply
+            after = page[-1].key
+
+    async def sources(self, chunk_ids: tuple[str, ...]) -> list[str]:
+        """Return the sources of some chunks' documents, each once."""
+        found = await self._store.records.get_sources(chunk_ids)
+        return list(dict.fromkeys(found[id_] for id_ in chunk_ids if id_ in found))
+
+    async def relations_of(self, entity_id: str) -> list[Relation]:
+        """Return the relations of an entity, best ranked first."""
+        ranked = await self._store.graph.rank_incident_relations([entity_id])
+        return await self._store.graph.name_ends(await self._store.graph.get_relations([item.id for item in ranked]))
+
+    async def _whole(self, id_: str) -> WholeDocument | None:
+        """Return a document as of one moment; None if it is gone."""
+        records = self._store.records
+        while found := await records.get_documents([id_]):
+            text = await records.get_document_text(id_)
+            chunks = await records.get_document_chunks(id_)
+            extractions = await records.get_extractions([chunk.id for chunk in chunks])
+            if await records.get_documents([id_]) == found:
+                return WholeDocument(found[0], text, tuple(chunks), tuple(extractions))
+        return None
+
+    async def _pages(self, kind: ScanKind) -> AsyncIterator[list[str]]:
+        after = ""
+        while ids := await self._store.inspection.scan(kind, after, _PAGE):
+            yield ids
+            after = ids[-1]
+
+
+# What an import did: what it took, what it repaired, and what it left out and why. Nothing is lost silently.
+
+# Told what is taken in and how many of it have been.
+ImportProgress = Callable[[str, int], None]
+
+_MAX_EXAMPLES = 5
+
+
+class ImportKind(StrEnum):
+    """What was imported."""
+
+    ARCHIVE = "archive"
+    LIGHTRAG = "lightrag"
+    GRAPHRAG = "graphrag"
+
+
+class NoteKind(StrEnum):
+    """What became of something that is not here as it was there."""
+
+    REPAIRED = "repaired"
+    LEFT_OUT = "left out"
+    KNOWN = "known before"
+    REMARK = "remark"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportNote:
+    """One thing that is not here as it was there, and how often.
+
+    Attributes:
+        kind: What became of it.
+        text: What it is, and why.
+        count: How often.
+        examples: The first few, by name or id.
+    """
+
+    kind: NoteKind
+    text: str
+    count: int
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceGraph:
+    """What the imported graph holds, after repair.
+
+    Attributes:
+        entities: Distinct entities.
+        relations: Distinct relations.
+        weight: Sum of the relations' weights.
+    """
+
+    entities: int = 0
+    relations: int = 0
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did.
+
+    Attributes:
+        kind: What was imported.
+        path: From where; several places have a space between.
+        added: Documents that are new here.
+        updated: Documents that took the place of others of the same id.
+        unchanged: Documents that were here already with the same text, and were left alone.
+        failed: Documents that could not be taken in; the notes say why.
+        chunks: Chunks of the documents that were added or updated.
+        curations: Curations that were added.
+        graph: Entities and relations of an imported graph; zeros for an archive, which holds none of its own.
+        notes: What is not here as it was there.
+        replies: Kept replies of chat models that were added.
+    """
+
+    kind: ImportKind
+    path: str
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    chunks: int = 0
+    curations: int = 0
+    graph: SourceGraph = field(default_factory=SourceGraph)
+    notes: tuple[ImportNote, ...] = ()
+    replies: int = 0
+
+    @property
+    def documents(self) -> int:
+        """All documents that were looked at."""
+        return self.added + self.updated + self.unchanged + self.failed
+
+
+class NoteList:
+    """Collects notes: the same said twice is one, counted."""
+
+    def __init__(self) -> None:
+        self._notes: dict[tuple[NoteKind, str], ImportNote] = {}
+
+    def add(self, kind: NoteKind, text: str, example: str = "", count: int = 1) -> None:
+        """Note something; an empty example shows none, a count of 0 nothing at all."""
+        if not count:
+            return
+        known = self._notes.get((kind, text)) or ImportNote(kind, text, 0)
+        examples = (*known.examples, example) if example and len(known.examples) < _MAX_EXAMPLES else known.examples
+        self._notes[kind, text] = replace(known, count=known.count + count, examples=examples)
+
+    def notes(self) -> tuple[ImportNote, ...]:
+        """Return all notes, by kind, in the order in which each first came up."""
+        order = list(NoteKind)
+        return tuple(sorted(self._notes.values(), key=lambda note: order.index(note.kind)))
+
+
+# Taking one whole document in: text, chunks and readings as they are given, vectors made anew.
+#
+# What comes in is checked against what the store relies on (ids follow from texts, chunks stand in the text, readings
+# are of these chunks), since it may be damaged or made by hand. A document that is here with the same text is left
+# alone, so that an import that was interrupted goes on where it stopped.
+
+_UNREAD = "import"
+
+
+class Taken(StrEnum):
+    """What became of a document."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+class WholeDocumentIntake:
+    """Takes whole documents into one workspace; may be called from many tasks at once.
+
+    Args:
+        store: Read only.
+        pipeline: Writes.
+    """
+
+    def __init__(self, store: Store, pipeline: IngestPipeline) -> None:
+        self._records = store.records
+        self._pipeline = pipeline
+
+    @property
+    def drafter(self) -> Drafter:
+        """What embeds what is taken in."""
+        return self._pipeline.drafter
+
+    async def is_empty(self) -> bool:
+        """Whether the workspace holds no document yet."""
+        return (await self._records.find_documents(DocumentQuery(limit=1))).total == 0
+
+    async def find(self, ids: Sequence[str]) -> list[Document]:
+        """Return those of some documents that are here."""
+        return await self._records.get_documents(ids)
+
+    async def take(self, whole: WholeDocument) -> Taken:
+        """Take a document in, in one commit; no chat model is called.
+
+        Raises:
+            ConflictError: Another process changed the document meanwhile.
+            InvalidRequestError: It is damaged, or the document whose text it shares is not here; nothing was written.
+            ModelError: It cannot be embedded; nothing was written.
+            StoreError: The store cannot be used; nothing was written.
+        """
+        found = await self._records.get_documents([whole.document.id])
+        if found and _is_kept(found[0], whole.document):
+            return Taken.UNCHANGED
+        document = await self._checked_document(whole)
+        extractions = _checked_extractions(whole)
+        text = None if document.twin_of else whole.text
+        await self._pipeline.insert_whole(document, text, whole.chunks, extractions, may_call_chat=False)
+        return Taken.UPDATED if found else Taken.ADDED
+
+    async def _checked_document(self, whole: WholeDocument) -> Document:
+        document, label = whole.document, f"the document {whole.document.id!r}"
+        if not document.id or clean_text(document.id) != document.id:
+            raise InvalidRequestError(f"{label} has no usable id; the import is damaged")
+        status = DocumentStatus.PENDING if document.status in WAITING_STATUSES else document.status
+        document = replace(document, status=status, chunk_count=len(whole.chunks))
+        if document.twin_of:
+            original = await find_original(self._records, document)
+            if original is None or whole.chunks:
+                raise InvalidRequestError(
+                    f"{label} has the text of {document.twin_of!r}, which is not here; import that one as well"
+                )
+            return replace(document, twin_of=original.id)
+        _check_text(document, whole, label)
+        _check_chunks(document, whole, label)
+        return document
+
+
+def _is_kept(stored: Document, document: Document) -> bool:
+    """Whether what is stored stays: it has the same text, or is finished where the other is not."""
+    if stored.content_hash == document.content_hash:
+        return is_committed(stored) or not is_committed(document)
+    return is_committed(stored) and not is_committed(document)
+
+
+def _check_text(document: Document, whole: WholeDocument, label: str) -> None:
+    if whole.text is None:
+        if document.status is not DocumentStatus.FAILED:
+            raise InvalidRequestError(f"{label} has no text; the import is damaged")
+    elif clean_text(whole.text) != whole.text or content_hash(whole.text) != document.content_hash:
+        raise InvalidRequestError(f"{label} does not have the text that its hash is of; the import is damaged")
+
+
+def _check_chunks(document: Document, whole: WholeDocument, label: str) -> None:
+    seen: Counter[str] = Counter()
+    # The chunks of a document that waits are still those of the text before.
+    text = whole.text if is_committed(document) else None
+    for position, chunk in enumerate(whole.chunks):
+        is_own = chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
+        if (
+            not is_own
+            or chunk.position != position
+            or not (text is None or text[chunk.start : chunk.end] == chunk.text)
+        ):
+            raise InvalidRequestError(f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged")
+        seen[chunk.text] += 1
+    if is_committed(document) and not whole.chunks:
+        raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
+
+
+def _checked_extractions(whole: WholeDocument) -> Sequence[Extraction]:
+    """Return one canonical extraction per chunk, whose mentions count for what the rules here lead to."""
+    given = {item.chunk_id: item for item in whole.extractions}
+    strange = given.keys() - {chunk.id for chunk in whole.chunks}
+    if strange or len(given) != len(whole.extractions):
+        raise InvalidRequestError(
+            f"the document {whole.document.id!r} has readings of chunks that it does not have, or two of one; "
+            "the import is damaged"
+        )
+    return [
+        canonical_extraction(
+            placed_extraction(
+                given.get(chunk.id) or Extraction(chunk.id, _UNREAD), chunk.id, whole.document.id, chunk.position
+            )
+        )
+        for chunk in whole.chunks
+    ]
+
+
+# Taking many whole documents in, several at a time, and counting what became of them.
+
+_AT_ONCE = 8
+_REMARKS = {
+    DocumentStatus.PENDING: "documents that wait to be read; run resume",
+    DocumentStatus.PARTIAL: "documents that were not read to the end; run retry",
+}
+
+
+class DocumentImport:
+    """One import's documents; memory holds those under way.
+
+    Args:
+        intake: Takes each in.
+        notes: Gets what could not be taken in, and why.
+        progress: Told how many are done.
+    """
+
+    def __init__(self, intake: WholeDocumentIntake, notes: NoteList, progress: ImportProgress) -> None:
+        self._intake = intake
+        self._notes = notes
+        self._progress = progress
+        self._counts: Counter[Taken | None] = Counter()
+        self._chunks = 0
+        self._waiting: list[WholeDocument] = []
+
+    async def add(self, whole: WholeDocument) -> None:
+        """Take a document in, at the latest when `finish` is called.
+
+        Raises:
+            ModelError: It cannot be embedded; what is finished stays.
+            StoreError: The store cannot be used; what is finished stays.
+        """
+        self._waiting.append(whole)
+        if len(self._waiting) >= _AT_ONCE:
+            await self.finish()
+
+    async def finish(self) -> None:
+        """Take in what was added and is not yet; raises as `add`."""
+        waiting, self._waiting = self._waiting, []
+        await gather_or_cancel(self._take(whole) for whole in waiting)
+
+    def report(
+        self, kind: ImportKind, path: Path | str, *, curations: int = 0, graph: SourceGraph | None = None
+    ) -> ImportReport:
+        """Return what was done."""
+        report = ImportReport(
+            *(kind, str(path), self._counts[Taken.ADDED], self._counts[Taken.UPDATED], self._counts[Taken.UNCHANGED]),
+            *(self._counts[None], self._chunks, curations),
+            notes=self._notes.notes(),
+        )
+        return report if graph is None else replace(report, graph=graph)
+
+    async def _take(self, whole: WholeDocument) -> None:
+        document = whole.document
+        try:
+            taken = await self._intake.take(whole)
+        except (ConflictError, InvalidRequestError) as error:
+            self._counts[None] += 1
+            self._notes.add(NoteKind.LEFT_OUT, str(error), document.source)
+        else:
+            self._counts[taken] += 1
+            if taken is not Taken.UNCHANGED:
+                self._chunks += len(whole.chunks)
+                if (remark := _REMARKS.get(document.status)) is not None:
+                    self._notes.add(NoteKind.REMARK, remark, document.source)
+        self._progress("documents", self._counts.total())
+
+
+# Archives: everything that a workspace was told as JSON lines, so that another workspace can be made from it.
+#
+# The first line names the version; then each document comes with its text, chunks and extractions, then the
+# curations, then the kept replies of chat models. `export_archive` writes one, `import_archive` takes one in:
+# documents in any order, curations in theirs, replies only where what they are about is here.
 
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
@@ -187,9 +619,6 @@ def _line(kind: str, fields: dict[str, Any]) -> str:
 #
 # A reply goes with the chunk, entity or relation that it is about: where that is not here, no deletion would ever
 # take it away, so it is left out. Answers are left out too, since they hold for one state of one workspace.
-
-_PAGE = 500
-_ANSWERS = "query"
 
 
 async def add_replies(

@@ -7,17 +7,28 @@ as a formula get an apostrophe in front.
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import re
 import unicodedata
+import zlib
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import md5
+from pathlib import Path, PurePath
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from heliograph.maintenance.whole_documents import Contents
-from heliograph.models import FIELD_SEPARATOR, Document, Entity, Relation
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.maintenance.archive import Contents, WholeDocument
+from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity, Extraction, Relation
+from heliograph.stores.changeset import Collection
+from heliograph.text.names import mention_entity_id, mention_relation_id
 
 # File names for entities and documents: readable, safe on every system, and different for different things.
 
@@ -312,3 +323,299 @@ def _prose(description: str) -> str:
 
 def _write_note(path: Path, text: str) -> None:
     path.write_text(text, "utf-8", errors="backslashreplace", newline="\n")
+
+
+# Writes a workspace as a working directory that LightRAG 1.5.7 opens: documents, chunks, graph, vectors, readings.
+#
+# Chunks get LightRAG's ids, documents keep the ids that they had there. What was read in each chunk is written as a
+# kept reply to an extraction, from which LightRAG rebuilds the graph when a document is deleted. What it has no place
+# for (title, metadata, whole path) stands under `heliograph` in a document's row, where an import finds it again.
+
+_GRAPH = "graph_chunk_entity_relation.graphml"
+_MANUAL = "manual_creation"
+_UNKNOWN_TYPE = "unknown"
+_MOST_SOURCES = 75
+_SUMMARY_LENGTH = 250
+_SEPARATOR = "<|#|>"
+_PAGE = 2_000
+_STATUSES = {
+    DocumentStatus.PARTIAL: "processed",
+    DocumentStatus.PARSING: "pending",
+    DocumentStatus.PROCESSING: "pending",
+}
+
+
+async def export_lightrag(contents: Contents, folder: Path) -> int:
+    """Write the files into a new folder; return how many documents, chunks, entities and relations there are.
+
+    Vectors are those of the workspace: LightRAG has to be given the same embedding. Replies of chat models stay behind,
+    since they answer other prompts.
+    """
+    folder.mkdir(parents=True)  # noqa: ASYNC240 (once)
+    files = _Files()
+    async for whole in contents.documents():
+        files.count_name(whole.document)
+    async for whole in contents.documents():
+        files.add_document(whole)
+    for name in ("full_docs", "doc_status", "text_chunks", "llm_response_cache"):
+        _write_rows(folder / f"kv_store_{name}.json", files.rows[name])
+    count = len(files.rows["full_docs"]) + len(files.rows["text_chunks"])
+    chunks = [(id_, name, row) for id_, (name, row) in files.chunks.items()]
+    await _write_vectors(
+        *(contents, folder / "vdb_chunks.json", Collection.CHUNKS),
+        [
+            (id_, name, {key: row[key] for key in ("content", "full_doc_id", "file_path")}, row["create_time"])
+            for id_, name, row in chunks
+        ],
+    )
+    count += await export_graphml(contents, folder / _GRAPH, files.origin)
+    await _write_entities(contents, folder, files)
+    await _write_relations(contents, folder, files)
+    return count
+
+
+@dataclass(slots=True)
+class _Files:
+    """What was read of the documents so far.
+
+    Attributes:
+        rows: Rows of the JSON files that tell of documents, by file.
+        chunks: LightRAG's id and row of each chunk, by our id.
+        entities: LightRAG's ids of the chunks that mention an entity, by its id.
+        relations: Likewise of a relation.
+        entities_of: Ids of the entities that a document mentions, by LightRAG's id of the document.
+        relations_of: Likewise of relations.
+    """
+
+    rows: dict[str, dict[str, dict[str, Any]]] = field(
+        default_factory=lambda: {name: {} for name in ("full_docs", "doc_status", "text_chunks", "llm_response_cache")}
+    )
+    chunks: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict[str, tuple[str, dict[str, Any]]])
+    entities: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    relations: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    entities_of: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    relations_of: dict[str, dict[str, None]] = field(default_factory=dict[str, dict[str, None]])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+    _ids: dict[str, str] = field(default_factory=dict[str, str])
+
+    def count_name(self, document: Document) -> None:
+        """Note a document before any is written: whose id and file name are whose own."""
+        name = _file_name(document.source)
+        self._names[name] = self._names.get(name, 0) + 1
+        wanted = str(document.metadata.get("lightrag_id") or document.id)
+        self._ids[document.id] = document.id if wanted in self._ids.values() else wanted
+
+    def add_document(self, whole: WholeDocument) -> None:
+        """Add a document, its chunks, and what they say."""
+        document = whole.document
+        id_, path = self._ids.get(document.id, document.id), self._path(document)
+        moments = {"create_time": _seconds(document.created_at), "update_time": _seconds(document.updated_at)}
+        text = whole.text or ""
+        digest = md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
+        names = [self._chunk_name(document, id_, chunk.position, chunk.text) for chunk in whole.chunks]
+        own = {
+            "id": document.id,
+            "source": document.source,
+            "title": document.title,
+            "metadata": dict(document.metadata),
+            "page_starts": list(document.page_starts),
+            **({"twin_of": document.twin_of} if document.twin_of else {}),
+        }
+        if whole.text is not None or document.twin_of:
+            self.rows["full_docs"][id_] = {
+                "content": text,
+                "file_path": path,
+                "parse_format": "raw",
+                "content_hash": digest,
+                "chunk_options": {},
+                "heliograph": own,
+                **moments,
+                "_id": id_,
+            }
+        self.rows["doc_status"][id_] = {
+            "status": _STATUSES.get(document.status, document.status.value),
+            "content_summary": text[:_SUMMARY_LENGTH] + ("..." if len(text) > _SUMMARY_LENGTH else ""),
+            "content_length": document.length,
+            "created_at": document.created_at.isoformat(),
+            "updated_at": document.updated_at.isoformat(),
+            "file_path": path,
+            "track_id": document.track_id,
+            "content_hash": digest,
+            "metadata": {"parse_format": "raw", "kg_write_state": "graph_mutation_started"},
+            "chunks_count": len(whole.chunks),
+            "chunks_list": names,
+            **({"error_msg": document.error} if document.error else {}),
+        }
+        readings = {item.chunk_id: item for item in whole.extractions}
+        for chunk, name in zip(whole.chunks, names, strict=True):
+            reply = f"default:extract:{md5(name.encode(), usedforsecurity=False).hexdigest()}"
+            row = {
+                "tokens": chunk.token_count,
+                "content": chunk.text,
+                "chunk_order_index": chunk.position,
+                "full_doc_id": id_,
+                "file_path": path,
+                "llm_cache_list": [reply],
+                **moments,
+                "_id": name,
+            }
+            self.rows["text_chunks"][name] = row
+            self.chunks[chunk.id] = (name, row)
+            if (reading := readings.get(chunk.id)) is not None:
+                self._add_reading(id_, name, reading)
+                self.rows["llm_response_cache"][reply] = _reply(reply, name, reading, moments)
+        self.entities_of.setdefault(id_, {})
+        self.relations_of.setdefault(id_, {})
+
+    def _add_reading(self, document: str, chunk: str, reading: Extraction) -> None:
+        for mention in reading.entities:
+            entity = mention_entity_id(mention)
+            self.entities.setdefault(entity, []).append(chunk)
+            self.entities_of.setdefault(document, {})[entity] = None
+        for mention in reading.relations:
+            relation = mention_relation_id(mention)
+            self.relations.setdefault(relation, []).append(chunk)
+            self.relations_of.setdefault(document, {})[relation] = None
+
+    def origin(self, item: Entity | Relation) -> tuple[str, str]:
+        """Return `source_id` and `file_path` of a node or an edge."""
+        found = [self.chunks[id_] for id_ in item.chunk_ids if id_ in self.chunks]
+        files = dict.fromkeys(row["file_path"] for _, row in found[:_MOST_SOURCES])
+        return (
+            FIELD_SEPARATOR.join(name for name, _ in found) or _MANUAL,
+            FIELD_SEPARATOR.join(files) or _MANUAL,
+        )
+
+    def _path(self, document: Document) -> str:
+        """Return a document's file name, by which LightRAG knows it; the whole source where others have it, too."""
+        name = _file_name(document.source)
+        return name if self._names.get(name, 0) == 1 else document.source
+
+    def _chunk_name(self, document: Document, id_: str, position: int, text: str) -> str:
+        details = document.metadata.get("lightrag")
+        if isinstance(details, dict) and details.get("has_given_chunks"):  # pyright: ignore[reportUnknownMemberType]
+            return f"chunk-{md5(text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
+        return f"{id_}-chunk-{position:03d}"
+
+
+def _file_name(source: str) -> str:
+    return source if "://" in source else PurePath(source).name or source
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+def _reply(key: str, chunk: str, reading: Extraction, moments: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a chat model would have replied in LightRAG to say what a chunk says."""
+    rows = [("entity", item.name, _type(item.type), item.description) for item in reading.entities]
+    rows += [
+        ("relation", item.source, item.target, ",".join(item.keywords), item.description) for item in reading.relations
+    ]
+    lines = [_SEPARATOR.join(" ".join(part.split()) for part in row) for row in rows]
+    return {
+        "return": "\n".join([*lines, "<|COMPLETE|>"]),
+        "cache_type": "extract",
+        "chunk_id": chunk,
+        "original_prompt": "",
+        "queryparam": None,
+        **moments,
+        "_id": key,
+    }
+
+
+def _type(type_: str) -> str:
+    return "UNKNOWN" if type_ in ("", _UNKNOWN_TYPE) else type_
+
+
+async def _write_entities(contents: Contents, folder: Path, files: _Files) -> None:
+    vectors: list[tuple[str, str, dict[str, Any], int]] = []
+    tracked: dict[str, dict[str, Any]] = {}
+    names: dict[str, str] = {}
+    async for item in contents.entities():
+        source_id, file_path = files.origin(item)
+        names[item.id] = item.name
+        content = f"{item.name}\n{item.description}"
+        row = {"entity_name": item.name, "content": content, "source_id": source_id, "file_path": file_path}
+        vectors.append((item.id, _digest("ent-", item.name), row, item.created_at))
+        if chunks := list(dict.fromkeys(files.entities.get(item.id, ()))):
+            tracked[item.name] = _tracked(item.name, chunks, item.created_at)
+    _write_rows(folder / "kv_store_entity_chunks.json", tracked)
+    anchors = {
+        id_: _anchor(id_, "entity_names", sorted(names[entity] for entity in found if entity in names))
+        for id_, found in files.entities_of.items()
+    }
+    _write_rows(folder / "kv_store_full_entities.json", anchors)
+    await _write_vectors(contents, folder / "vdb_entities.json", Collection.ENTITIES, vectors)
+
+
+async def _write_relations(contents: Contents, folder: Path, files: _Files) -> None:
+    vectors: list[tuple[str, str, dict[str, Any], int]] = []
+    tracked: dict[str, dict[str, Any]] = {}
+    pairs: dict[str, list[str]] = {}
+    async for item in contents.relations():
+        source_id, file_path = files.origin(item)
+        source, target = pairs[item.id] = sorted((item.source, item.target))
+        content = f"{','.join(item.keywords)}\t{source}\n{target}\n{item.description}"
+        row = {"src_id": source, "tgt_id": target, "source_id": source_id, "content": content, "file_path": file_path}
+        vectors.append((item.id, _digest("rel-", source + target), row, item.created_at))
+        if chunks := list(dict.fromkeys(files.relations.get(item.id, ()))):
+            key = f"{source}{FIELD_SEPARATOR}{target}"
+            tracked[key] = _tracked(key, chunks, item.created_at)
+    _write_rows(folder / "kv_store_relation_chunks.json", tracked)
+    anchors = {
+        id_: _anchor(id_, "relation_pairs", sorted(pairs[relation] for relation in found if relation in pairs))
+        for id_, found in files.relations_of.items()
+    }
+    _write_rows(folder / "kv_store_full_relations.json", anchors)
+    await _write_vectors(contents, folder / "vdb_relationships.json", Collection.RELATIONS, vectors)
+
+
+def _digest(prefix: str, text: str) -> str:
+    return prefix + md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
+
+
+def _tracked(name: str, chunks: Sequence[str], created_at: int) -> dict[str, Any]:
+    moments = {"create_time": created_at, "update_time": created_at}
+    return {"chunk_ids": list(chunks), "count": len(chunks), **moments, "_id": name}
+
+
+def _anchor(id_: str, name: str, found: Sequence[Any]) -> dict[str, Any]:
+    return {name: list(found), "count": len(found), "_id": id_}
+
+
+def _write_rows(path: Path, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    text = json.dumps(rows, ensure_ascii=False, indent=2)
+    path.write_text(text, "utf-8", errors="replace")
+
+
+async def _write_vectors(
+    contents: Contents, path: Path, collection: Collection, items: Sequence[tuple[str, str, Mapping[str, Any], int]]
+) -> None:
+    """Write rows and vectors as nano-vectordb does; a row is our id, LightRAG's, its fields and when it was made."""
+    rows: list[dict[str, Any]] = []
+    matrix: list[NDArray[np.float32]] = []
+    for start in range(0, len(items), _PAGE):
+        page = items[start : start + _PAGE]
+        vectors = await contents.vectors(collection, [id_ for id_, *_ in page])
+        for place, (id_, name, fields, created_at) in enumerate(page, start):
+            if (vector := vectors.get(id_)) is not None:
+                packed = b64encode(zlib.compress(vector.astype("<f2").tobytes())).decode()
+                rows.append(
+                    {
+                        "__id__": name,
+                        "__created_at__": created_at,
+                        "__write_seq__": place + 1,
+                        **fields,
+                        "vector": packed,
+                    }
+                )
+                matrix.append(vector)
+    dimension = contents.dimension or (len(matrix[0]) if matrix else 0)
+    whole = np.stack(matrix).astype("<f4") if matrix else np.zeros((0, dimension), "<f4")
+
+    def write() -> None:
+        body = {"embedding_dim": dimension, "data": rows, "matrix": b64encode(whole.tobytes()).decode()}
+        path.write_text(json.dumps(body, ensure_ascii=False), "utf-8", errors="replace")
+
+    await asyncio.to_thread(write)

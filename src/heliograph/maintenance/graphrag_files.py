@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from heliograph.errors import InvalidRequestError, import_optional
+from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.maintenance.lightrag_layout import GraphEdge, GraphNode, LightragRows, make_edge, make_node
-from heliograph.maintenance.whole_documents import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR
 
 # What the tables are called, today and in versions before 1.0.

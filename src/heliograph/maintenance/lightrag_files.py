@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from heliograph.errors import InvalidRequestError
+from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.maintenance.lightrag_layout import (
     REPLIES,
     TABLES,
@@ -25,7 +26,6 @@ from heliograph.maintenance.lightrag_layout import (
     make_edge,
     make_node,
 )
-from heliograph.maintenance.whole_documents import NoteKind, NoteList
 
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MARKS = (

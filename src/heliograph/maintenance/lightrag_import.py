@@ -22,6 +22,17 @@ from heliograph.documents.markdown import clean_text, find_title
 from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
 from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
+from heliograph.maintenance.archive import (
+    DocumentImport,
+    ImportKind,
+    ImportProgress,
+    ImportReport,
+    NoteKind,
+    NoteList,
+    SourceGraph,
+    WholeDocument,
+    WholeDocumentIntake,
+)
 from heliograph.maintenance.lightrag_layout import (
     GraphEdge,
     GraphNode,
@@ -33,17 +44,6 @@ from heliograph.maintenance.lightrag_layout import (
     embedded_keywords,
     read_embedded_graph,
     read_rows,
-)
-from heliograph.maintenance.whole_documents import (
-    DocumentImport,
-    ImportKind,
-    ImportProgress,
-    ImportReport,
-    NoteKind,
-    NoteList,
-    SourceGraph,
-    WholeDocument,
-    WholeDocumentIntake,
 )
 from heliograph.models import (
     FIELD_SEPARATOR,

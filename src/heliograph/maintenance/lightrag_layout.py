@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
-from heliograph.maintenance.whole_documents import NoteKind, NoteList
+from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR, utc_now
 from heliograph.text.names import clean_name
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.errors import InvalidRequestError, import_optional
+from heliograph.maintenance.archive import NoteKind, NoteList
 from heliograph.maintenance.lightrag_layout import (
     REPLIES,
     TABLES,
@@ -30,7 +31,6 @@ from heliograph.maintenance.lightrag_layout import (
     make_edge,
     make_node,
 )
-from heliograph.maintenance.whole_documents import NoteKind, NoteList
 from heliograph.models import FIELD_SEPARATOR
 
 _NAME = "lightrag"

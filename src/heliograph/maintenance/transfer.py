@@ -17,22 +17,29 @@ from pathlib import Path
 from heliograph.curation.curator import Curator
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.maintenance.archive import export_archive, import_archive, is_archive
-from heliograph.maintenance.export_formats import export_csv, export_graphml, export_markdown, export_vault
-from heliograph.maintenance.graphrag_files import find_graphrag, read_graphrag
-from heliograph.maintenance.lightrag_export import export_lightrag
-from heliograph.maintenance.lightrag_files import is_lightrag, read_files
-from heliograph.maintenance.lightrag_import import import_lightrag
-from heliograph.maintenance.lightrag_layout import LightragRows, join_rows
-from heliograph.maintenance.lightrag_servers import check_scheme, read_server
-from heliograph.maintenance.whole_documents import (
+from heliograph.maintenance.archive import (
     Contents,
     ImportKind,
     ImportProgress,
     ImportReport,
     NoteList,
     WholeDocumentIntake,
+    export_archive,
+    import_archive,
+    is_archive,
 )
+from heliograph.maintenance.export_formats import (
+    export_csv,
+    export_graphml,
+    export_lightrag,
+    export_markdown,
+    export_vault,
+)
+from heliograph.maintenance.graphrag_files import find_graphrag, read_graphrag
+from heliograph.maintenance.lightrag_files import is_lightrag, read_files
+from heliograph.maintenance.lightrag_import import import_lightrag
+from heliograph.maintenance.lightrag_layout import LightragRows, join_rows
+from heliograph.maintenance.lightrag_servers import check_scheme, read_server
 from heliograph.stores.base import Store
 
 # The formats by name, and writing one so that nothing half written is ever left under the name asked for.

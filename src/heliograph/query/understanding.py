@@ -20,8 +20,8 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
+from heliograph.text.analysis import detect_language, is_chinese
 from heliograph.text.chinese import tag_words
-from heliograph.text.language import detect_language, is_chinese
 from heliograph.text.phrases import SentenceReading, read_texts
 
 # What is understood of a question, frozen.

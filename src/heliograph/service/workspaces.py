@@ -18,12 +18,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
-from heliograph.chat.registry import connect_chat_model
+from heliograph.chat.wrappers import connect_chat_model
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.registry import build_embedding_model
+from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
-from heliograph.rerank.registry import build_reranker
+from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import Settings, StoreSettings
 from heliograph.stores.registry import drop_workspace, find_workspaces, identifier
 

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.scale import USUAL_SCALE
+from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.errors import InvalidRequestError, ModelError, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.rerank.base import Reranker, RerankHit

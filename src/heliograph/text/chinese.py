@@ -23,7 +23,7 @@ from onnxruntime.capi.onnxruntime_pybind11_state import Fail as OrtFail
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidGraph, InvalidProtobuf, NoSuchFile
 
 from heliograph.errors import ModelUnavailable
-from heliograph.text.language import HAN, function_words, stop_words, word_list
+from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import COMMON_WORDS, NameSpan
 
 # A piece is what the network sees at once; longer texts are cut where a clause ends.

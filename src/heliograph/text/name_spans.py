@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from heliograph.text.language import HAN, detect_language, function_words, stop_words, word_list
+from heliograph.text.analysis import HAN, detect_language, function_words, stop_words, word_list
 from heliograph.text.sentences import is_own_line
 from heliograph.text.tokens import encode, is_usually_lower
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
 from heliograph.text.chinese import (
     TaggedWord,
     chinese_names,
@@ -19,7 +20,6 @@ from heliograph.text.chinese import (
     mixed_words,
     tag_words,
 )
-from heliograph.text.language import HAN, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from heliograph.text.language import HAN, stop_words, word_list
+from heliograph.text.analysis import HAN, stop_words, word_list
 
 # Line ends that mean something: a title above a paragraph ends early, a wrapped line ends when it is full.
 

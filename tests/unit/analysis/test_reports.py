@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from heliograph.analysis.comparison import SEARCHING_MODES, checked_modes, compare_modes, comparison_of
-from heliograph.analysis.inspection import coverage_of, inspect_coverage, inspect_keywords, inspect_tokens
+from heliograph.analysis.inspection import (
+    SEARCHING_MODES,
+    checked_modes,
+    compare_modes,
+    comparison_of,
+    coverage_of,
+    inspect_coverage,
+    inspect_keywords,
+    inspect_tokens,
+)
 from heliograph.errors import InvalidRequestError
 from heliograph.query.context.format import count_prompt_tokens
 from heliograph.query.models import Mode, QueryParam

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from heliograph.chat.base import ChatModel, ChatRequest, Purpose
-from heliograph.chat.cache import CachedChatModel
 from heliograph.chat.openai import OpenAIChatModel
-from heliograph.chat.registry import build_chat_model, wrap_chat_model
-from heliograph.chat.wrappers import CallCount, ChatMeter, WrapperChatModel
+from heliograph.chat.wrappers import (
+    CachedChatModel,
+    CallCount,
+    ChatMeter,
+    WrapperChatModel,
+    build_chat_model,
+    wrap_chat_model,
+)
 from heliograph.errors import ModelTimeout, RateLimited, SettingsError
 from heliograph.settings import ChatSettings
 from heliograph.testing.fakes import FakeChatModel

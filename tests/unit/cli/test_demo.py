@@ -7,7 +7,7 @@ import pytest
 
 from heliograph.cli import demo
 from heliograph.cli.demo import QUESTIONS
-from heliograph.ingest.samples import find_samples
+from heliograph.ingest.files import find_samples
 
 from .conftest import World
 

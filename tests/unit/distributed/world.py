@@ -13,8 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from heliograph.chat.base import ChatModel
-from heliograph.chat.registry import wrap_chat_model
-from heliograph.chat.wrappers import ChatMeter
+from heliograph.chat.wrappers import ChatMeter, wrap_chat_model
 from heliograph.distributed.cluster import ClusterRooms, GivenModels, open_cluster
 from heliograph.distributed.messages import Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from heliograph.documents.archive import open_archive
 from heliograph.documents.base import Limits, RawDocument
+from heliograph.documents.office import open_archive
 from heliograph.errors import IngestError
 
 from .samples import LIMITS, load, xlsx_bytes, zip_bytes

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.documents.files import FileFilter, find_files
+from heliograph.documents.sources import FileFilter, find_files
 from heliograph.errors import IngestError
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.documents.files import matches_any
+from heliograph.documents.sources import matches_any
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heliograph.embedding.e5.artefacts import ArtefactCache
-from heliograph.embedding.e5.model import E5EmbeddingModel
-from heliograph.embedding.e5.tokenizer import E5Tokenizer, make_tokenizer_model
-from heliograph.embedding.e5.weights import E5Weights, find_weights
+from heliograph.embedding.e5.model import E5EmbeddingModel, E5Tokenizer, make_tokenizer_model
+from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
 from heliograph.settings import EmbeddingSettings
 
 

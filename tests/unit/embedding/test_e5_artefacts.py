@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.embedding.e5.artefacts import ArtefactCache
+from heliograph.embedding.e5.weights import ArtefactCache
 
 
 def _files(folder: Path) -> list[Path]:

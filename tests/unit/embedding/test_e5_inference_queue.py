@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from heliograph.embedding.e5.encoder import InferenceQueue
+from heliograph.embedding.e5.model import InferenceQueue
 from heliograph.errors import ModelUnavailable
 
 

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingKind
-from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer
+from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer
 
 START, END, UNKNOWN = 0, 2, 3
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.embedding.e5 import weights as weights_file
-from heliograph.embedding.e5.artefacts import ArtefactCache
-from heliograph.embedding.e5.weights import E5Weights, find_weights, verify_weights
+from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights, verify_weights
 from heliograph.errors import ModelUnavailable
 
 

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.scale import PASSAGES, QUESTIONS, USUAL_SCALE, CosineScale, scale_between
+from heliograph.embedding.base import (
+    PASSAGES,
+    QUESTIONS,
+    USUAL_SCALE,
+    CosineScale,
+    EmbeddingInfo,
+    EmbeddingKind,
+    EmbeddingModel,
+    Embeddings,
+    scale_between,
+)
 from heliograph.embedding.wrappers import WrapperEmbeddingModel
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.evaluation.scores import (
+from heliograph.evaluation.results import (
     answer_f1,
     answer_words,
     check_citations,

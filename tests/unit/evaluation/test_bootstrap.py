@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heliograph.evaluation.scores import paired_difference
+from heliograph.evaluation.results import paired_difference
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=40)
 

@@ -8,8 +8,7 @@ import pytest
 from heliograph.embedding.wrappers import QueryCachedEmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import InvalidRequestError
-from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
-from heliograph.evaluation.index import plan_index
+from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate, plan_index
 from heliograph.evaluation.reports import to_json
 from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
 from heliograph.evaluation.sets import EvaluationSet, GivenExtraction, map_corpus, read_set
@@ -129,7 +128,7 @@ async def test_index_of_another_code_or_of_a_broken_run_is_made_anew(
 ) -> None:
     given = read_set(harbour)
     first = (await run(given, plan(tmp_path))).sets[0].index
-    monkeypatch.setattr("heliograph.evaluation.index._code_hash", lambda: "other")
+    monkeypatch.setattr("heliograph.evaluation.harness._code_hash", lambda: "other")
     assert (await run(given, plan(tmp_path, keeps_stale=True))).sets[0].index.was_reused
     assert not (await run(given, plan(tmp_path))).sets[0].index.was_reused
     mark = Path(first.folder) / "fingerprint.json"

@@ -10,7 +10,7 @@ import pytest
 import heliograph.ingest
 import heliograph.prompts
 import heliograph.text
-from heliograph.evaluation.index import IndexPlan, plan_index
+from heliograph.evaluation.harness import IndexPlan, plan_index
 from heliograph.evaluation.sets import map_corpus, read_set
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel

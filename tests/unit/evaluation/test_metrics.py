@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.evaluation.scores import METRICS, score_ranking
+from heliograph.evaluation.results import METRICS, score_ranking
 
 PLACES = [["a"], ["x"], ["b"], ["y"], ["z"], ["c"]]
 

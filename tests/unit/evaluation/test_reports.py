@@ -28,9 +28,9 @@ from heliograph.evaluation.results import (
     RunReport,
     SetReport,
     compare,
+    score_ranking,
     summarize,
 )
-from heliograph.evaluation.scores import score_ranking
 
 GOLD = {"g": 1.0}
 

@@ -10,8 +10,8 @@ import pytest
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import IngestError, InvalidRequestError
 from heliograph.ids import document_id
+from heliograph.ingest.files import FolderChange
 from heliograph.ingest.models import Outcome
-from heliograph.ingest.watching import FolderChange
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeEmbeddingModel
 

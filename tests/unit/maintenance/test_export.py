@@ -16,9 +16,9 @@ import pytest
 from heliograph import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
+from heliograph.maintenance.archive import Contents
 from heliograph.maintenance.export_formats import FileNames
 from heliograph.maintenance.transfer import ExportFormat
-from heliograph.maintenance.whole_documents import Contents
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 HOSTILE = [

@@ -13,8 +13,7 @@ from heliograph import AsyncHeliograph
 from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.ids import document_id
 from heliograph.ingest.given import GivenChunk, GivenEntity, GivenRelation
-from heliograph.maintenance.archive import read_archive
-from heliograph.maintenance.whole_documents import ImportKind, NoteKind
+from heliograph.maintenance.archive import ImportKind, NoteKind, read_archive
 from heliograph.models import DocumentStatus
 from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel

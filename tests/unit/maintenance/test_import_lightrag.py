@@ -30,9 +30,9 @@ from heliograph.ingest.merging import (
     fragments,
 )
 from heliograph.ingest.models import Outcome
+from heliograph.maintenance.archive import Contents, ImportReport, NoteKind
 from heliograph.maintenance.lightrag_import import MentionTable, join_chunks, restore_spelling
 from heliograph.maintenance.lightrag_layout import GraphEdge, GraphNode
-from heliograph.maintenance.whole_documents import Contents, ImportReport, NoteKind
 from heliograph.models import DocumentStatus
 from heliograph.stores.base import DocumentQuery
 from heliograph.stores.changeset import Collection

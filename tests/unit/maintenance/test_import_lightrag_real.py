@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from heliograph import AsyncHeliograph
-from heliograph.maintenance.whole_documents import Contents
+from heliograph.maintenance.archive import Contents
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.text.names import clean_name, entity_key, names_to_relation_id
 

@@ -14,7 +14,7 @@ import pytest
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, InvalidRequestError, StoreUnavailable
-from heliograph.maintenance.whole_documents import Contents, ImportKind, ImportReport, NoteKind
+from heliograph.maintenance.archive import Contents, ImportKind, ImportReport, NoteKind
 from heliograph.testing.fakes import FakeEmbeddingModel
 
 TEXT = "Scrooge keeps a counting-house. Marley was his partner."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from heliograph import AsyncHeliograph
 from heliograph.ids import document_id
-from heliograph.maintenance.whole_documents import NoteKind
+from heliograph.maintenance.archive import NoteKind
 from heliograph.models import Usage
 from heliograph.stores.base import CachedReply
 from heliograph.testing.fakes import FakeEmbeddingModel

@@ -164,7 +164,7 @@ def test_tracing_is_off_by_default() -> None:
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "heliograph.monitoring.otel", raising=False)
+    monkeypatch.delitem(sys.modules, "heliograph.monitoring.tracing", raising=False)
     with pytest.raises(MissingDependencyError, match=r"heliograph\[otel\]"):
         build_tracer(MonitoringSettings.model_validate({"traces_endpoint": "http://127.0.0.1:4318/v1/traces"}))
 

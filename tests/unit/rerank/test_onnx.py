@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from heliograph.errors import BadModelReply, MissingDependencyError, ModelUnavailable, SettingsError
 from heliograph.rerank.onnx import OnnxReranker, find_files
-from heliograph.rerank.registry import build_reranker
+from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import RerankSettings
 
 tokenizers = pytest.importorskip("tokenizers")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.language import detect_language, is_chinese, stop_words
+from heliograph.text.analysis import detect_language, is_chinese, stop_words
 
 
 @pytest.mark.parametrize(

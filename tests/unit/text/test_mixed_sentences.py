@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from heliograph.text.analysis import is_chinese
 from heliograph.text.chinese import has_latin_grammar
-from heliograph.text.language import is_chinese
 from heliograph.text.phrases import find_names, read_texts
 
 _HAN = re.compile(r"[\u4e00-\u9fff]")

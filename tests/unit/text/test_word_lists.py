@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import pytest
 
-from heliograph.text.language import word_list
+from heliograph.text.analysis import word_list
 
 LISTS = sorted(path.name.removesuffix(".txt") for path in (files("heliograph.text") / "words").iterdir())
 

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from heliograph.embedding.e5.graph_names import (
+from heliograph.embedding.e5.weights import (
     MASK_INPUT,
     OUTPUT,
     PADDED_INPUT,
@@ -43,8 +43,8 @@ from heliograph.embedding.e5.graph_names import (
     ROWS_INPUT,
     SLOTS_INPUT,
     WORDS_INPUT,
+    E5Weights,
 )
-from heliograph.embedding.e5.weights import E5Weights
 
 _CONTRIB = "com.microsoft"
 # 2 * 255 * 64 still fits 16 signed bits.

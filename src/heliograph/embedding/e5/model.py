@@ -1,30 +1,346 @@
-"""The offline embedding behind the contract, its vectors spread and freed of which language a text is in."""
+"""The offline embedding: texts cut into tokens and windows, run in a few threads, vectors centred per language."""
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
+import struct
 import threading
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
+from itertools import count, islice, pairwise
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
+import onnxruntime
 from numpy.typing import NDArray
+from onnxruntime.capi import onnxruntime_pybind11_state as ort_errors  # pyright: ignore[reportAttributeAccessIssue]
+from sentencepiece import SentencePieceProcessor
 
 from heliograph.calls.tasks import plan_runs
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.e5.artefacts import ArtefactCache
-from heliograph.embedding.e5.encoder import E5Encoder, InferenceQueue
-from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, E5Tokenizer, make_tokenizer_model
-from heliograph.embedding.e5.weights import E5Weights, find_weights, verify_weights
-from heliograph.embedding.scale import USUAL_SCALE
+from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
+from heliograph.embedding.e5.weights import (
+    MASK_INPUT,
+    OUTPUT,
+    PADDED_INPUT,
+    PLACES_INPUT,
+    ROWS_INPUT,
+    SLOTS_INPUT,
+    WORDS_INPUT,
+    ArtefactCache,
+    E5Weights,
+    find_weights,
+    verify_weights,
+)
 from heliograph.errors import ModelUnavailable
 from heliograph.models import Usage
+
+# Cuts text into the model's tokens, and long text into windows that fit the model.
+#
+# The tokenizer is XLM-RoBERTa's: a SentencePiece unigram model over text in NFKC form. sentencepiece runs it, because
+# its trie takes 50 MB where other implementations take 300. It is given a model file that holds the pieces and does no
+# character work of its own; that is done here.
+
+MAX_WINDOWS = 64
+"""Windows of one text; what is beyond (some 30,000 tokens) does not count: one vector cannot tell it anyway."""
+
+_MAX_TOKENS = 512
+_PREFIXES: dict[EmbeddingKind, str] = {"query": "query:", "document": "passage:"}
+_PREFIX_TOKENS = 3
+MAX_TEXT_TOKENS = _MAX_TOKENS - _PREFIX_TOKENS - 2
+"""Tokens of a text that fit one window beside its prefix and the marks of start and end."""
+
+# Text is tokenized in slices: it takes the interpreter's lock, and a text's end may never be looked at.
+_SLICE_CHARACTERS = 16_384
+
+# What SentencePiece's rule `nmt_nfkc` does beyond NFKC: most control characters go (NUL is added to them), invisible
+# ones become spaces. U+2581 is the tokenizer's own mark of a space.
+_CONTROLS: dict[int, str | None] = dict.fromkeys([*range(0x20), 0x7F, 0x8F, 0x9F])
+_SPACES = dict.fromkeys([*b"\t\n\f\r", 0x1680, *range(0x200B, 0x2010), 0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD], " ")
+_REPLACED = _CONTROLS | _SPACES
+
+
+class E5Tokenizer:
+    """Turns texts into windows of token ids. Safe to use from several threads.
+
+    Args:
+        model: What `make_tokenizer_model` returned.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        self._processor = SentencePieceProcessor(model_proto=model)
+        self._start = self._processor.bos_id()
+        self._end = self._processor.eos_id()
+        self._prefixes = {kind: self._ids(prefix) for kind, prefix in _PREFIXES.items()}
+
+    def windows(self, text: str, kind: EmbeddingKind) -> list[NDArray[np.int32]]:
+        """Return a text's token ids in windows of nearly equal length, with prefix and marks; at least one window.
+
+        Args:
+            text: Any text; lone surrogates and most control characters are left out.
+            kind: Which prefix.
+        """
+        ids = list(islice(self._stream(text), MAX_WINDOWS * MAX_TEXT_TOKENS))
+        count = max(1, -(-len(ids) // MAX_TEXT_TOKENS))
+        bounds = [len(ids) * number // count for number in range(count + 1)]
+        head = [self._start, *self._prefixes[kind]]
+        return [np.array([*head, *ids[start:end], self._end], np.int32) for start, end in pairwise(bounds)]
+
+    def _stream(self, text: str) -> Iterator[int]:
+        start = 0
+        while start < len(text):
+            end = min(start + _SLICE_CHARACTERS, len(text))
+            # After a space if there is one, so that no word is cut.
+            if end < len(text) and (space := text.rfind(" ", start, end)) > start:
+                end = space + 1
+            yield from self._ids(text[start:end])
+            start = end
+
+    def _ids(self, text: str) -> list[int]:
+        clean = text.encode("utf-8", "ignore").decode().translate(_REPLACED)
+        return self._processor.encode(unicodedata.normalize("NFKC", clean), out_type=int)
+
+
+def make_tokenizer_model(weights: E5Weights) -> bytes:
+    """Return the tokenizer as a serialized SentencePiece `ModelProto`.
+
+    The message is written by hand (`sentencepiece_model.proto` has the field numbers): it is four kinds of fields, and
+    the package's own writer would need protobuf code of one certain version.
+    """
+    kinds = {weights.unknown_id: 2} | dict.fromkeys((weights.start_id, weights.end_id, weights.pad_id), 3)
+    pieces = (_piece(piece.text, piece.score, kinds.get(number, 1)) for number, piece in enumerate(weights.pieces()))
+    ids = (weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id)
+    unigram = 1
+    trainer = _number(3, unigram) + b"".join(_number(field, value) for field, value in enumerate(ids, 40))
+    # A space goes before the text, extra spaces go, and spaces are marked.
+    normalizer = _bytes(1, b"identity") + _number(3, 1) + _number(4, 1) + _number(5, 1)
+    return b"".join(pieces) + _bytes(2, trainer) + _bytes(3, normalizer)
+
+
+def _piece(text: bytes, score: float, kind: int) -> bytes:
+    float_field = _varint(2 << 3 | 5)
+    return _bytes(1, _bytes(1, text) + float_field + struct.pack("<f", score) + _number(3, kind))
+
+
+def _number(field: int, value: int) -> bytes:
+    return _varint(field << 3) + _varint(value)
+
+
+def _bytes(field: int, value: bytes) -> bytes:
+    return _varint(field << 3 | 2) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    return bytes((value & 0x7F | 0x80,)) + _varint(value >> 7)
+
+
+# Runs the ONNX graph on windows of tokens, in a few threads that take short jobs in a fair order.
+
+# A few threads that run short jobs in a fair order.
+#
+# Queries go before documents. Among equals, batches take turns job by job, so a short batch does not wait for a long
+# one that came first; a batch that joins starts at the present turn and cannot overtake what has waited. A job whose
+# future is cancelled before its turn is skipped.
+
+T = TypeVar("T")
+_PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
+
+
+@dataclass(order=True, slots=True)
+class _Job:
+    priority: int
+    turn: int
+    arrival: int
+    run: Callable[[], Any] = field(compare=False)
+    future: Future[Any] = field(compare=False)
+
+    def perform(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self.run()
+        except BaseException as error:  # noqa: BLE001 (not swallowed: whoever waits for the job gets it)
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class InferenceQueue:
+    """Jobs in, futures out; use from any thread.
+
+    Args:
+        name: What the threads are called. They are started by jobs that find none free, and do not keep the process
+            alive.
+        threads: How many jobs run at once at the most.
+    """
+
+    def __init__(self, name: str, threads: int = 1) -> None:
+        self._name = name
+        self._max_threads = threads
+        self._changed = threading.Condition()
+        self._jobs: list[_Job] = []
+        self._turns = dict.fromkeys(_PRIORITIES.values(), 0)
+        self._arrivals = count()
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._is_closed = False
+
+    def submit(self, runs: Sequence[Callable[[], T]], kind: EmbeddingKind) -> list[Future[T]]:
+        """Queue one batch of jobs and return their futures in the same order.
+
+        Raises:
+            ModelUnavailable: The queue is closed.
+        """
+        priority = _PRIORITIES[kind]
+        with self._changed:
+            if self._is_closed:
+                raise _closed()
+            first = self._turns[priority]
+            jobs = [_Job(priority, turn, next(self._arrivals), run, Future()) for turn, run in enumerate(runs, first)]
+            for job in jobs:
+                heapq.heappush(self._jobs, job)
+            missing = min(len(self._jobs) - self._idle, self._max_threads - len(self._threads))
+            for _ in range(missing):
+                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._changed.notify(len(jobs))
+        return [job.future for job in jobs]
+
+    def close(self) -> None:
+        """Let the jobs under way finish, fail all others with `ModelUnavailable`, and end the threads."""
+        with self._changed:
+            self._is_closed = True
+            jobs, self._jobs = self._jobs, []
+            self._changed.notify_all()
+        for job in jobs:
+            if job.future.set_running_or_notify_cancel():
+                job.future.set_exception(_closed())
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            job.perform()
+            # Or its inputs and result would stay in memory until the next job comes.
+            del job
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(lambda: self._jobs or self._is_closed)
+            self._idle -= 1
+            if not self._jobs:
+                return None
+            job = heapq.heappop(self._jobs)
+            self._turns[job.priority] = job.turn
+            return job
+
+
+def _closed() -> ModelUnavailable:
+    return ModelUnavailable("the offline embedding is closed; open the workspace again")
+
+
+# Far below any score, so that the softmax of it is 0.
+_OF_PADDING = np.float32(-10_000)
+_ERRORS_ONLY = 3
+_ONNXRUNTIME_ERRORS: tuple[type[Exception], ...] = tuple(
+    getattr(ort_errors, name)
+    for name in (
+        "EPFail",
+        "Fail",
+        "InvalidArgument",
+        "InvalidGraph",
+        "InvalidProtobuf",
+        "NotImplemented",
+        "RuntimeException",
+    )
+)
+
+
+class E5Encoder:
+    """A loaded graph. Safe to use from several threads at once.
+
+    Args:
+        graph: What `make_graph` returned.
+        weights: Gives the word vectors.
+
+    Raises:
+        ModelUnavailable: The graph cannot be loaded.
+    """
+
+    def __init__(self, graph: bytes, weights: E5Weights) -> None:
+        self._weights = weights
+        self._session = _load(graph)
+
+    def encode(self, windows: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
+        """Return the mean vectors of one run's windows, `(windows, hidden)`, not normalised.
+
+        Raises:
+            ModelUnavailable: The run failed, most likely for lack of memory.
+        """
+        lengths = np.array([len(window) for window in windows], np.int64)
+        words = self._weights.word_vectors(np.concatenate(windows))
+        vectors = _run(self._session, {WORDS_INPUT: words, **_layout(lengths, self._weights.shape.heads)})
+        starts = np.cumsum(lengths) - lengths
+        sums = cast("NDArray[np.float32]", np.add.reduceat(vectors, starts))
+        return sums / lengths.astype(np.float32)[:, None]
+
+
+def _load(graph: bytes) -> onnxruntime.InferenceSession:
+    try:
+        return onnxruntime.InferenceSession(graph, _options(), ["CPUExecutionProvider"])
+    except _ONNXRUNTIME_ERRORS as error:
+        raise ModelUnavailable(
+            f"onnxruntime {onnxruntime.__version__} cannot load the offline embedding: {error}; "
+            "run: pip install --upgrade onnxruntime"
+        ) from error
+
+
+def _run(session: onnxruntime.InferenceSession, inputs: dict[str, NDArray[Any]]) -> NDArray[np.float32]:
+    try:
+        return cast("NDArray[np.float32]", session.run([OUTPUT], inputs)[0])
+    except _ONNXRUNTIME_ERRORS as error:
+        raise ModelUnavailable(f"the offline embedding failed: {error}; free some memory and try again") from error
+
+
+def _layout(lengths: NDArray[np.int64], heads: int) -> dict[str, NDArray[Any]]:
+    """Return the inputs that say where each token of windows of these lengths belongs."""
+    longest = lengths.max()
+    is_token = np.arange(longest) < lengths[:, None]
+    windows, places = np.nonzero(is_token)
+    rows = np.zeros(is_token.shape, np.int64)
+    rows[is_token] = np.arange(len(places))
+    head = np.arange(heads)
+    return {
+        PLACES_INPUT: places,
+        ROWS_INPUT: rows[:, None, :] * (3 * heads) + head[:, None],
+        MASK_INPUT: np.where(is_token, np.float32(0), _OF_PADDING)[:, None, None, :],
+        PADDED_INPUT: np.array(not is_token.all()),
+        SLOTS_INPUT: (windows[:, None] * heads + head) * longest + places[:, None],
+    }
+
+
+def _options() -> Any:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    # Runs are small and alike, so what an arena would save in time is little against what it would keep in memory.
+    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
+    options.log_severity_level = _ERRORS_ONLY
+    return options
+
+
+# The offline embedding behind the contract, its vectors spread and freed of which language a text is in.
 
 # Spreads the model's vectors, and takes out of them which language a text is in.
 #
@@ -84,7 +400,6 @@ _MAX_INLINE_CHARACTERS = 2000
 # Each more takes 60 to 80 MB, and Python around the model seldom keeps more of them busy.
 _MOST_THREADS_UNASKED = 4
 P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)

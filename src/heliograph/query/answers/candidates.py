@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.query.answers.quotables import Quotable
-from heliograph.text.analysis import terms
-from heliograph.text.language import is_chinese, word_list
+from heliograph.text.analysis import is_chinese, terms, word_list
 from heliograph.text.name_spans import (
     DEMONYMS,
     EVENT_WORDS,

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from heliograph.calls.tasks import run_together
-from heliograph.ingest.blocks import HeadingPaths
+from heliograph.ingest.chunking import HeadingPaths
 from heliograph.models import Document
 from heliograph.query.models import Citation, Context, RetrievedChunk
 from heliograph.stores.base import RecordsStore

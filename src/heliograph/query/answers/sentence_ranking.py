@@ -23,8 +23,7 @@ from heliograph.query.answers.candidates import (
 from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
-from heliograph.text.analysis import detect_language, terms
-from heliograph.text.language import is_chinese
+from heliograph.text.analysis import detect_language, is_chinese, terms
 from heliograph.text.phrases import read_texts
 
 # Sentences for a question that compares: one for each side, the side that wins first where dates decide it.

@@ -12,7 +12,7 @@ from heliograph.query.plan import FUSED_CHANNELS, Channel
 
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
 #
-# Cosines are in the usual scale (`heliograph.embedding.scale`), so the same numbers serve every model and language.
+# Cosines are in the usual scale (`heliograph.embedding.base`), so the same numbers serve every model and language.
 # None of them depends on the size of the corpus: an index that grows keeps the scores of what was in it.
 
 

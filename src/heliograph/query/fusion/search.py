@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
-from heliograph.embedding.base import EmbeddingModel
-from heliograph.embedding.scale import CosineScale
+from heliograph.embedding.base import CosineScale, EmbeddingModel
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.channels import search_keywords

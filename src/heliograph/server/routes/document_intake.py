@@ -24,9 +24,9 @@ from heliograph.documents.sources import check_url
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, IngestError, InvalidRequestError, NotFoundError, RequestTooLargeError
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.files import find_samples
 from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
-from heliograph.ingest.samples import find_samples
 from heliograph.models import COMMITTED_STATUSES
 from heliograph.server.dependencies import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses

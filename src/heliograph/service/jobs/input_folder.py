@@ -14,9 +14,9 @@ import unicodedata
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from heliograph.documents.files import FileFilter, find_files
 from heliograph.documents.markdown import clean_text
 from heliograph.documents.registry import known_suffixes
+from heliograph.documents.sources import FileFilter, find_files
 from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
 
 _MOST_NAME_BYTES = 240

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.embedding.scale import USUAL_SCALE
+from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.models import Chunk, Usage
 from heliograph.query.answers import sentence_ranking as comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer

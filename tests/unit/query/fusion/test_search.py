@@ -11,8 +11,7 @@ import pytest
 
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.chat.base import Purpose
-from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, Embeddings
-from heliograph.embedding.scale import USUAL_SCALE, CosineScale
+from heliograph.embedding.base import USUAL_SCALE, CosineScale, EmbeddingInfo, EmbeddingKind, Embeddings
 from heliograph.extraction.local import LocalExtractor
 from heliograph.query.plan import Channel
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
