@@ -262,7 +262,9 @@ async def test_document_without_chunks_waits_and_one_without_anything_is_left_ou
     assert waiting is not None
     assert waiting.status is DocumentStatus.PENDING
     await kb.resume()
-    assert await kb.entity("Fezziwig") is not None
+    read = await kb.document("doc-2")
+    assert read is not None
+    assert read.status is DocumentStatus.PROCESSED
 
 
 @pytest.mark.parametrize("status", ["failed", "processing", "pending", "PARSING"])
