@@ -87,10 +87,12 @@ def add_examples(paths: Mapping[str, Any], shapes: Shapes, schemas: Mapping[str,
             _add_to_request(operation.get("requestBody", {}).get("content", {}), schemas)
             told = replies.get(f"{method.upper()} {path}", {})
             for status, response in operation["responses"].items():
-                if status in told:
-                    _add_to_reply(response.get("content", {}), told[status])
-                elif int(status) >= 400:
-                    _add_to_failure(response.get("content", {}), failure_example(int(status)), shape)
+                for kind, media in response.get("content", {}).items():
+                    if kind in told.get(status, {}):
+                        media.setdefault("example", told[status][kind])
+                    elif status not in told and int(status) >= 400:
+                        problem = failure_example(int(status))
+                        media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
 
 
 def _add_to_request(content: dict[str, Any], schemas: Mapping[str, Any]) -> None:
@@ -100,19 +102,6 @@ def _add_to_request(content: dict[str, Any], schemas: Mapping[str, Any]) -> None
         known = [*schema.get("examples", ()), *([schema["example"]] if "example" in schema else ())]
         if known:
             media.setdefault("example", known[0])
-
-
-def _add_to_reply(content: dict[str, Any], told: Mapping[str, Any]) -> None:
-    for kind, media in content.items():
-        if kind in told:
-            media.setdefault("example", told[kind])
-
-
-def _add_to_failure(
-    content: dict[str, Any], problem: dict[str, Any], shape: Callable[[dict[str, Any]], dict[str, Any]] | None
-) -> None:
-    for kind, media in content.items():
-        media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
 
 
 @cache

@@ -41,7 +41,6 @@ from heliograph.query.linking import path_row
 from heliograph.query.merging import ChunkPicks, MergedChunks, round_robin
 from heliograph.query.models import (
     Context,
-    Reference,
     RetrievedChunk,
     RetrievedEntity,
     RetrievedRelation,
@@ -355,7 +354,9 @@ async def find_related_chunks(
     owned = assign_chunks(of_entities, keep_empty=True)
     vectors = await _read_vectors(store, plan, owned, of_relations)
     if plan.chunk_picking == "shared_relations":
-        picked = await _pick_shared(store.graph, plan, selection.entities, owned)
+        listed = [entity for entity in selection.entities if entity.chunk_ids]
+        neighbours = await _neighbour_chunks(store.graph, listed)
+        picked = pick_by_shared_relations(owned, neighbours, plan.related_chunks * len(owned.groups))
     else:
         picked = _pick(plan, owned, vectors, question)
     entity_picks = ChunkPicks("E", picked, owned.frequencies)
@@ -385,12 +386,6 @@ async def _read_vectors(
     ids = dict.fromkeys(owned.frequencies)
     ids.update(dict.fromkeys(chunk_id for chunk_ids in of_relations for chunk_id in chunk_ids))
     return await store.vectors.get_vectors(changeset.Collection.CHUNKS, list(ids)) if ids else {}
-
-
-async def _pick_shared(graph: GraphStore, plan: Plan, entities: Sequence[Entity], owned: OwnedChunks) -> list[str]:
-    listed = [entity for entity in entities if entity.chunk_ids]
-    neighbours = await _neighbour_chunks(graph, listed)
-    return pick_by_shared_relations(owned, neighbours, plan.related_chunks * len(owned.groups))
 
 
 async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> list[list[Sequence[str]]]:
@@ -454,16 +449,41 @@ def build_context(
     """Return the context; without entities, relations and chunks an empty one."""
     references = number_sources((kept.sources.get(chunk.id, "") for chunk, _ in kept.chunks), kept.other_sources)
     numbers = {reference.source: number for number, reference in enumerate(references, start=1)}
-    chunks = _retrieved_chunks(merged, kept, numbers)
-    if not (selection.entities or selection.relations or chunks):
+    found: list[RetrievedChunk] = []
+    for (chunk, score), marks in zip(kept.chunks, merged.marks([chunk.id for chunk, _ in kept.chunks]), strict=True):
+        source = kept.sources.get(chunk.id, "")
+        reference_id = str(numbers[source]) if source else ""
+        found.append(RetrievedChunk(chunk, source, reference_id, marks, score, merged.scores.get(chunk.id, {})))
+    if not (selection.entities or selection.relations or found):
         return Context()
-    _log_marks(chunks)
+    if logger.isEnabledFor(logging.INFO):
+        # Of several marks the last, as LightRAG does: `E5/2 R2/1 C1/1`.
+        logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in found))
+    text = ""
+    if plan.is_written:
+        # In the order of reading; only fused chunks are moved.
+        order = range(len(found))
+        if plan.is_all_fused:
+            order = evidence_order([item.chunk for item in found], merged.paths)
+        rows = ContextRows(
+            has_graph=plan.uses_graph,
+            entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
+            relations=[
+                form.relation_row(place, item.relation, item.degree)
+                for place, item in enumerate(selection.relations, start=1)
+            ],
+            chunks=[
+                form.chunk_row(place, found[index].reference_id, kept.bodies[index])
+                for place, index in enumerate(order, start=1)
+            ],
+            references=references,
+            paths=[path_row(path) for path in paths or ()],
+        )
+        text = form.render(rows)
     named_entities = [(entity, sources_of(entity.chunk_ids, kept.sources)) for entity in selection.entities]
     named_relations = [(item, sources_of(item.relation.chunk_ids, kept.sources)) for item in selection.relations]
     return Context(
-        text=form.render(_rows(plan, form, selection, chunks, merged, kept, references, paths))
-        if plan.is_written
-        else "",
+        text=text,
         entities=tuple(
             RetrievedEntity(entity, sources, first_reference(sources, numbers)) for entity, sources in named_entities
         ),
@@ -471,63 +491,10 @@ def build_context(
             RetrievedRelation(item.relation, item.degree, sources, first_reference(sources, numbers))
             for item, sources in named_relations
         ),
-        chunks=chunks,
+        chunks=tuple(found),
         references=references,
         paths=paths,
     )
-
-
-def _retrieved_chunks(merged: MergedChunks, kept: KeptChunks, numbers: Mapping[str, int]) -> tuple[RetrievedChunk, ...]:
-    found: list[RetrievedChunk] = []
-    all_marks = merged.marks([chunk.id for chunk, _ in kept.chunks])
-    for (chunk, score), marks in zip(kept.chunks, all_marks, strict=True):
-        source = kept.sources.get(chunk.id, "")
-        reference_id = str(numbers[source]) if source else ""
-        found.append(RetrievedChunk(chunk, source, reference_id, marks, score, merged.scores.get(chunk.id, {})))
-    return tuple(found)
-
-
-def _for_reading(
-    plan: Plan, chunks: Sequence[RetrievedChunk], bodies: Sequence[str], merged: MergedChunks
-) -> tuple[Sequence[RetrievedChunk], Sequence[str]]:
-    """Return chunks and bodies in the order in which they are written; only fused ones are moved."""
-    if not plan.is_fused or plan.added_channels:
-        return chunks, bodies
-    order = evidence_order([item.chunk for item in chunks], merged.paths)
-    return [chunks[place] for place in order], [bodies[place] for place in order]
-
-
-def _rows(
-    plan: Plan,
-    form: ContextFormat,
-    selection: Selection,
-    chunks: Sequence[RetrievedChunk],
-    merged: MergedChunks,
-    kept: KeptChunks,
-    references: Sequence[Reference],
-    paths: tuple[GraphPath, ...] | None,
-) -> ContextRows:
-    chunks, bodies = _for_reading(plan, chunks, kept.bodies, merged)
-    return ContextRows(
-        has_graph=plan.uses_graph,
-        entities=[form.entity_row(place, entity) for place, entity in enumerate(selection.entities, start=1)],
-        relations=[
-            form.relation_row(place, item.relation, item.degree)
-            for place, item in enumerate(selection.relations, start=1)
-        ],
-        chunks=[
-            form.chunk_row(place, item.reference_id, body)
-            for place, (item, body) in enumerate(zip(chunks, bodies, strict=True), start=1)
-        ],
-        references=references,
-        paths=[path_row(path) for path in paths or ()],
-    )
-
-
-def _log_marks(chunks: Sequence[RetrievedChunk]) -> None:
-    """Log how each final chunk was found, like `E5/2 R2/1 C1/1`; of several marks the last, as LightRAG does."""
-    if logger.isEnabledFor(logging.INFO):
-        logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in chunks))
 
 
 # Putting chunks into the order of a reranker, if there is one and it answers.

@@ -198,7 +198,9 @@ async def get_relation(
     engine: ReadEngine, source: Name, target: Name, offset: Offset = 0, limit: SourceLimit = 10
 ) -> RelationDetail:
     """Return what is known of the relation between two entities, and the chunks that tell of it."""
-    relation = await _require_relation(engine, source, target)
+    relation = await engine.relation(source, target)
+    if relation is None:
+        raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
     sources = await _sources(engine, relation.chunk_ids[offset : offset + limit])
     return RelationDetail(relation=RelationItem.of(relation), sources=sources, source_count=len(relation.chunk_ids))
 
@@ -244,13 +246,6 @@ async def _require(engine: AsyncHeliograph, name: str) -> Entity:
     if entity is None:
         raise NotFoundError(f"there is no entity {name!r} in this workspace")
     return entity
-
-
-async def _require_relation(engine: AsyncHeliograph, source: str, target: str) -> Relation:
-    relation = await engine.relation(source, target)
-    if relation is None:
-        raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
-    return relation
 
 
 # Corrections by LightRAG's routes.
@@ -392,7 +387,9 @@ class _Edit:
             allow_merge=self._allow_merge,
             author=self._author,
         )
-        final = await self._final_name(done[-1])
+        name = done[-1].names[-1]
+        entity = await self._engine.entity(name)
+        final = entity.name if entity else name
         is_merged = done[-1].kind is CurationKind.MERGE_ENTITIES
         return done, _summary(final, target=final if is_merged else None, renamed=True)
 
@@ -401,10 +398,6 @@ class _Edit:
             return []
         done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
         return [done]
-
-    async def _final_name(self, done: Curation) -> str:
-        entity = await self._engine.entity(done.names[-1])
-        return entity.name if entity else done.names[-1]
 
 
 def _summary(final: str, *, target: str | None = None, renamed: bool = False) -> OperationSummary:
