@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from benchmarks.declining import render_curve
 from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers, render_parameters
 from benchmarks.report import Environment, Figure, Report
 
@@ -46,3 +47,17 @@ def test_page_without_marks_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no place for the figures"):
         put_between(page, "<!-- a -->", "<!-- b -->", lambda: "table")
     assert page.read_text("utf-8") == "text"
+
+
+def test_curve_of_what_is_declined_is_a_picture_and_no_row_of_the_table() -> None:
+    figures = (
+        Figure("a: others, declined", 90.0, "%"),
+        Figure("curve: -0.02: lost", 1.0, "%"),
+        Figure("curve: -0.02: declined", 70.0, "%"),
+        Figure("curve: 0.00: lost", 4.0, "%"),
+        Figure("curve: 0.00: declined", 80.0, "%"),
+    )
+    assert "curve" not in render_answers(_report("declining", *figures))
+    picture = render_curve(figures)
+    assert 'points="70.0,130.0 100.0,100.0"' in picture
+    assert '<circle cx="100.0" cy="100.0"' in picture

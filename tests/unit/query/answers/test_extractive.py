@@ -54,6 +54,39 @@ class _Meanings(EmbeddingModel):
         return Embeddings(np.array(rows, np.float32), Usage())
 
 
+class _Near(_Meanings):
+    """Finds every text as near to every question as it is told."""
+
+    def __init__(self, cosine: float) -> None:
+        super().__init__("")
+        self._cosine = cosine
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
+        row = (1.0, 0.0) if kind == "query" else (self._cosine, (1 - self._cosine**2) ** 0.5)
+        return Embeddings(np.array([row] * len(texts), np.float32), Usage())
+
+
+@pytest.mark.parametrize(
+    ("question", "cosine", "is_answered"),
+    [
+        ("How deep is the harbour of the island?", 0.47, True),
+        ("How deep is the harbour of the island?", 0.40, False),
+        # Another language than the documents' costs nearness.
+        ("Wie tief ist der Hafen der Insel?", 0.40, True),
+        ("海港有多深？", 0.40, True),
+        ("海港有多深？", 0.30, False),
+        # A name that nothing speaks of.
+        ("How deep is the harbour of Lisbon?", 0.47, False),
+        ("How deep is the harbour of Port Ellen?", 0.47, True),
+        ("Lisbon 的海港有多深？", 0.40, False),
+    ],
+)
+async def test_nearness_that_an_answer_needs(question: str, cosine: float, is_answered: bool) -> None:
+    context = _context("Port Ellen is an old place. The harbour of the island has nine metres at low tide.")
+    found = await quote_answer(question, context, MemoryStore().records, embedding=_Near(cosine))
+    assert bool(found.citations) is is_answered
+
+
 async def test_best_sentence_comes_first_with_its_document() -> None:
     context = _context(
         "The sea is wide. Boats come and go.",
