@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.manuals import fetched_pages, read_pages, read_questions
+from benchmarks.manuals import fetch_pages, read_pages, read_questions
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
 from benchmarks.retrieval import find_folders
@@ -120,7 +120,7 @@ async def _told(
 
 async def _insert(engine: AsyncHeliograph, folder: Path, data: Path, passages: int | None) -> None:
     if folder.name == _MANUALS:
-        pages = await asyncio.to_thread(lambda: list(fetched_pages(data, read_pages()[: passages or None])))
+        pages = await asyncio.to_thread(lambda: list(fetch_pages(data, read_pages()[: passages or None])))
         await engine.insert_files([str(page) for page in pages])
         return
     items = _read(folder / "corpus.jsonl")[:passages]

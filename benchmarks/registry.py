@@ -53,6 +53,7 @@ ALL = (
     "cosine_scale",
     "chunking",
     "local_extraction",
+    "entity_quality",
     "lightrag_side_by_side",
     "versus_lightrag",
     "service_faults",

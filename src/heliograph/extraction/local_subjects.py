@@ -145,27 +145,8 @@ def keywords_between(text: str, sentence: SentenceReading, start: int, end: int)
     return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
 
 
-_BE = frozenset(["am", "are", "be", "been", "being", "is", "was", "were"])
-_AUXILIARIES = _BE | frozenset(
-    [
-        "can",
-        "cannot",
-        "could",
-        "did",
-        "do",
-        "does",
-        "had",
-        "has",
-        "have",
-        "may",
-        "might",
-        "must",
-        "shall",
-        "should",
-        "will",
-        "would",
-    ]
-)
+_BE = word_list("forms_of_be")
+_AUXILIARIES = _BE | word_list("auxiliaries")
 _VERB_FORMS = word_list("verb_forms")
 _GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
@@ -201,29 +182,7 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
 
 
 _ARTICLES = frozenset({"a", "an", "the", "its", "his", "her", "their", "both"})
-_TIES = frozenset(
-    [
-        "about",
-        "after",
-        "against",
-        "as",
-        "at",
-        "between",
-        "by",
-        "for",
-        "from",
-        "in",
-        "into",
-        "of",
-        "on",
-        "over",
-        "through",
-        "to",
-        "under",
-        "with",
-        "within",
-    ]
-)
+_TIES = word_list("ties")
 
 
 def _is_verb(words: Sequence[str], index: int) -> bool:
