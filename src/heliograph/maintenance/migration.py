@@ -33,7 +33,7 @@ from heliograph.maintenance.migration_sections import (
 from heliograph.settings import StoreSettings, hide_password
 from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
 from heliograph.stores.changeset import Collection
-from heliograph.stores.composed.store import TwofoldReplyCache
+from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
 
