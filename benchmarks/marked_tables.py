@@ -12,6 +12,7 @@ from functools import partial
 from inspect import cleandoc
 from pathlib import Path
 
+from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
 from heliograph.query.fusion.models import FusionParameters
 
@@ -69,12 +70,14 @@ def put_between(page: Path, begin: str, end: str, render: Callable[[], str]) -> 
 
 
 def write_tables(results: Path = RESULTS) -> list[Path]:
-    """Write every table whose report is there and return the pages.
+    """Write every table whose report is there, and the curve of what is declined; return the pages.
 
     Raises:
         ValueError: A page has lost its marks.
     """
     reports = read_reports(results)
+    if declining := reports.get("declining"):
+        (_DOCS / "images" / "declining.svg").write_text(render_curve(declining.figures), "utf-8")
     return [
         put_between(table.page, table.begin, table.end, partial(table.render, reports[table.benchmark]))
         for table in TABLES
@@ -98,6 +101,8 @@ def render_answers(report: Report) -> str:
     columns: dict[str, None] = {}
     for figure in report.figures:
         name, _, what = figure.name.partition(": ")
+        if name == CURVE:
+            continue
         count = f" of {figure.note.removesuffix(' questions')}" if figure.note else ""
         found.setdefault(name, {})[what] = f"{figure.value:.1f}{count}"
         columns[what] = None

@@ -60,6 +60,7 @@ ALL = (
     "document_soak",
     "store_faults",
     "byte_flips",
+    "graph_drawing",
 )
 
 

@@ -80,7 +80,6 @@ if TYPE_CHECKING:
         Usage,
     )
     from heliograph.query.answers.answer import AnswerStream
-    from heliograph.query.data import QueryData
     from heliograph.query.models import (
         Answer,
         AnswerKind,
@@ -89,6 +88,7 @@ if TYPE_CHECKING:
         Keywords,
         Mode,
         ModeName,
+        QueryData,
         QueryParam,
         Reference,
         Retrieval,
@@ -223,7 +223,6 @@ _HOMES = {
     ),
     "heliograph.functions": ("FunctionChatModel", "FunctionEmbeddingModel", "FunctionReranker"),
     "heliograph.query.answers.answer": ("AnswerStream",),
-    "heliograph.query.data": ("QueryData",),
     "heliograph.rerank.base": ("RerankHit", "Reranker"),
     "heliograph.query.models": (
         "Answer",
@@ -233,6 +232,7 @@ _HOMES = {
         "Keywords",
         "Mode",
         "ModeName",
+        "QueryData",
         "QueryParam",
         "Reference",
         "Retrieval",

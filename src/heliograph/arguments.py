@@ -22,8 +22,6 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from heliograph.errors import InvalidRequestError, shown
 
-__all__ = ["LARGEST_COUNT", "check_count", "check_fields", "check_limit", "checks_arguments"]
-
 C = TypeVar("C")
 
 # What every store takes as the number of things to skip or to return.
@@ -107,12 +105,14 @@ def _read(
     bound = form.bind(*args, **keywords)
     for name, value in bound.arguments.items():
         if name in types:
-            given = list(value) if isinstance(value, Iterator) and _takes_iterator(types[name]) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            takes_iterator = any(get_origin(option) is Iterable for option in _options(types[name]))
+            given = list(value) if isinstance(value, Iterator) and takes_iterator else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _check(name, given, types[name])
             if types[name] is int:
                 given = check_count(name, given) if name in _PLACES else check_limit(name, given)
             elif Path in _options(types[name]):
-                _check_path(name, given)
+                for path in given if _is_list(given) else (given,):
+                    _check_path(name, path)
             bound.arguments[name] = given
     return bound.args, bound.kwargs
 
@@ -146,10 +146,6 @@ def _no_count(name: str, value: Any) -> InvalidRequestError:
 def _check_path(name: str, value: Any) -> None:
     if value is not None and "\0" in os.fsdecode(value):
         raise InvalidRequestError(f"{name} is {shown(value, 200)}; no path holds NUL, leave it out")
-
-
-def _takes_iterator(kind: Any) -> bool:
-    return any(get_origin(option) is Iterable for option in _options(kind))
 
 
 def _check(name: str, value: Any, kind: Any) -> None:

@@ -53,23 +53,20 @@ from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Pr
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.ingest.watching import FolderActions, FolderChange, watch_folder
 from heliograph.maintenance.check import CheckProgress, CheckReport
-from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_path
+from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_places
 from heliograph.maintenance.whole_documents import ImportProgress, ImportReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
-from heliograph.query.data import QueryData
 from heliograph.query.engine import QueryEngine
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
+from heliograph.rerank.chat import ChatReranker
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import IngestSettings, Settings, StoreSettings
 from heliograph.stores.base import DocumentPage, DocumentQuery, Store, StoreView
 from heliograph.stores.registry import open_store
-
-__all__ = ["AsyncHeliograph", "Given", "Opening", "Rooms", "open_rooms", "with_engine", "with_store"]
-
 
 # Opening what an engine is made of: store, models, and the rooms that use them, in the order of their needs.
 
@@ -245,7 +242,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
     chat = _open_chat(settings, models.chat, store, meter, stack)
     truth = store.truth
     ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
-    reranker = await _open_reranker(settings, given, stack)
+    reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
     query = QueryEngine(store, embedding, chat, reranker, settings.query, settings.rerank, fold, readable)
     maintenance = Maintenance(truth, embedding, chat, settings.ingest)
@@ -298,9 +295,15 @@ def _open_chat(
     return chat
 
 
-async def _open_reranker(settings: Settings, given: Given, stack: AsyncExitStack) -> Reranker | None:
+async def _open_reranker(
+    settings: Settings, given: Given, chat: ChatModel | None, stack: AsyncExitStack
+) -> Reranker | None:
     if given.reranker is not None:
         return as_reranker(given.reranker)
+    if settings.rerank.provider == "chat":
+        if chat is None:
+            raise SettingsError("`rerank.provider` is 'chat' and no chat model is configured; set `chat.model`")
+        return ChatReranker(chat, settings.rerank.max_document_tokens)
     reranker = await build_reranker(settings.rerank)
     if reranker is not None:
         stack.push_async_callback(reranker.close)
@@ -550,9 +553,12 @@ class AsyncHeliograph(GraphCuration):
         """Take up what a crash or a cancel left behind."""
         return await (await self._rooms()).ingest.resume(progress=progress)
 
-    async def retry(self, *, progress: Callable[[Progress], None] | None = None) -> IngestReport:
-        """Try failed documents, and the failed chunks of partial ones, once more."""
-        return await (await self._rooms()).ingest.retry(progress=progress)
+    async def retry(
+        self, document_ids: str | Iterable[str] = (), *, progress: Callable[[Progress], None] | None = None
+    ) -> IngestReport:
+        """Try failed documents, and the failed chunks of partial ones, once more: all, or those with these ids."""
+        ids = [document_ids] if isinstance(document_ids, str) else list(document_ids)
+        return await (await self._rooms()).ingest.retry(ids, progress=progress)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
@@ -763,19 +769,28 @@ class AsyncHeliograph(GraphCuration):
         """
         return await export_workspace((await self._rooms()).store, Path(path), format)
 
-    async def import_from(self, path: str | Path, *, progress: ImportProgress | None = None) -> ImportReport:
-        """Take in an archive that `export` wrote, or a working directory of LightRAG or nano-graphrag.
+    async def import_from(
+        self, path: str | Path | Sequence[str | Path], *, progress: ImportProgress | None = None
+    ) -> ImportReport:
+        """Take in an archive that `export` wrote, or what LightRAG, nano-graphrag or GraphRAG have written.
 
         No model is called but the embedding. What is here already is left alone, so that an interrupted import can be
         run again.
 
+        Args:
+            path: An archive, a directory, or the URL of a server of LightRAG's, such as
+                `postgresql://user:password@host/database#workspace`; or several where it keeps parts of one workspace.
+            progress: Told what is taken in and how many.
+
         Raises:
-            InvalidRequestError: It is neither, or it is broken; what stands before the break is taken in.
+            InvalidRequestError: It is none of these, or it is broken; what stands before the break is taken in.
+            MissingDependencyError: A package is missing that reads it.
             ModelError: The embedding failed; what was taken in before stays.
             StoreError: The store failed; what was taken in before stays.
         """
         rooms = await self._rooms()
-        return await import_path(rooms.store, rooms.ingest, rooms.curation.curator, Path(path), progress)
+        places = [path] if isinstance(path, str | Path) else path
+        return await import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
         """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""

@@ -19,19 +19,6 @@ from heliograph.errors import BadModelReply, HeliographError, InvalidRequestErro
 from heliograph.models import Usage
 from heliograph.rerank.base import Reranker, RerankHit
 
-__all__ = [
-    "ChatFunction",
-    "EmbeddingFunction",
-    "FunctionChatModel",
-    "FunctionEmbeddingModel",
-    "FunctionReranker",
-    "RerankFunction",
-    "as_chat_model",
-    "as_embedding_model",
-    "as_reranker",
-    "call_function",
-]
-
 # From messages, `{"role": ..., "content": ...}` and oldest first, to the reply.
 ChatFunction = Callable[[list[dict[str, str]]], str | Awaitable[str]]
 # From n texts to n vectors, `(n, dimension)`: an array or lists of numbers, of any length but zero.

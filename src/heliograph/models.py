@@ -15,36 +15,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, Literal
 
-__all__ = [
-    "COMMITTED_STATUSES",
-    "DEFAULT_MODE",
-    "FIELD_SEPARATOR",
-    "RETRIED_STATUSES",
-    "WAITING_STATUSES",
-    "AliasMention",
-    "Batch",
-    "Chunk",
-    "Curation",
-    "CurationKind",
-    "Document",
-    "DocumentStatus",
-    "Entity",
-    "EntityEvidence",
-    "EntityMention",
-    "Extraction",
-    "GraphPath",
-    "Mode",
-    "ModeName",
-    "NameRules",
-    "Relation",
-    "RelationEvidence",
-    "RelationMention",
-    "Stats",
-    "Subgraph",
-    "Usage",
-    "utc_now",
-]
-
 # Stands between the parts of one text: fragments of a description, ids of chunks, sources. LightRAG's.
 FIELD_SEPARATOR = "<SEP>"
 

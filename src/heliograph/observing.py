@@ -7,30 +7,16 @@ names or secrets: stages, modes and purposes are words of this program.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Self
 
-from heliograph.models import Usage
-
-__all__ = [
-    "REQUEST_ID",
-    "ModelCalls",
-    "Observer",
-    "Origin",
-    "QuestionReport",
-    "observe",
-    "observing",
-    "origin",
-    "stage",
-    "tell_lookup",
-    "tell_model_calls",
-    "tell_question",
-    "working_for",
-]
+from heliograph.models import Mode, Usage
 
 # The request that the current task works for, which log lines name; empty outside of one.
 REQUEST_ID: ContextVar[str] = ContextVar("heliograph_request_id", default="")
@@ -182,3 +168,115 @@ def tell_lookup(cache: str, *, is_hit: bool) -> None:
     """Tell whether something was found in a cache."""
     if (observer := _OBSERVER.get()) is not None:
         observer.tell_lookup(cache, is_hit=is_hit)
+
+
+# How long the stages of a question take, in seconds by the wall clock.
+#
+# A stage that runs twice adds up; stages inside another count in both, so the sum may exceed `total`. Who observes
+# the engine is told of each stage as `query.<stage>`.
+
+# Is told which stage begins.
+Progress = Callable[[str], None]
+
+
+class StageClock:
+    """Measures one question; `total` runs from when the clock is made."""
+
+    def __init__(self) -> None:
+        self._started = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Generator[None]:
+        """Add the time that the block takes to a stage, whether it succeeds or not."""
+        started = time.perf_counter()
+        try:
+            with stage(f"query.{name}"):
+                yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def read(self) -> Mapping[str, float]:
+        """Return the seconds of every stage so far, in the order in which they first ended, and `total`."""
+        return {**self._seconds, "total": time.perf_counter() - self._started}
+
+
+class QuestionTimer:
+    """Measures a question from being asked to being answered, and reports it once, when its block is left.
+
+    Args:
+        mode: The mode it is asked in.
+    """
+
+    def __init__(self, mode: Mode) -> None:
+        self._mode = mode
+        self._started = time.perf_counter()
+        self._seconds: dict[str, float] = {}
+        self._outcome: Literal["ok", "cached"] = "ok"
+
+    def note_cached(self) -> None:
+        """Say that the answer was kept."""
+        self._outcome = "cached"
+
+    def note_retrieval(self, timings: Mapping[str, float]) -> None:
+        """Take over how long the stages of retrieval took."""
+        self._seconds |= stage_seconds(timings)
+
+    @contextmanager
+    def answering(self, *, in_pieces: bool = False) -> Generator[None]:
+        """Measure the writing of the answer; in pieces, who reads it takes part in how long that is."""
+        started = time.perf_counter()
+        try:
+            with stage("query.answer", is_parent=not in_pieces):
+                yield
+        finally:
+            self._seconds["answer"] = time.perf_counter() - started
+
+    @contextmanager
+    def unless_answered(self) -> Generator[None]:
+        """Tell of the question only if the block fails, as no answer can follow then."""
+        try:
+            yield
+        except BaseException as error:
+            self._tell(type(error))
+            raise
+
+    def give_up(self) -> None:
+        """Report an answer whose stream was abandoned."""
+        self._tell(GeneratorExit)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tell(kind)
+
+    def _tell(self, kind: type[BaseException] | None) -> None:
+        seconds = {**self._seconds, "total": time.perf_counter() - self._started}
+        if kind is None:
+            tell_question(QuestionReport(self._mode.value, self._outcome, seconds))
+        else:
+            # What is no Exception is how tasks and generators are told to stop.
+            outcome = "error" if issubclass(kind, Exception) else "cancelled"
+            tell_question(QuestionReport(self._mode.value, outcome, seconds))
+
+
+def stage_seconds(timings: Mapping[str, float]) -> dict[str, float]:
+    """Sum up the timings of a retrieval to the stages that users know, which follow one another.
+
+    `keywords` includes understanding the question, `search` the embedding of it, and `context` is all else: selecting,
+    reading and cutting what was found, but not `rerank`. A stage that did not take place is left out.
+    """
+    if not timings:
+        return {}
+    sums: dict[str, float] = {}
+    for name, parts in {"keywords": ("understanding", "keywords"), "search": ("embed", "search")}.items():
+        if any(part in timings for part in parts):
+            sums[name] = sum(timings.get(part, 0.0) for part in parts)
+    if "rerank" in timings:
+        sums["rerank"] = timings["rerank"]
+    if "select" in timings:
+        sums["context"] = max(0.0, timings["total"] - sum(sums.values()))
+    return sums

@@ -26,28 +26,6 @@ from pydantic_settings import (
 
 from heliograph.errors import SettingsError
 
-__all__ = [
-    "AccountSettings",
-    "ChatSettings",
-    "DocumentSettings",
-    "EmbeddingSettings",
-    "IngestSettings",
-    "KeySettings",
-    "McpSettings",
-    "MonitoringSettings",
-    "QuerySettings",
-    "RaySettings",
-    "RerankSettings",
-    "ResolutionSettings",
-    "ServerSettings",
-    "Settings",
-    "StoreSettings",
-    "hide_password",
-    "isolated_environment",
-    "lightrag_variables",
-    "user_cache_dir",
-]
-
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 # What `heliograph.lightrag` reads: defaults of LightRAG's fields, addresses of its stores, keys of its model functions.
@@ -146,11 +124,22 @@ class RerankSettings(_Room):
     """Reranking of chunks before the budget; off until `provider` or `base_url` is set."""
 
     provider: Literal[
-        "", "cohere", "jina", "siliconflow", "vllm", "xinference", "infinity", "tei", "dashscope", "aliyun", "onnx"
+        "",
+        "cohere",
+        "jina",
+        "siliconflow",
+        "vllm",
+        "xinference",
+        "infinity",
+        "tei",
+        "dashscope",
+        "aliyun",
+        "onnx",
+        "chat",
     ] = Field(
         "",
-        description="Kind of service, or `onnx` for a local cross-encoder; empty with a `base_url` means any service "
-        "that speaks the form which Cohere and Jina share.",
+        description="Kind of service, `onnx` for a local cross-encoder, or `chat` for the configured chat model; empty "
+        "with a `base_url` means any service that speaks the form which Cohere and Jina share.",
     )
     model: str = Field("", description="Model name; empty means the provider's usual one, mostly `bge-reranker-v2-m3`.")
     base_url: str = Field(

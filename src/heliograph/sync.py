@@ -26,8 +26,6 @@ from heliograph.query.models import QueryParam, Retrieval
 from heliograph.rerank.base import Reranker
 from heliograph.settings import Settings
 
-__all__ = ["Heliograph", "SyncAnswerStream"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

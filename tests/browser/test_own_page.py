@@ -288,6 +288,7 @@ def test_path_between_two_entities_is_found_and_what_is_hidden_goes(browser: Bro
     browser.wait_text("#shown", "1 relations")
     browser.button("List").click()
     assert {item.text for item in browser.all(".entities button")} == {"Ann", "Bob", "Annie", "Cy"}
+    browser.button("Display").click()
     browser.choose("#graph select[aria-label='Colour by']", "community")
     browser.wait_text(".legend", "Community 1")
     assert browser.errors() == []

@@ -72,3 +72,25 @@ async def test_cancelled_ingest_stays_pending_and_resumes(tmp_path: Path, chat_s
     async with engine(tmp_path, chat_settings) as kb:
         report = await kb.resume()
         assert report.results[0].outcome in {Outcome.PROCESSED, Outcome.PARTIAL}
+
+
+async def test_the_chat_model_as_reranker_orders_chunks_or_leaves_the_order_of_the_search(
+    tmp_path: Path, chat_settings: ChatSettings
+) -> None:
+    chosen = chat_settings.model_copy(update={"max_output_tokens": 40, "timeout_seconds": 300}).model_dump()
+    settings = Settings.load(
+        chat=chosen, ingest={"extractor": "local"}, rerank={"provider": "chat", "timeout_seconds": 300}
+    )
+    async with AsyncHeliograph(tmp_path, settings=settings, embedding=FakeEmbeddingModel(dimension=32)) as kb:
+        await kb.insert([TEXT, "The broker Mosquitto keeps no readings.", "Anna Weber lives near the gateway."])
+        before = await kb.query_data("Who keeps the gateway?", QueryParam(mode="fusion", enable_rerank=False))
+        found = await kb.query_data("Who keeps the gateway?", QueryParam(mode="fusion"))
+    chunks = found["data"]["chunks"]
+    assert {chunk["content"] for chunk in chunks} == {chunk["content"] for chunk in before["data"]["chunks"]}
+    scores = [chunk["rerank_score"] for chunk in chunks]
+    if found["metadata"]["warnings"]:
+        assert "names no passage" in found["metadata"]["warnings"][0]
+        assert not any(scores)
+    else:
+        assert scores == sorted(scores, reverse=True)
+        assert scores[0] == 1.0

@@ -3,9 +3,10 @@
     python qdrant_rest.py PORT FOLDER [API-KEY]
 
 Points, payloads, filters, indexes, scores and the log that survives `kill -9` are Qdrant's. The wire is not: requests
-are read, and answered, as Qdrant's REST API documents them, and only those which the projection of vectors sends. So
-this shows how our side of the wire fares with delays, cut connections, restarts and refusals; it shows nothing of
-Qdrant's own server, its clusters, its optimizers or its limits, but for the one of a request's size.
+are read, and answered, as Qdrant's REST API documents them, and only those which the projection of vectors, and the
+import of what LightRAG keeps in Qdrant, send. So this shows how our side of the wire fares with delays, cut
+connections, restarts and refusals; it shows nothing of Qdrant's own server, its clusters, its optimizers or its limits,
+but for the one of a request's size.
 """
 
 from __future__ import annotations
@@ -52,6 +53,9 @@ class Collections:
         self._folder = folder
         self._open: dict[str, edge.EdgeShard] = {}
 
+    def names(self) -> list[str]:
+        return sorted(path.stem for path in self._folder.glob("*.json"))
+
     def has(self, name: str) -> bool:
         return self._described(name).exists()
 
@@ -86,7 +90,9 @@ def _missing(name: str) -> Any:
     raise RefusedError(404, f"Not found: Collection `{name}` doesn't exist!")
 
 
-def _read_filter(data: dict[str, Any]) -> edge.Filter:
+def _read_filter(data: dict[str, Any] | None) -> edge.Filter | None:
+    if data is None:
+        return None
     if not {key for key, value in data.items() if value} <= {"must"}:
         raise RefusedError(400, f"this stand-in knows `must` alone: {data}")
     return edge.Filter(must=[_read_condition(condition) for condition in data.get("must") or ()])
@@ -115,6 +121,9 @@ class Service:
 
     def __init__(self, folder: Path) -> None:
         self._collections = Collections(folder)
+
+    def list(self, name: str, body: Any) -> Any:
+        return {"collections": [{"name": name} for name in self._collections.names()]}
 
     def exists(self, name: str, body: Any) -> Any:
         return {"exists": self._collections.has(name)}
@@ -177,8 +186,9 @@ class Service:
         request = edge.ScrollRequest(
             offset=body.get("offset"),
             limit=body["limit"],
-            filter=_read_filter(body["filter"]),
+            filter=_read_filter(body.get("filter")),
             with_payload=body.get("with_payload"),
+            with_vector=body.get("with_vector", False),
         )
         records, offset = self._collections.find(name).scroll(request)
         return {"points": [_record(record) for record in records], "next_page_offset": _id(offset)}
@@ -198,7 +208,7 @@ def _endpoint(answer: Callable[[str, Any], Any]) -> Callable[[Request], Awaitabl
         if len(data) > _MAX_BYTES:
             return _refuse(413, f"Payload error: JSON payload ({len(data)} bytes) is larger than {_MAX_BYTES} bytes")
         try:
-            result = answer(request.path_params["name"], json.loads(data or b"null"))
+            result = answer(request.path_params.get("name", ""), json.loads(data or b"null"))
         except RefusedError as refusal:
             return _refuse(refusal.status, str(refusal))
         except Exception as error:
@@ -217,6 +227,7 @@ def build(folder: Path, api_key: str) -> Starlette:
     """Return the application; an empty key lets everybody in."""
     service, one = Service(folder), "/collections/{name}"
     routes = [
+        Route("/collections", _endpoint(service.list), methods=["GET"]),
         Route(one, _endpoint(service.describe), methods=["GET"]),
         Route(one, _endpoint(service.make), methods=["PUT"]),
         Route(f"{one}/exists", _endpoint(service.exists), methods=["GET"]),

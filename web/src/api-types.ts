@@ -1149,6 +1149,10 @@ export interface Schemas {
     /** With `explain`: what became of what was found. */
     explanation?: Schemas["Explanation"] | null;
   };
+  "RetryRequest": {
+    /** None means all that failed. */
+    doc_ids: (string)[];
+  };
   "ScanResponse": {
     status: "scanning_started" | "scanning_skipped_pipeline_busy";
     message: string;

@@ -1,4 +1,6 @@
 // Speaks to the service: credentials, workspace, failures told by their `detail`, streams line by line.
+import type { Schemas } from "./api-types";
+import { failureText } from "./service-words";
 import { t } from "./words";
 
 const BASE = new URL("../", document.baseURI);
@@ -105,7 +107,7 @@ async function failure(response: Response): Promise<Failure> {
     ? problem.detail.map((item) => `${(item.loc ?? []).slice(1).join(".")}: ${item.msg}`).join("; ")
     : problem.detail;
   if (response.status === 401) dispatchEvent(new Event("login-needed"));
-  return new Failure(response.status, detail || `${response.status} ${response.statusText}`, problem.type);
+  return new Failure(response.status, failureText(problem.type ?? "", detail || `${response.status} ${response.statusText}`), problem.type);
 }
 
 async function send(method: string, path: string, options?: Options): Promise<Response> {
@@ -121,16 +123,64 @@ export const get = <T>(path: string, query?: Options["query"], options?: Options
   call<T>("GET", path, { ...options, ...(query ? { query } : {}) });
 export const post = <T>(path: string, body?: unknown, options?: Options) => call<T>("POST", path, { ...options, body });
 
-/** Posts a question and hands each line of JSON over as it comes. */
-export async function stream<T>(path: string, body: unknown, onLine: (line: T) => void, signal: AbortSignal) {
-  const response = await send("POST", path, { body, signal });
+async function lines(response: Response, onLine: (line: string) => void) {
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
-    const lines = (rest + (value ?? "")).split("\n");
-    rest = done ? "" : lines.pop()!;
-    for (const line of lines) if (line.trim()) onLine(JSON.parse(line) as T);
+    const whole = (rest + (value ?? "")).split("\n");
+    rest = done ? "" : whole.pop()!;
+    for (const line of whole) if (line.trim()) onLine(line);
     if (done) return;
   }
+}
+
+/** Posts a question and hands each line of JSON over as it comes. */
+export async function stream<T>(path: string, body: unknown, onLine: (line: T) => void, signal: AbortSignal) {
+  await lines(await send("POST", path, { body, signal }), (line) => onLine(JSON.parse(line) as T));
+}
+
+/** What is under way in a workspace, as `/api/v1/events` tells it. */
+export interface Work { documents: Record<string, number>; jobs: Schemas["JobResponse"][] }
+
+const AGAIN_MS = 2000;
+const POLL_MS = 3000;
+
+/**
+ * Tells of the work in the workspace now and whenever it changes, until told to stop; not while the page is hidden.
+ * Where the stream of events is refused or held back by a proxy, `onPoll` is called at intervals instead.
+ */
+export function follow(onWork: (work: Work) => void, onPoll: () => void): () => void {
+  let control: AbortController | null = null;
+  let timer = 0;
+  let isOver = false;
+  const run = async () => {
+    clearTimeout(timer);
+    if (isOver || control || document.hidden) return;
+    const now = new AbortController();
+    control = now;
+    let hasCome = false;
+    // A proxy that collects the whole before it sends any of it would stay silent for good.
+    const silence = window.setTimeout(() => { if (!hasCome) now.abort(); }, POLL_MS);
+    try {
+      await lines(await send("GET", "api/v1/events", { signal: now.signal }), (line) => {
+        hasCome = true;
+        if (line.startsWith("data: ") && !isOver) {
+          const told = JSON.parse(line.slice(6)) as Partial<Work>;
+          if (told.jobs && told.documents) onWork(told as Work);
+        }
+      });
+    } catch {
+      // Whatever it was, asking again tells of it.
+    }
+    clearTimeout(silence);
+    control = null;
+    if (isOver || document.hidden) return;
+    if (!hasCome) onPoll();
+    timer = window.setTimeout(() => void run(), hasCome ? AGAIN_MS : POLL_MS);
+  };
+  const wake = () => { if (document.hidden) control?.abort(); else void run(); };
+  document.addEventListener("visibilitychange", wake);
+  void run();
+  return () => { isOver = true; clearTimeout(timer); control?.abort(); document.removeEventListener("visibilitychange", wake); };
 }

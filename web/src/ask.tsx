@@ -5,10 +5,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, isAbort, stream } from "./api";
 import type { Schemas } from "./api-types";
 import { FirstRun } from "./first-run";
-import { bodyOf, type Details, dropTalk, keepTalk, newId, type Param, readTalks, type Reply, type Talk, talkAsMarkdown, talks, type Turn } from "./history";
+import { bodyOf, type Details, dropTalk, keepTalk, newId, type Param, readTalk, readTalks, type Reply, type Talk, talkAsMarkdown, type TalkHead, talks, type Turn } from "./history";
 import { Inspector } from "./inspector";
 import { dress, renderAnswer } from "./markdown";
 import { type ModeName, ModeSelect, param, Parameters, setParam } from "./parameters";
+import { failureText, serviceText } from "./service-words";
 import { type Opened, SourcePanel } from "./source";
 import { attempt, goTo, linkTo, route, tell, workspace } from "./state";
 import { Button, Dialog, Field, Icon, save } from "./ui";
@@ -33,11 +34,17 @@ function emptyTalk(): Talk {
 
 const fileName = (title: string) => title.replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60) || "conversation";
 
-function download(one: Talk) {
-  save(`${fileName(one.title)}.md`, talkAsMarkdown(one), "text/markdown");
+/** A conversation of the list with its turns; the one that is open may know more than what is kept. */
+const whole = async (head: TalkHead) => (head.id === talk.value.id ? talk.value : await readTalk(head.id));
+
+async function download(head: TalkHead) {
+  const one = await whole(head);
+  if (one) save(`${fileName(one.title)}.md`, talkAsMarkdown(one), "text/markdown");
 }
 
-function discard(one: Talk) {
+async function discard(head: TalkHead) {
+  const one = await whole(head);
+  if (!one) return;
   void dropTalk(one.id);
   if (one.id === talk.value.id) { talk.value = emptyTalk(); goTo("ask"); }
   tell(t("talkDeleted"), { seconds: 8, action: { label: t("undo"), run: () => void keepTalk(one) } });
@@ -45,7 +52,7 @@ function discard(one: Talk) {
 
 export function TalkList({ isOpen }: { isOpen: boolean }) {
   const [menu, setMenu] = useState("");
-  const [renamed, setRenamed] = useState<Talk | null>(null);
+  const [renamed, setRenamed] = useState<TalkHead | null>(null);
   const own = talks.value.filter((one) => one.workspace === workspace.value);
   return (
     <div class={isOpen ? "talks open" : "talks"}>
@@ -53,7 +60,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
       {own.length > 0 && (
         <div class="row" style={{ justifyContent: "space-between" }}>
           <h2 id="talks-title">{t("conversations")}</h2>
-          <Button bare class="small" icon="export" label={t("exportAll")} onClick={() => save("conversations.json", JSON.stringify(own, null, 2), "application/json")} />
+          <Button bare class="small" icon="export" label={t("exportAll")} onClick={() => void attempt(async () => save("conversations.json", JSON.stringify(await Promise.all(own.map(whole)), null, 2), "application/json"))} />
         </div>
       )}
       <ul aria-labelledby="talks-title">
@@ -65,8 +72,8 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
               {menu === one.id && (
                 <span class="items">
                   <button type="button" onClick={() => { setMenu(""); setRenamed(one); }}><Icon name="edit" />{t("rename")}</button>
-                  <button type="button" onClick={() => { setMenu(""); download(one); }}><Icon name="export" />{t("exportTalk")}</button>
-                  <button type="button" onClick={() => { setMenu(""); discard(one); }}><Icon name="delete" />{t("delete")}</button>
+                  <button type="button" onClick={() => { setMenu(""); void download(one); }}><Icon name="export" />{t("exportTalk")}</button>
+                  <button type="button" onClick={() => { setMenu(""); void discard(one); }}><Icon name="delete" />{t("delete")}</button>
                 </span>
               )}
             </span>
@@ -75,8 +82,11 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
       </ul>
       {renamed && (
         <Dialog title={t("rename")} onClose={() => setRenamed(null)} onSubmit={(data) => {
-          renamed.title = String(data.get("name")).trim() || renamed.title;
-          void keepTalk(renamed);
+          void whole(renamed).then((one) => {
+            if (!one) return;
+            one.title = String(data.get("name")).trim() || one.title;
+            void keepTalk(one);
+          });
           setRenamed(null);
         }}>
           <Field label={t("talkName")}><input name="name" value={renamed.title} required maxLength={200} autofocus /></Field>
@@ -87,7 +97,7 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
 }
 
 interface Line {
-  references?: Schemas["ReferenceItem"][]; response?: string; details?: Details; error?: string; progress?: string; response_time?: number;
+  references?: Schemas["ReferenceItem"][]; response?: string; details?: Details; error?: string; type?: string; progress?: string; response_time?: number;
 }
 
 function history(before: Turn[]): Schemas["HistoryMessage"][] {
@@ -112,7 +122,7 @@ async function fill(reply: Reply, question: string, before: Turn[], signal: Abor
   };
   try {
     await stream<Line>("query/stream", body, (line) => {
-      if (line.error) throw new Error(line.error);
+      if (line.error) throw new Error(failureText(line.type ?? "", line.error));
       if (line.references) reply.references = line.references;
       if (line.details) reply.details = line.details;
       if (line.response_time !== undefined) reply.seconds = line.response_time;
@@ -189,6 +199,7 @@ function Composer({ isNew }: { isNew: boolean }) {
           void submit();
         }} />
       <div class="row">
+        <span class="quiet mode-word" aria-hidden="true">{t("mode")}</span>
         <ModeSelect id="mode" label={t("mode")} value={param.value.mode ?? "auto"} onChange={(mode) => setParam({ ...param.value, mode })} />
         {second.value && <ModeSelect id="second-mode" label={t("otherMode")} value={second.value} onChange={(mode) => { second.value = mode; }} />}
         <Button bare icon="compare" label={t("compare")} pressed={second.value !== null} onClick={() => { second.value = second.value ? null : "naive"; }} />
@@ -206,6 +217,7 @@ function Answer({ reply, opened, onCite }: { reply: Reply; opened: Opened | null
   void tick.value;
   const ref = useRef<HTMLDivElement>(null);
   const body = bodyOf(reply);
+  const isQuoted = reply.details?.kind === "extractive" && reply.details.citations.length > 0;
   const isPlain = reply.details?.kind === "context" || reply.details?.kind === "prompt";
   useLayoutEffect(() => {
     const root = ref.current;
@@ -221,7 +233,7 @@ function Answer({ reply, opened, onCite }: { reply: Reply; opened: Opened | null
   });
   if (isPlain) return <pre class="answer" style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{body}</pre>;
   return (
-    <div class="answer prose" ref={ref} aria-busy={reply.state === "running"} aria-label={t("answer")} role="region"
+    <div class={isQuoted ? "answer prose quoted" : "answer prose"} ref={ref} aria-busy={reply.state === "running"} aria-label={t("answer")} role="region"
       onClick={(event) => {
         const button = (event.target as Element).closest<HTMLElement>(".cite");
         if (button) onCite(button.dataset.ref ?? "", Number(button.dataset.at));
@@ -241,10 +253,9 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
   const warnings = (details?.warnings ?? []).filter((text) => !text.includes("no chat model is configured"));
   return (
     <div class="reply">
-      {(shows || details?.kind === "extractive" || details?.from_cache) && (
+      {(shows || details?.from_cache) && (
         <div class="head">
           {shows && <span class="chip soft">{reply.param.mode}</span>}
-          {details?.kind === "extractive" && <span class="chip">{t("quotedOnly")}</span>}
           {details?.from_cache && <span class="chip">{t("kept")}</span>}
         </div>
       )}
@@ -253,9 +264,19 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
       {reply.state === "stopped" && <p class="quiet">{t("stopped")}</p>}
       {reply.error && <p class="note" role="alert"><Icon name="warn" /><span>{reply.error}</span></p>}
       {warnings.length > 0 && (
-        <details class="quiet warnings"><summary>{t("notes")} {number(warnings.length)}</summary><ul>{warnings.map((text) => <li key={text}>{text}</li>)}</ul></details>
+        <details class="quiet warnings"><summary>{t("notes")} {number(warnings.length)}</summary><ul>{warnings.map((text) => <li key={text}>{serviceText(text)}</li>)}</ul></details>
       )}
       {reply.references.length > 0 && !isRunning && <References reply={reply} onCite={onCite} />}
+      {!isRunning && (
+        <div class="tools">
+          <Button bare class="small" icon="copy" label={t("copy")} onClick={() => void attempt(async () => { await copy(bodyOf(reply)); tell(t("copied"), { seconds: 2 }); })} />
+          <Button bare class="small" icon="retry" label={t("askAgain")} onClick={onAgain} />
+          <Button class="small ghost" icon="inspect" label={t("inspect")} disabled={!details} onClick={onInspect} />
+          <span class="quiet">
+            {[reply.param.mode, reply.seconds !== null && duration(reply.seconds), details && details.usage.output_tokens ? `${number((details.usage.input_tokens ?? 0) + details.usage.output_tokens)} ${t("tokens")}` : ""].filter(Boolean).join(" · ")}
+          </span>
+        </div>
+      )}
       {isOffline && !told && (
         <div class="note offline">
           <Icon name="plug" />
@@ -264,19 +285,12 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
               <a class="button small" href={linkTo("overview")}>{t("howToConnect")}</a></div></div>
         </div>
       )}
-      {!isRunning && (
-        <div class="tools">
-          <Button bare class="small" icon="copy" label={t("copy")} onClick={() => void attempt(async () => { await copy(bodyOf(reply)); tell(t("copied"), { seconds: 2 }); })} />
-          <Button bare class="small" icon="retry" label={t("askAgain")} onClick={onAgain} />
-          <Button bare class="small" icon="inspect" label={t("inspect")} disabled={!details} onClick={onInspect} />
-          <span class="quiet">
-            {[reply.param.mode, reply.seconds !== null && duration(reply.seconds), details && details.usage.output_tokens ? `${number((details.usage.input_tokens ?? 0) + details.usage.output_tokens)} ${t("tokens")}` : ""].filter(Boolean).join(" · ")}
-          </span>
-        </div>
-      )}
     </div>
   );
 }
+
+/** The name of a file without its folders, which a hint gives in full. */
+const lastPart = (path: string) => path.replace(/[/\\]+$/, "").split(/[/\\]/).at(-1) || path;
 
 /** The documents that the answer cites; what was read beside them on request. */
 function References({ reply, onCite }: { reply: Reply; onCite: (opened: Opened) => void }) {
@@ -289,12 +303,12 @@ function References({ reply, onCite }: { reply: Reply; onCite: (opened: Opened) 
       {shown.map((item) => (
         <li key={item.reference_id}>
           <button type="button" onClick={() => onCite({ reply, id: String(item.reference_id), at: -1 })} title={item.file_path}>
-            <b>{item.reference_id}</b><span>{item.file_path}</span>
+            <b>{item.reference_id}</b><span>{lastPart(item.file_path)}</span>
           </button>
         </li>
       ))}
       {shown.length < reply.references.length && (
-        <li><button type="button" class="rest" aria-label={`${t("showMore")}: ${reply.references.length - shown.length}`} onClick={() => setAll(true)}>+{reply.references.length - shown.length}</button></li>
+        <li><button type="button" class="rest" onClick={() => setAll(true)}>{number(reply.references.length - shown.length)} {t("alsoRead")}</button></li>
       )}
     </ol>
   );
@@ -352,11 +366,13 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
   }, []);
   useEffect(() => {
     if (running.value || wanted === talk.value.id) return;
-    const found = talks.value.find((one) => one.id === wanted);
-    if (found) talk.value = found;
-    else if (!wanted && talk.value.turns.length) talk.value = emptyTalk();
     setBeside(null);
-  }, [wanted, talks.value]);
+    if (!wanted) {
+      if (talk.value.turns.length) talk.value = emptyTalk();
+      return;
+    }
+    void readTalk(wanted).then((found) => { if (found && route.value.rest[0] === wanted && !running.value) talk.value = found; });
+  }, [wanted]);
   void tick.value;
   const { turns } = talk.value;
   useEffect(() => { if (running.value) last.current?.scrollIntoView({ block: "start" }); }, [turns.length]);
@@ -392,5 +408,5 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
 /** A few questions to begin with, about what the documents say most of. */
 async function suggestions(): Promise<string[]> {
   const names = await get<string[]>("graph/label/popular", { limit: 8 });
-  return names.slice(0, 4).map((name) => (language.value === "zh" ? `关于${name}，文档说了什么？` : `What do the documents say about ${name}?`));
+  return names.slice(0, 4).map((name) => (language.value === "zh" ? `文档中关于“${name}”说了什么？` : `What do the documents say about ${name}?`));
 }

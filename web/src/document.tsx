@@ -3,12 +3,13 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, upload } from "./api";
 import type { Schemas } from "./api-types";
-import { deleteLater, advice, statusChip } from "./documents";
+import { advice, deleteLater, retryThese, statusChip } from "./documents";
 import { dress, renderDocument } from "./markdown";
+import { serviceText } from "./service-words";
 import { MarkedText, Place } from "./source";
 import { attempt, canWrite, goTo, linkTo, tell } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Tabs } from "./ui";
-import { number, t, when } from "./words";
+import { number, t, typeName, when } from "./words";
 
 type Tab = "text" | "chunks" | "entities" | "history";
 type Detail = Schemas["DetailResponse"];
@@ -56,6 +57,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
           {statusChip(detail.status)}
           {canWrite.value && (
             <div class="row">
+              {(detail.status === "failed" || detail.status === "partial") && <Button icon="retry" label={t("retry")} onClick={() => void retryThese([id], () => goTo("documents"))} />}
               <Button bare icon="edit" label={t("editText")} onClick={() => setEditing(true)} />
               <Button bare icon="import" label={t("update")} onClick={() => file.current?.click()} />
               <Button bare icon="delete" label={t("delete")} onClick={() => { goTo("documents"); deleteLater([id], () => null); }} />
@@ -64,7 +66,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
           )}
         </header>
         {detail.title && <p class="quiet" style={{ overflowWrap: "anywhere" }}>{detail.source}</p>}
-        {detail.error && <div class="note"><Icon name="warn" /><span>{detail.error}<br /><b>{t("whatToDo")}:</b> {advice(detail.error)}</span></div>}
+        {detail.error && <div class="note"><Icon name="warn" /><span>{serviceText(detail.error)}<br /><b>{t("whatToDo")}:</b> {advice(detail.error)}</span></div>}
         {detail.twin_of && <p class="note"><Icon name="documents" /><span>{t("sameAs")} <a href={linkTo("documents", detail.twin_of)}>{t("openDocument")}</a></span></p>}
         <Tabs value={tab} options={tabs} onChange={setTab} label={t("documents")} />
         {tab === "text" && <WholeText key={turn} path={path} detail={detail} entities={entities} start={start} />}
@@ -139,7 +141,7 @@ function HighlightedText({ text, entities }: { text: string; entities: Named[] }
         const link = document.createElement("a");
         link.className = "entity";
         link.href = linkTo("graph", entity.name);
-        link.title = entity.type;
+        link.title = typeName(entity.type);
         link.textContent = match[0];
         made.push(document.createTextNode(node.data.slice(at, match.index)), link);
         at = match.index + match[0].length;
@@ -169,7 +171,7 @@ const Entities = ({ entities }: { entities: Named[] }) => (
         {entities.map((entity) => (
           <tr key={entity.name}>
             <td><a class="link" href={linkTo("graph", entity.name)}>{entity.name}</a></td>
-            <td><span class="chip">{entity.type}</span></td><td class="num">{number(entity.count)}</td>
+            <td><span class="chip">{typeName(entity.type)}</span></td><td class="num">{number(entity.count)}</td>
           </tr>
         ))}
       </tbody>

@@ -1,10 +1,11 @@
 // Documents: take them in, see how far they are, and look after them.
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { addressOf, call, get, post, session, upload } from "./api";
+import { addressOf, call, follow, get, post, session, upload } from "./api";
 import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
+import { serviceText } from "./service-words";
 import { attempt, canWrite, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
 import { bytes, named, number, t, when, type Word } from "./words";
@@ -15,9 +16,11 @@ type Job = Schemas["JobResponse"];
 type Sort = "created_at" | "updated_at" | "source" | "id";
 
 const STATUSES: Status[] = ["processed", "partial", "processing", "parsing", "pending", "failed"];
+/** Those that people have most; the others follow. */
+const USUAL_KINDS = [".pdf", ".docx", ".pptx", ".xlsx", ".md", ".html", ".txt", ".epub", ".csv", ".eml", ".json"];
 const PAGE = 50;
 const UNDO_SECONDS = 8;
-const BUSY_MS = 1200;
+const LIST_MS = 800;
 
 export const statusChip = (status: Status) => {
   const kind = status === "processed" ? "good" : status === "failed" ? "bad" : "wait";
@@ -106,7 +109,7 @@ function useUploads(onDone: () => void) {
   return { uploads, send, clear: () => setUploads([]) };
 }
 
-function AddPanel({ onChange }: { onChange: () => void }) {
+function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) {
   const [isOver, setOver] = useState(false);
   const [dialog, setDialog] = useState<"" | "paste" | "url">("");
   const [kinds, setKinds] = useState<string[]>([]);
@@ -115,7 +118,10 @@ function AddPanel({ onChange }: { onChange: () => void }) {
   const { uploads, send, clear } = useUploads(onChange);
   useEffect(() => {
     folder.current?.setAttribute("webkitdirectory", "");
-    void attempt(async () => setKinds((await get<Schemas["SupportedTypesResponse"]>("documents/supported_file_types")).supported_extensions));
+    void attempt(async () => {
+      const found = (await get<Schemas["SupportedTypesResponse"]>("documents/supported_file_types")).supported_extensions;
+      setKinds([...USUAL_KINDS.filter((kind) => found.includes(kind)), ...found.filter((kind) => !USUAL_KINDS.includes(kind))]);
+    });
   }, []);
   const chosen = (input: HTMLInputElement) => {
     const list = [...(input.files ?? [])].filter((file) => !file.webkitRelativePath || kinds.some((kind) => file.name.toLowerCase().endsWith(kind)));
@@ -136,7 +142,7 @@ function AddPanel({ onChange }: { onChange: () => void }) {
   });
   return (
     <section aria-label={t("addDocuments")}>
-      <div class={isOver ? "drop over" : "drop"} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
+      <div class={["drop", isOver && "over", slim && "slim"].filter(Boolean).join(" ")} onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
         onDrop={(event) => {
           event.preventDefault();
           setOver(false);
@@ -149,7 +155,7 @@ function AddPanel({ onChange }: { onChange: () => void }) {
           <Button icon="paste" label={t("pasteText")} onClick={() => setDialog("paste")} />
           <Button icon="link" label={t("addUrl")} onClick={() => setDialog("url")} />
         </div>
-        {kinds.length > 0 && <p class="quiet">{t("kinds")} {kinds.slice(0, 14).join(" ")}{kinds.length > 14 && " …"}</p>}
+        {kinds.length > 0 && <p class="quiet kinds" title={kinds.join(" ")}>{t("kinds")} {kinds.slice(0, USUAL_KINDS.length).map((kind) => kind.slice(1).toUpperCase()).join(", ")}{kinds.length > USUAL_KINDS.length && " …"}</p>}
         <input ref={files} id="files" type="file" multiple class="sr" tabIndex={-1} aria-label={t("choose")} onChange={(event) => chosen(event.currentTarget)} />
         <input ref={folder} type="file" multiple class="sr" tabIndex={-1} aria-label={t("chooseFolder")} onChange={(event) => chosen(event.currentTarget)} />
       </div>
@@ -195,7 +201,7 @@ function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
             <span class="quiet">{job.total > 0 ? `${number(job.done)} / ${number(job.total)}` : t(`j_${job.state}`)}</span>
           </div>
           {job.total > 0 && <div class="bar" role="progressbar" aria-valuenow={job.done} aria-valuemax={job.total} aria-label={named("job_", job.kind)}><i style={{ width: `${(100 * job.done) / job.total}%` }} /></div>}
-          {job.error && <p class="quiet">{job.error}</p>}
+          {job.error && <p class="quiet">{serviceText(job.error)}</p>}
         </div>
       ))}
     </section>
@@ -229,6 +235,13 @@ export function deleteLater(ids: string[], onChange: () => void) {
   tell(`${number(ids.length)} ${t("willDelete")}`, { seconds: UNDO_SECONDS, action: { label: t("undo"), run: () => { clearTimeout(timer); leaving.delete(timer); onChange(); } } });
 }
 
+/** Tries failed documents once more. */
+export const retryThese = (ids: string[], onChange: () => void) => attempt(async () => {
+  await post("documents/reprocess_failed", { doc_ids: ids });
+  tell(t("tryingAgain"));
+  onChange();
+});
+
 export const isLeaving = (id: string) => [...leaving.values()].some((ids) => ids.includes(id));
 
 export function DocumentsView({ main }: { main: RefObject<HTMLElement | null> }) {
@@ -250,7 +263,6 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
   const refresh = () => setTurn((value) => value + 1);
   useEffect(() => {
     let isGone = false;
-    let timer = 0;
     const read = async () => {
       const [list, stats, work] = await Promise.all([
         get<Schemas["ListResponse"]>("documents", { status: status || null, source_prefix: prefix || null, sort: sort.by, descending: sort.down, offset, limit: PAGE }),
@@ -258,17 +270,22 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
         get<Schemas["JobListResponse"]>("documents/jobs", { limit: 30 }),
       ]);
       if (isGone) return;
-      const open = work.jobs.filter((job) => job.state === "running" || job.state === "waiting");
       setPage(list);
       setCounts(stats.documents);
-      setJobs(open);
-      // Looked at again for as long as something changes.
-      const isBusy = open.length > 0 || ["pending", "parsing", "processing"].some((name) => stats.documents[name]);
-      if (isBusy) timer = window.setTimeout(() => void attempt(read), BUSY_MS);
+      setJobs(work.jobs.filter((job) => job.state === "running" || job.state === "waiting"));
     };
     void attempt(read);
-    return () => { isGone = true; clearTimeout(timer); };
+    return () => { isGone = true; };
   }, [status, prefix, sort, offset, turn]);
+  useEffect(() => {
+    // What is under way is told as it goes; the list is read again at most so often.
+    let timer = 0;
+    const stop = follow((work) => {
+      setJobs(work.jobs);
+      timer ||= window.setTimeout(() => { timer = 0; refresh(); }, LIST_MS);
+    }, refresh);
+    return () => { stop(); clearTimeout(timer); };
+  }, []);
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   if (!page) return <main id="main" ref={main} tabIndex={-1}><div class="view"><Busy /></div></main>;
   if (!all && !jobs.length && !showsAdd) {
@@ -287,6 +304,8 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
     setSelected(next);
   };
   const retry = () => attempt(async () => { await post("documents/reprocess_failed"); refresh(); });
+  const canRetry = (item: Document) => canWrite.value && (item.status === "failed" || item.status === "partial");
+  const retriable = shown.filter((item) => selected.has(item.id) && canRetry(item)).map((item) => item.id);
   const sorted = (by: Sort, word: Word) => (
     <th aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}>
       <button type="button" onClick={() => setSort({ by, down: sort.by === by ? !sort.down : by !== "source" })}>{t(word)}{sort.by === by ? (sort.down ? " ↓" : " ↑") : ""}</button>
@@ -298,10 +317,10 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
         <header><h1>{t("documents")}</h1>
           {Boolean(counts.failed || counts.partial) && canWrite.value && <Button icon="retry" label={t("retryFailed")} onClick={retry} />}
         </header>
-        {canWrite.value ? <AddPanel onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
+        {canWrite.value ? <AddPanel slim onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
         <Work jobs={jobs} onChange={refresh} />
         <div class="row">
-          <div class="grow" style={{ minWidth: "120px" }}><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
+          <div class="grow by-name"><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
             onInput={(event) => { setPrefix(event.currentTarget.value); setOffset(0); }} /></div>
           <Select id="status" label={t("status")} value={status} onChange={(value) => { setStatus(value); setOffset(0); }}
             options={[["", `${t("all")} ${number(all)}`], ...STATUSES.filter((name) => counts[name] || name === status).map((name) => [name, `${t(`s_${name}`)} ${number(counts[name] ?? 0)}`] as [Status, string])]} />
@@ -311,6 +330,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
         {selected.size > 0 && (
           <div class="selection" role="region" aria-label={t("selected")}>
             <span class="grow">{number(selected.size)} {t("selected")}</span>
+            {retriable.length > 0 && <Button icon="retry" label={t("retry")} onClick={() => void retryThese(retriable, refresh)} />}
             {canWrite.value && <Button danger icon="delete" label={t("delete")} onClick={() => { deleteLater([...selected], refresh); setSelected(new Set()); }} />}
             <Button label={t("cancel")} onClick={() => setSelected(new Set())} />
           </div>
@@ -329,7 +349,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
                     <td class="name">
                       <a class="link" href={linkTo("documents", item.id)}>{item.source}</a>
                       {item.title && item.title !== item.source && <div class="quiet">{item.title}</div>}
-                      {item.error && <><div class="error">{item.error}</div><div class="advice">{advice(item.error)}</div></>}
+                      {item.error && <><div class="error">{serviceText(item.error)}</div><div class="advice">{advice(item.error)} {canRetry(item) && <button type="button" class="link" aria-label={`${t("retry")}: ${item.source}`} onClick={() => void retryThese([item.id], refresh)}>{t("retry")}</button>}</div></>}
                     </td>
                     <td>{statusChip(item.status)}</td>
                     <td class="num narrow-hide">{number(item.chunk_count)}</td>

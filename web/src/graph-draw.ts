@@ -3,6 +3,7 @@ import Graph from "graphology";
 import louvain from "graphology-communities-louvain";
 import helpers from "graphology-layout-forceatlas2/helpers.js";
 import Sigma from "sigma";
+import type { CameraState } from "sigma/types";
 import { EdgeLineProgram, EdgeRectangleProgram, NodeCircleProgram, NodePointProgram } from "sigma/rendering";
 import type { Schemas } from "./api-types";
 import type { LayoutTask } from "./graph-layout";
@@ -21,8 +22,14 @@ const THEMES = {
   dark: { edge: "#3d3931", strong: "#f0b552", ink: "#ece9e2", ground: "#171614", dim: "#2a2823" },
 };
 const MOST_PICKED_EDGES = 6_000;
-/** From so many on, entities are points and relations thin lines, which cost a third. */
+/** From so many on, entities are points and relations thin lines, which cost a third, and only a click says what is near. */
 const LARGE = 4_000;
+/** After so long without a move, the picture is drawn where it was moved to; after longer where drawing takes long. */
+const REST_MS = 120;
+const MOST_REST_MS = 2_000;
+/** How far the last picture is shifted, in parts of the window, and how much it is scaled, before it is drawn anew. */
+const MOST_SHIFT = 0.45;
+const MOST_SCALE = 2.2;
 
 export interface Handlers { onNode: (name: string) => void; onEdge: (source: string, target: string) => void; onGround: () => void }
 
@@ -41,12 +48,22 @@ export class Drawing {
   private colouring: Colouring = "type";
   private kinds: { type: string } = { type: "circle" };
   private edgeKinds: { type: string } = { type: "line" };
+  private span: readonly [number, number] = [-Infinity, Infinity];
+  private hidesLone = false;
+  /** Where the camera stood when the picture was drawn; null asks for a new picture. */
+  private drawnAt: CameraState | null = null;
+  private resting = 0;
+  private arranged: Float32Array | null = null;
+  private nextShown = 0;
+  /** How long the last picture took until it was seen. */
+  private drawMs = 0;
+  private map: Minimap | null = null;
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
       nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram }, edgeProgramClasses: { line: EdgeRectangleProgram, thin: EdgeLineProgram },
       enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
-      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true, hideEdgesOnMove: true, hideLabelsOnMove: true,
+      minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
       defaultDrawNodeHover: (context, data, settings) => {
@@ -75,20 +92,96 @@ export class Drawing {
     this.sigma.on("clickNode", ({ node }) => handlers.onNode(node));
     this.sigma.on("clickEdge", ({ edge }) => handlers.onEdge(this.graph.source(edge), this.graph.target(edge)));
     this.sigma.on("clickStage", () => handlers.onGround());
-    this.sigma.on("enterNode", ({ node }) => { this.hovered = node; this.sigma.refresh({ skipIndexation: true }); });
-    this.sigma.on("leaveNode", () => { this.hovered = ""; this.sigma.refresh({ skipIndexation: true }); });
+    const hover = (name: string) => {
+      if (this.graph.order > LARGE || this.isMoving) return;
+      this.hovered = name;
+      this.sigma.refresh({ skipIndexation: true });
+    };
+    this.sigma.on("enterNode", ({ node }) => hover(node));
+    this.sigma.on("leaveNode", () => hover(""));
+    this.shiftWhileMoving();
+  }
+
+  /** Draws a small picture of the whole, in which the part that is seen is framed and chosen. */
+  setMap(canvas: HTMLCanvasElement | null) {
+    // It has no size where the window is too narrow for it.
+    this.map = canvas?.clientWidth ? new Minimap(canvas, this.graph, this.sigma) : null;
+    this.map?.setTheme(this.theme);
+    this.map?.draw();
+  }
+
+  private get isMoving() { return this.resting !== 0; }
+
+  /**
+   * While the camera moves, shifts the picture that was drawn last, which costs next to nothing; draws a new one when it
+   * rests or when too much of the window would stay empty. Drawing 20,000 entities without a graphics card takes longer
+   * than a frame, and finding what is below the mouse waits for it.
+   */
+  private shiftWhileMoving() {
+    const inner = this.sigma as unknown as { render: () => unknown; getNodeAtPosition: (at: unknown) => string | null; renderFrame: number | null };
+    const draw = inner.render.bind(this.sigma);
+    const find = inner.getNodeAtPosition.bind(this.sigma);
+    const camera = this.sigma.getCamera();
+    const layers = () => Object.entries(this.sigma.getCanvases()).filter(([name]) => name !== "mouse").map(([, canvas]) => canvas);
+    const rest = () => Math.min(MOST_REST_MS, Math.max(REST_MS, 3 * this.drawMs));
+    const drawHere = (isAtRest = true) => {
+      const began = performance.now();
+      clearTimeout(this.resting);
+      this.resting = isAtRest ? 0 : window.setTimeout(drawHere, rest());
+      if (this.arranged && isAtRest) this.takePlaces(this.arranged);
+      this.drawnAt = camera.getState();
+      for (const canvas of layers()) canvas.style.transform = "";
+      const result = draw();
+      if (isAtRest) this.map?.draw();
+      requestAnimationFrame(() => { this.drawMs = performance.now() - began; });
+      return result;
+    };
+    inner.getNodeAtPosition = (at) => (this.isMoving ? null : find(at));
+    inner.render = () => {
+      const from = this.drawnAt;
+      const to = camera.getState();
+      if (!from || (!this.isMoving && from.x === to.x && from.y === to.y && from.ratio === to.ratio && from.angle === to.angle)) return drawHere();
+      const { width, height } = this.sigma.getDimensions();
+      const middle = { x: 0.5, y: 0.5 };
+      const before = this.sigma.framedGraphToViewport(middle, { cameraState: from });
+      const now = this.sigma.framedGraphToViewport(middle, { cameraState: to });
+      const scale = from.ratio / to.ratio;
+      const [x, y] = [now.x - scale * before.x, now.y - scale * before.y];
+      // The middle of the window, as the shifted picture has it.
+      const [away, down] = [Math.abs(x + (scale - 1) * width / 2) / width, Math.abs(y + (scale - 1) * height / 2) / height];
+      if (away > MOST_SHIFT || down > MOST_SHIFT || scale > MOST_SCALE || scale < 1 / MOST_SCALE || from.angle !== to.angle) return drawHere(false);
+      if (inner.renderFrame) cancelAnimationFrame(inner.renderFrame);
+      inner.renderFrame = null;
+      for (const canvas of layers()) canvas.style.transform = `matrix(${scale}, 0, 0, ${scale}, ${x}, ${y})`;
+      clearTimeout(this.resting);
+      this.resting = window.setTimeout(drawHere, rest());
+      this.map?.frame();
+      return this.sigma;
+    };
+  }
+
+  private takePlaces(places: Float32Array) {
+    this.arranged = null;
+    helpers.assignLayoutChanges(this.graph, places);
+  }
+
+  private redraw() {
+    this.drawnAt = null;
+    this.sigma.refresh();
   }
 
   /** Draws in light or dark colours. */
   setTheme(isDark: boolean) {
     this.theme = isDark ? THEMES.dark : THEMES.light;
     this.sigma.setSetting("labelColor", { color: this.theme.ink });
-    this.sigma.refresh();
+    this.map?.setTheme(this.theme);
+    this.redraw();
   }
 
   /** Shows other entities, or adds to those shown; what was there stays in its place. */
   show(columns: Columns, isAdded: boolean, near?: string): Group[] {
     this.stop();
+    this.drawnAt = null;
     if (!isAdded) this.graph.clear();
     const { nodes, edges, types } = columns;
     const origin = near && this.graph.hasNode(near) ? this.graph.getNodeAttributes(near) : null;
@@ -150,13 +243,27 @@ export class Drawing {
     return groups;
   }
 
-  hide(groups: Set<string>) { this.hidden = groups; this.sigma.refresh(); }
+  hide(groups: Set<string>) { this.hidden = groups; this.redraw(); }
+
+  /** The times at which entities first appeared (Unix seconds), in order, each once. */
+  times(): number[] {
+    const found = new Set<number>();
+    this.graph.forEachNode((_, data) => found.add(data.created));
+    return [...found].sort((one, other) => one - other);
+  }
+
+  /** Shows what first appeared within a span of time, and entities without relations or not. */
+  narrow(span: readonly [number, number], hidesLone: boolean) {
+    this.span = span;
+    this.hidesLone = hidesLone;
+    this.redraw();
+  }
 
   choose(name: string, path: string[] = []) {
     this.chosen = name;
     this.path = path;
     this.near = new Set(name && this.graph.hasNode(name) ? this.graph.neighbors(name) : []);
-    this.sigma.refresh();
+    this.redraw();
   }
 
   /** Brings an entity to the middle. */
@@ -169,6 +276,13 @@ export class Drawing {
   zoom(factor: number) {
     const camera = this.sigma.getCamera();
     void camera.animate({ ratio: camera.ratio * factor }, { duration: 150 });
+  }
+
+  /** Moves the window over the graph, in parts of it. */
+  pan(right: number, down: number) {
+    const { width, height } = this.sigma.getDimensions();
+    const { x, y } = this.sigma.viewportToFramedGraph({ x: (0.5 + right) * width, y: (0.5 + down) * height });
+    void this.sigma.getCamera().animate({ x, y }, { duration: 150 });
   }
 
   fit() { void this.sigma.getCamera().animatedReset({ duration: 200 }); }
@@ -192,8 +306,15 @@ export class Drawing {
     this.onArranged(true);
     worker.onmessage = (event: MessageEvent<{ nodes: Float32Array; isLast: boolean }>) => {
       if (this.worker !== worker) return;
-      helpers.assignLayoutChanges(this.graph, event.data.nodes);
-      if (event.data.isLast) this.stop();
+      const { nodes: places, isLast } = event.data;
+      const began = performance.now();
+      this.arranged = places;
+      // Not while somebody moves the picture, and most of the time stays free for whoever uses the page.
+      if (isLast || (!this.isMoving && began > this.nextShown)) {
+        if (!this.isMoving) this.takePlaces(places);
+        this.sigma.once("afterRender", () => requestAnimationFrame(() => { this.nextShown = performance.now() + 4 * (performance.now() - began); }));
+      }
+      if (isLast) this.stop();
     };
     worker.postMessage(task, [nodes.buffer, edges.buffer]);
   }
@@ -201,13 +322,16 @@ export class Drawing {
   stop() {
     this.worker?.terminate();
     this.worker = null;
+    if (this.arranged && !this.isMoving) this.takePlaces(this.arranged);
     this.onArranged(false);
   }
 
   get isArranging() { return this.worker !== null; }
 
   end() {
+    this.arranged = null;
     this.stop();
+    clearTimeout(this.resting);
     this.resizing.disconnect();
     this.sigma.kill();
   }
@@ -215,7 +339,7 @@ export class Drawing {
   private reduceNode(name: string, plain: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
     const data = { ...plain, ...this.kinds };
     const group = this.colouring === "type" ? data.type_ : String(data.community + 1);
-    if (this.hidden.has(group)) return { ...data, hidden: true };
+    if (this.hidden.has(group) || data.created < this.span[0] || data.created > this.span[1] || (this.hidesLone && data.degree === 0)) return { ...data, hidden: true };
     if (this.path.length) return this.path.includes(name) ? { ...data, forceLabel: true, zIndex: 2 } : { ...data, color: this.theme.dim, label: "", zIndex: 0 };
     if (name === this.chosen) return { ...data, highlighted: true, forceLabel: true, zIndex: 2, size: data.size + 2 };
     const focus = this.hovered || this.chosen;
@@ -307,6 +431,58 @@ export class Drawing {
       ...this.graph.mapEdges((_, data, source, target) => `<edge source="${text(source)}" target="${text(target)}"><data key="weight">${data.weight}</data></edge>`),
       "</graph>", "</graphml>", "",
     ].join("\n");
+  }
+}
+
+/** The whole graph, small: drawn when the picture is, its frame with every move. A press moves the window there. */
+class Minimap {
+  private readonly context: CanvasRenderingContext2D;
+  private readonly picture = document.createElement("canvas");
+  private theme = THEMES.light;
+  private box = { x: 0, y: 0, scale: 1 };
+
+  constructor(private readonly canvas: HTMLCanvasElement, private readonly graph: Graph<NodeData, EdgeData>, private readonly sigma: Sigma<NodeData, EdgeData>) {
+    const fine = window.devicePixelRatio;
+    const { clientWidth, clientHeight } = canvas;
+    [canvas.width, canvas.height] = [clientWidth * fine, clientHeight * fine];
+    [this.picture.width, this.picture.height] = [canvas.width, canvas.height];
+    this.context = canvas.getContext("2d")!;
+    const go = (event: PointerEvent) => {
+      const at = canvas.getBoundingClientRect();
+      const point = { x: ((event.clientX - at.x) * fine) / this.box.scale + this.box.x, y: this.box.y - ((event.clientY - at.y) * fine) / this.box.scale };
+      this.sigma.getCamera().setState(this.sigma.viewportToFramedGraph(this.sigma.graphToViewport(point)));
+    };
+    canvas.onpointerdown = (event) => { canvas.setPointerCapture(event.pointerId); go(event); };
+    canvas.onpointermove = (event) => { if (event.buttons) go(event); };
+  }
+
+  setTheme(theme: typeof THEMES.light) { this.theme = theme; }
+
+  draw() {
+    const { width, height } = this.picture;
+    const { x: [left, right], y: [bottom, top] } = this.sigma.getBBox();
+    const scale = 0.88 * Math.min(width / (right - left || 1), height / (top - bottom || 1));
+    this.box = { scale, x: (left + right) / 2 - width / 2 / scale, y: (top + bottom) / 2 + height / 2 / scale };
+    const context = this.picture.getContext("2d")!;
+    context.clearRect(0, 0, width, height);
+    const dot = Math.max(1, (this.graph.order < 2000 ? 2 : 1) * window.devicePixelRatio);
+    this.graph.forEachNode((name, data) => {
+      if (this.sigma.getNodeDisplayData(name)?.hidden) return;
+      context.fillStyle = data.color;
+      context.fillRect((data.x - this.box.x) * scale, (this.box.y - data.y) * scale, dot, dot);
+    });
+    this.frame();
+  }
+
+  frame() {
+    const { context, canvas, box } = this;
+    const { width, height } = this.sigma.getDimensions();
+    const [one, other] = [this.sigma.viewportToGraph({ x: 0, y: 0 }, { cameraState: this.sigma.getCamera().getState() }), this.sigma.viewportToGraph({ x: width, y: height }, { cameraState: this.sigma.getCamera().getState() })];
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.drawImage(this.picture, 0, 0);
+    context.strokeStyle = this.theme.strong;
+    context.lineWidth = 1.5 * window.devicePixelRatio;
+    context.strokeRect((one.x - box.x) * box.scale, (box.y - one.y) * box.scale, (other.x - one.x) * box.scale, (one.y - other.y) * box.scale);
   }
 }
 

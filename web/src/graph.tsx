@@ -8,10 +8,12 @@ import { type Colouring, type Columns, Drawing, type Group } from "./graph-draw"
 import { EntityPanel, RelationPanel } from "./graph-detail";
 import { attempt, goTo, isDark, route, tell } from "./state";
 import { Busy, Button, Empty, Icon, Panel, save, Select } from "./ui";
-import { named, number, t, when } from "./words";
+import { named, number, t, typeName, when } from "./words";
 
 type Beside = { kind: "entity"; name: string } | { kind: "relation"; source: string; target: string } | { kind: "list" } | { kind: "corrections" } | null;
 const LIMITS = ["500", "2000", "5000", "20000"] as const;
+/** From so many entities on, a small map helps. */
+const MAPPED = 60;
 const DEPTHS = ["1", "2", "3", "4"] as const;
 
 export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
@@ -29,7 +31,11 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   const [pathStart, setPathStart] = useState("");
   const [names, setNames] = useState<{ name: string; degree: number }[]>([]);
   const [turn, setTurn] = useState(0);
-  const [isExporting, setExporting] = useState(false);
+  const [menu, setMenu] = useState<"" | "export" | "display">("");
+  const [times, setTimes] = useState<number[]>([]);
+  const [span, setSpan] = useState<[number, number] | null>(null);
+  const [hidesLone, setHidesLone] = useState(false);
+  const map = useRef<HTMLCanvasElement>(null);
   const start = useRef(pathStart);
   start.current = pathStart;
   const wanted = route.value.rest[0];
@@ -39,6 +45,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
     if (graph) {
       setShown({ nodes: graph.order, edges: graph.size, isTruncated: columns?.is_truncated ?? shown.isTruncated });
       setNames(graph.mapNodes((name, data) => ({ name, degree: data.degree })).sort((one, other) => other.degree - one.degree).slice(0, 200));
+      setTimes(drawing.current!.times());
       return;
     }
     if (!columns) return;
@@ -53,6 +60,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   };
   const draw = (columns: Columns, isAdded = false, near?: string) => {
     setGroups(drawing.current?.show(columns, isAdded, near) ?? []);
+    if (!isAdded && span) narrow(null);
     count(columns);
     setState(columns.nodes.name.length || isAdded ? (drawing.current ? "drawn" : "list") : "empty");
   };
@@ -111,6 +119,8 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
     return () => { drawing.current?.end(); drawing.current = null; };
   }, []);
   useEffect(() => { if (wanted && state !== "loading") void find(wanted); }, [wanted]);
+  const isMapped = state === "drawn" && shown.nodes > MAPPED;
+  useEffect(() => drawing.current?.setMap(isMapped ? map.current : null), [isMapped]);
   const dark = isDark.value;
   useEffect(() => drawing.current?.setTheme(dark), [dark]);
 
@@ -126,7 +136,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
     void readAll().then(() => (name === undefined ? undefined : find(name)));
   };
   const exportAs = (kind: "png" | "svg" | "graphml") => attempt(async () => {
-    setExporting(false);
+    setMenu("");
     const drawn = drawing.current;
     if (!drawn) return;
     if (kind === "png") { const blob = await drawn.png(); if (blob) save("graph.png", blob, "image/png"); }
@@ -139,28 +149,65 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
     setHidden(next);
     drawing.current?.hide(next);
   };
+  const narrow = (wanted: [number, number] | null, hides = hidesLone) => {
+    const isAll = !wanted || (wanted[0] === 0 && wanted[1] === times.length - 1);
+    setSpan(isAll ? null : wanted);
+    setHidesLone(hides);
+    drawing.current?.narrow(isAll ? [-Infinity, Infinity] : [times[wanted[0]]!, times[wanted[1]]!], hides);
+  };
+  const steer = (event: KeyboardEvent) => {
+    const drawn = drawing.current;
+    if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
+    const steps: Record<string, () => void> = {
+      ArrowLeft: () => drawn?.pan(-0.25, 0), ArrowRight: () => drawn?.pan(0.25, 0), ArrowUp: () => drawn?.pan(0, -0.25), ArrowDown: () => drawn?.pan(0, 0.25),
+      "+": () => drawn?.zoom(1 / 1.5), "-": () => drawn?.zoom(1.5), 0: () => drawn?.fit(),
+    };
+    const step = steps[event.key];
+    if (!step) return;
+    event.preventDefault();
+    step();
+  };
+  const [from, to] = span ?? [0, Math.max(0, times.length - 1)];
+  const isNarrowed = span !== null || hidesLone;
 
   return (
     <>
       <main id="main" ref={main} tabIndex={-1}>
         <h1 class="sr">{t("graph")}</h1>
         <div class="graph" id="graph">
-          <div class="bar-top">
+          <div class="bar-top" onFocusOut={(event) => { if (menu && event.relatedTarget && !event.currentTarget.contains(event.relatedTarget as Node)) setMenu(""); }}
+            onKeyDown={(event) => { if (event.key === "Escape") setMenu(""); }}>
             <Finder onChoose={(name) => void find(name)} />
-            <Button label={t("popular")} icon="graph" onClick={() => { goTo("graph"); setBeside(null); void readAll(); }} />
-            <label class="field inline"><span>{t("limit")}</span><Select label={t("limit")} value={limit} options={LIMITS.map((one) => [one, number(Number(one))])} onChange={(value) => { setLimit(value); void readAll(value); }} /></label>
-            <label class="field inline"><span>{t("depth")}</span><Select label={t("depth")} value={depth} options={DEPTHS.map((one) => [one, one])}
-              onChange={(value) => { setDepth(value); if (beside?.kind === "entity") void around(beside.name, value); }} /></label>
-            <label class="field inline"><span>{t("colourBy")}</span><Select label={t("colourBy")} value={colouring} options={[["type", t("byType")], ["community", t("byCommunity")]]} onChange={recolour} /></label>
+            <span class="menu">
+              <Button icon="sliders" label={t("display")} pressed={menu === "display" || isNarrowed} expanded={menu === "display"} onClick={() => setMenu(menu === "display" ? "" : "display")} />
+              {menu === "display" && (
+                <div class="items sheet" role="group" aria-label={t("display")}>
+                  <label class="field beside"><span>{t("colourBy")}</span><Select label={t("colourBy")} value={colouring} options={[["type", t("byType")], ["community", t("byCommunity")]]} onChange={recolour} /></label>
+                  <label class="field beside"><span>{t("depth")}</span><Select label={t("depth")} value={depth} options={DEPTHS.map((one) => [one, one])}
+                    onChange={(value) => { setDepth(value); if (beside?.kind === "entity") void around(beside.name, value); }} /></label>
+                  <label class="field beside"><span>{t("limit")}</span><Select label={t("limit")} value={limit} options={LIMITS.map((one) => [one, number(Number(one))])} onChange={(value) => { setLimit(value); void readAll(value); }} /></label>
+                  <label class="field inline"><input type="checkbox" checked={hidesLone} onChange={(event) => narrow(span, event.currentTarget.checked)} /><span>{t("hideLone")}</span></label>
+                  {times.length > 1 && (
+                    <fieldset>
+                      <legend>{t("firstSeen")}</legend>
+                      <label class="field"><span>{t("from")} {when(1000 * times[from]!)}</span><input type="range" id="from" min={0} max={times.length - 1} value={from} onInput={(event) => { const value = event.currentTarget.valueAsNumber; narrow([value, Math.max(value, to)]); }} /></label>
+                      <label class="field"><span>{t("until")} {when(1000 * times[to]!)}</span><input type="range" id="until" min={0} max={times.length - 1} value={to} onInput={(event) => { const value = event.currentTarget.valueAsNumber; narrow([Math.min(from, value), value]); }} /></label>
+                    </fieldset>
+                  )}
+                  {isNarrowed && <Button class="small" icon="undo" label={t("reset")} onClick={() => narrow(null, false)} />}
+                </div>
+              )}
+            </span>
+            <Button bare icon="graph" label={t("popular")} onClick={() => { goTo("graph"); setBeside(null); void readAll(); }} />
             <Button bare icon="menu" label={t("list")} pressed={beside?.kind === "list"} onClick={() => setBeside(beside?.kind === "list" ? null : { kind: "list" })} />
             <Button bare icon="history" label={t("corrections")} pressed={beside?.kind === "corrections"} onClick={() => setBeside(beside?.kind === "corrections" ? null : { kind: "corrections" })} />
             <span class="menu">
-              <Button bare icon="export" label={t("exportPicture")} pressed={isExporting} onClick={() => setExporting(!isExporting)} />
-              {isExporting && <span class="items">{(["png", "svg", "graphml"] as const).map((kind) => <button key={kind} type="button" onClick={() => void exportAs(kind)}>{kind === "graphml" ? "GraphML" : kind.toUpperCase()}</button>)}</span>}
+              <Button bare icon="export" label={t("exportPicture")} expanded={menu === "export"} onClick={() => setMenu(menu === "export" ? "" : "export")} />
+              {menu === "export" && <span class="items">{(["png", "svg", "graphml"] as const).map((kind) => <button key={kind} type="button" onClick={() => void exportAs(kind)}>{kind === "graphml" ? "GraphML" : kind.toUpperCase()}</button>)}</span>}
             </span>
             <span class="quiet" role="status" id="shown">{number(shown.nodes)} {t("nodes")}, {number(shown.edges)} {t("edges")}{shown.isTruncated && ` · ${t("truncated")}`}</span>
           </div>
-          <div class="canvas">
+          <div class="canvas" role="group" aria-label={t("steer")} tabIndex={state === "drawn" ? 0 : -1} onKeyDown={steer}>
             <div class="sigma" ref={place} role="img" aria-label={t("picture")} data-drawn={state === "drawn"} data-nodes={shown.nodes} data-arranging={isArranging} />
             {state === "loading" && <div style={{ position: "absolute", inset: "16px auto auto 16px" }}><Busy /></div>}
             {state === "empty" && <div style={{ position: "relative" }}><FirstRun onFilled={() => goTo("documents")} /></div>}
@@ -170,12 +217,13 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
               <div class="legend" role="group" aria-label={t("colourBy")}>
                 {groups.slice(0, 10).map((group) => (
                   <button key={group.name} type="button" aria-pressed={hidden.has(group.name)} onClick={() => toggle(group.name)}>
-                    <i style={{ background: group.colour }} />{colouring === "type" ? group.name : `${t("community")} ${group.name}`} {number(group.count)}
+                    <i style={{ background: group.colour }} />{colouring === "type" ? typeName(group.name) : `${t("community")} ${group.name}`} {number(group.count)}
                   </button>
                 ))}
                 {groups.length > 10 && <span>{number(groups.length - 10)} {t("other")}</span>}
               </div>
             )}
+            {state === "drawn" && shown.nodes > MAPPED && <canvas class="minimap" ref={map} aria-hidden="true" />}
             {state === "drawn" && (
               <div class="zoom">
                 <Button bare icon="plus" label={t("zoomIn")} onClick={() => drawing.current?.zoom(1 / 1.5)} />

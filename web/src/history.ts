@@ -52,26 +52,48 @@ async function run<T>(mode: IDBTransactionMode, make: (store: IDBObjectStore) =>
   });
 }
 
-/** All conversations, the latest first; those of a browser that keeps nothing last as long as the page. */
-export const talks = signal<Talk[]>([]);
+/** What is listed of a conversation; the rest is read when it is opened, so that many cost no memory. */
+export type TalkHead = Omit<Talk, "turns">;
+
+/** All conversations, the latest first. */
+export const talks = signal<TalkHead[]>([]);
+/** Those that the browser refused to keep, as a private window may; they last as long as the page. */
+const unkept = new Map<string, Talk>();
+
+const headOf = ({ id, workspace, title, changed }: TalkHead): TalkHead => ({ id, workspace, title, changed });
+const sorted = (heads: TalkHead[]) => heads.sort((one, other) => other.changed - one.changed);
 
 export async function readTalks() {
+  const heads: TalkHead[] = [...unkept.values()].map(headOf);
   try {
-    const found = await run("readonly", (store) => store.getAll() as IDBRequest<Talk[]>);
-    talks.value = found.sort((one, other) => other.changed - one.changed);
+    const store = (await database()).transaction(STORE).objectStore(STORE);
+    await new Promise<void>((resolve, reject) => {
+      const request = store.openCursor();
+      request.onerror = () => reject(request.error ?? new Error("IndexedDB failed"));
+      request.onsuccess = () => {
+        const cursor = request.result;
+        if (!cursor) { resolve(); return; }
+        heads.push(headOf(cursor.value as Talk));
+        cursor.continue();
+      };
+    });
   } catch {
-    talks.value = [];
+    // There are none but those of this page.
   }
+  talks.value = sorted(heads);
 }
 
+export const readTalk = async (id: string): Promise<Talk | null> =>
+  unkept.get(id) ?? (await run("readonly", (store) => store.get(id) as IDBRequest<Talk | undefined>).catch(() => undefined)) ?? null;
+
 export async function keepTalk(talk: Talk) {
-  talks.value = [talk, ...talks.value.filter((one) => one.id !== talk.id)].sort((one, other) => other.changed - one.changed);
-  // A private window may refuse; the conversation goes on all the same.
-  await run("readwrite", (store) => store.put(talk)).catch(() => null);
+  talks.value = sorted([headOf(talk), ...talks.value.filter((one) => one.id !== talk.id)]);
+  await run("readwrite", (store) => store.put(talk)).then(() => unkept.delete(talk.id), () => unkept.set(talk.id, talk));
 }
 
 export async function dropTalk(id: string) {
   talks.value = talks.value.filter((one) => one.id !== id);
+  unkept.delete(id);
   await run("readwrite", (store) => store.delete(id)).catch(() => null);
 }
 

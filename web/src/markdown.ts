@@ -88,7 +88,8 @@ export function renderAnswer(text: string, known: ReadonlySet<string>): string {
   const plain = text.replace(PRIVATE, "");
   const placed = plain.replace(/\[(\d+)\]/g, (whole, id: string, at: number) =>
     known.has(id) ? `${whole}${AT}${codePoints(plain, at)}${END}` : whole);
-  return clean(marked.parse(placed, { async: false }).replace(PLACES, ""));
+  // A number stays on the line of what it stands for.
+  return clean(marked.parse(placed, { async: false }).replace(PLACES, "").replaceAll(' <button type="button" class="cite"', '\u00a0<button type="button" class="cite"'));
 }
 
 /** The place in code points, as the service counts, of a place in UTF-16. */

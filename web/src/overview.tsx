@@ -1,10 +1,11 @@
 // How the knowledge base and its service are: counts, queue, costs, times, alerts, models and stores, settings.
 import type { RefObject } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get } from "./api";
+import { follow, get } from "./api";
 import type { Schemas } from "./api-types";
 import { ConnectHelp } from "./first-run";
-import { attempt, linkTo, me, workspace } from "./state";
+import { serviceText } from "./service-words";
+import { attempt, me, workspace } from "./state";
 import { Busy, Button } from "./ui";
 import { bytes, duration, named, number, t, type Word } from "./words";
 
@@ -21,6 +22,8 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
   useEffect(() => {
     let timer = 0;
     let isGone = false;
+    // Counts and jobs as they change, what else there is now and then.
+    const stop = follow(({ documents, jobs }) => setSeen((now) => now && { ...now, stats: { ...now.stats, documents: Object.fromEntries(Object.entries(documents).filter(([, count]) => count)) }, jobs: { ...now.jobs, jobs } }), () => null);
     const read = async () => {
       const [stats, health, figures, jobs] = await Promise.all([
         get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`), get<Schemas["Health"]>("health"),
@@ -33,7 +36,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
     const wake = () => { if (!document.hidden) { clearTimeout(timer); void attempt(read); } };
     document.addEventListener("visibilitychange", wake);
     void attempt(read);
-    return () => { isGone = true; clearTimeout(timer); document.removeEventListener("visibilitychange", wake); };
+    return () => { isGone = true; stop(); clearTimeout(timer); document.removeEventListener("visibilitychange", wake); };
   }, []);
   if (!seen) return <main id="main" ref={main} tabIndex={-1}><div class="view"><Busy /></div></main>;
   const { stats, health, figures, jobs } = seen;
@@ -71,9 +74,8 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
             <dl class="kv">
               {queues && <><dt>{t("questionsNow")}</dt><dd>{number(queues.queries_running)}</dd><dt>{t("questionsWaiting")}</dt><dd>{number(queues.queries_waiting)}</dd></>}
               <dt>{t("jobs")}</dt>
-              <dd>{open.length === 0 ? <span class="quiet">{t("noJobs")}</span> : open.map((job) => <div key={job.id}>{named("job_", job.kind)} {job.total > 0 && `${job.done} / ${job.total}`} <span class="quiet">{job.error}</span></div>)}</dd>
+              <dd>{open.length === 0 ? <span class="quiet">{t("noJobs")}</span> : open.map((job) => <div key={job.id}>{named("job_", job.kind)} {job.total > 0 && `${job.done} / ${job.total}`} <span class="quiet">{serviceText(job.error)}</span></div>)}</dd>
             </dl>
-            <p><a href={linkTo("documents")}>{t("documents")}</a></p>
           </section>
           <section class="card">
             <h2>{t("latency")}</h2>

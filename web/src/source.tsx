@@ -1,6 +1,6 @@
 // The source of a citation beside the answer: rendered, scrolled to the quote, with its headings and page.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get } from "./api";
+import { ask, get } from "./api";
 import type { Schemas } from "./api-types";
 import type { Citation, Reply } from "./history";
 import { dress, markQuote, renderDocument, showQuote, utf16 } from "./markdown";
@@ -42,9 +42,38 @@ export function SourcePanel({ opened, onClose }: { opened: Opened; onClose: () =
         </ol>
       )}
       {citation && citations.length === 1 && <Place citation={citation} />}
+      {citation && citation.page !== null && /\.pdf$/i.test(name) && <PagePicture key={`${citation.document_id}/${citation.page}`} id={citation.document_id} page={citation.page} />}
       {citation ? <Excerpt key={`${citation.document_id}/${citation.start}`} citation={citation} /> : <Passages texts={reference?.content ?? []} />}
       {reference?.other_file_paths && <p class="quiet">{t("alsoIn")} {reference.other_file_paths.join(", ")}</p>}
     </Panel>
+  );
+}
+
+/** A page of a PDF as it is printed, drawn by the service when somebody asks for it. */
+export function PagePicture({ id, page }: { id: string; page: number }) {
+  const [state, setState] = useState<"closed" | "loading" | "drawn" | "missing">("closed");
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const show = async () => {
+    setState("loading");
+    const width = Math.min(2000, Math.round(900 * Math.max(1, window.devicePixelRatio)));
+    try {
+      const response = await ask("GET", `documents/${encodeURIComponent(id)}/pages/${page}`, { query: { width } });
+      if (!response.ok) { setState("missing"); return; }
+      const picture = await createImageBitmap(await response.blob());
+      [canvas.current!.width, canvas.current!.height] = [picture.width, picture.height];
+      canvas.current!.getContext("2d")!.drawImage(picture, 0, 0);
+      setState("drawn");
+    } catch {
+      setState("missing");
+    }
+  };
+  return (
+    <div class="stack page-picture">
+      {state !== "missing" && <div><Button class="small" icon="documents" label={`${t(state === "drawn" ? "hidePage" : "showPage")} ${page}`} pressed={state === "drawn"} disabled={state === "loading"} onClick={() => { if (state === "drawn") setState("closed"); else void show(); }} /></div>}
+      {state === "loading" && <Busy />}
+      {state === "missing" && <p class="quiet">{t("noOriginal")}</p>}
+      <canvas ref={canvas} role="img" aria-label={`${t("page")} ${page}`} hidden={state !== "drawn"} />
+    </div>
   );
 }
 

@@ -18,6 +18,8 @@ interface ButtonProps {
   main?: boolean;
   danger?: boolean;
   pressed?: boolean;
+  /** Of a button that opens something beside itself: whether that is open. */
+  expanded?: boolean;
   disabled?: boolean;
   submit?: boolean;
   class?: string;
@@ -25,10 +27,10 @@ interface ButtonProps {
 }
 
 /** A button; `bare` shows its icon alone. */
-export function Button({ icon, label, bare, main, danger, pressed, disabled, submit, onClick, ...rest }: ButtonProps) {
+export function Button({ icon, label, bare, main, danger, pressed, expanded, disabled, submit, onClick, ...rest }: ButtonProps) {
   const kinds = ["button", bare && "bare", main && "main", danger && "danger", rest.class].filter(Boolean).join(" ");
   return (
-    <button type={submit ? "submit" : "button"} class={kinds} disabled={disabled ?? false} aria-pressed={pressed}
+    <button type={submit ? "submit" : "button"} class={kinds} disabled={disabled ?? false} aria-pressed={pressed} aria-expanded={expanded}
       aria-label={bare ? label : undefined} title={bare ? label : undefined} onClick={onClick}>
       {icon && <Icon name={icon} />}
       {!bare && <span>{label}</span>}

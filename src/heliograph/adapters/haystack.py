@@ -20,8 +20,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("haystack-ai", "haystack") from error
 
-__all__ = ["HeliographRetriever"]
-
 
 @component
 class HeliographRetriever:

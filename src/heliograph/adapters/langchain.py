@@ -23,8 +23,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("langchain-core", "langchain") from error
 
-__all__ = ["HeliographRetriever"]
-
 
 class HeliographRetriever(BaseRetriever):
     """Passages of a workspace as LangChain documents.

@@ -22,8 +22,6 @@ try:
 except ImportError as error:
     raise MissingDependencyError("llama-index-core", "llama-index") from error
 
-__all__ = ["HeliographRetriever"]
-
 # What a chat model need not read of a node.
 _FOR_PROGRAMS = ["document_id", "chunk_id", "reference_id", "rerank_score", "scores", "found_by", "start", "end"]
 

@@ -17,8 +17,6 @@ from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import QueryParam, RetrievedChunk
 from heliograph.sync import Heliograph
 
-__all__ = ["Passage", "PassageOptions", "PassageSource", "read_haystack_filter"]
-
 _COMPARISONS = {"==": "eq", "!=": "ne", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "in": "in"}
 
 

@@ -22,21 +22,6 @@ from heliograph.errors import InvalidRequestError, NotFoundError
 from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph
 
-__all__ = [
-    "DEFAULT_RECALL",
-    "AskedQuestion",
-    "AssertionReport",
-    "BenchmarkReport",
-    "BenchmarkRow",
-    "BenchmarkedMode",
-    "CheckedQuestion",
-    "check_expectations",
-    "nearest_rank",
-    "read_questions",
-    "run_benchmark",
-]
-
-
 # Files of questions, for benchmarks and assertions.
 #
 # Three forms, told by the name: `.jsonl`, an object a line; `.json`, a list of objects or an object with `questions`;
@@ -419,7 +404,7 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
     known = {name: kb.entity(name) for name in item.entities}
     met = {name: entity is not None and entity.id in shown for name, entity in known.items()}
     sources = _sources(retrieval)
-    met |= {source: any(_is_source(source, one) for one in sources) for source in item.sources}
+    met |= {source: any((one == source or one.endswith(f"/{source}")) for one in sources) for source in item.sources}
     recall = sum(met.values()) / len(met)
     least = min_recall if item.min_recall is None else item.min_recall
     return CheckedQuestion(
@@ -436,7 +421,3 @@ def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: f
 
 def _sources(retrieval: Retrieval) -> Sequence[str]:
     return [source for item in retrieval.context.references for source in (item.source, *item.other_sources)]
-
-
-def _is_source(expected: str, source: str) -> bool:
-    return source == expected or source.endswith(f"/{expected}")

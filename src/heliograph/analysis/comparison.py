@@ -16,19 +16,6 @@ from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
-__all__ = [
-    "SEARCHING_MODES",
-    "ChunkPlaces",
-    "ComparedMode",
-    "Comparison",
-    "Overlap",
-    "checked_modes",
-    "compare_modes",
-    "comparison_of",
-    "retrieve_in_modes",
-]
-
-
 # How analyses ask: one question in several modes, with the same parameters, and what a list of modes may hold.
 
 SEARCHING_MODES = tuple(mode for mode in Mode if mode is not Mode.BYPASS)
@@ -179,7 +166,10 @@ def _compared(retrieval: Retrieval, chunks: Sequence[ChunkPlaces]) -> ComparedMo
 
 def _overlap(one: Retrieval, other: Retrieval) -> Overlap:
     ids = [_shown_ids(one), _shown_ids(other)]
-    entities, relations, chunks, documents = (_jaccard(*pair) for pair in zip(*ids, strict=True))
+    # Jaccard's measure; nothing and nothing are the same.
+    entities, relations, chunks, documents = (
+        len(first & second) / len(first | second) if first | second else 1.0 for first, second in zip(*ids, strict=True)
+    )
     return Overlap(one.mode, other.mode, entities, relations, chunks, documents)
 
 
@@ -191,10 +181,6 @@ def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
         {item.chunk.id for item in context.chunks},
         {reference.source for reference in context.references},
     )
-
-
-def _jaccard(one: set[str], other: set[str]) -> float:
-    return len(one & other) / len(one | other) if one | other else 1.0
 
 
 def _places(retrievals: Sequence[Retrieval]) -> list[ChunkPlaces]:

@@ -19,16 +19,6 @@ from string import Template
 from heliograph.models import Entity, Relation, Subgraph
 from heliograph.query.models import Retrieval
 
-__all__ = [
-    "DrawnChunk",
-    "DrawnEntity",
-    "DrawnGraph",
-    "DrawnRelation",
-    "draw_neighbourhood",
-    "draw_retrieval",
-    "to_html",
-]
-
 # Characters that could end a script element, or a line of one, in some reader.
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 _IMPLIED = "unknown"

@@ -25,22 +25,6 @@ from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
-__all__ = [
-    "Coverage",
-    "CoverageReport",
-    "CoveredChunk",
-    "KeywordFinding",
-    "KeywordReport",
-    "ModeCoverage",
-    "Section",
-    "TokenReport",
-    "coverage_of",
-    "inspect_coverage",
-    "inspect_keywords",
-    "inspect_tokens",
-]
-
-
 # What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
 #
 # Two shares are told. `kept` is what was left of what a mode found, after the budgets; `share` is what a mode shows
@@ -396,30 +380,43 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
     asked = make_plan(question, given, kb.settings.query)
     form = context_format(asked.context_format)
     found = kb.retrieve(question, given)
-    given = _with_keywords(given, found.keywords)
-    fixed = _Fixed(
-        count_prompt_tokens(asked),
-        count_tokens(asked.question),
-        form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ()),
-    )
+    prompt_tokens, question_tokens = count_prompt_tokens(asked), count_tokens(asked.question)
+    frame_tokens = form.frame_tokens(has_graph=asked.uses_graph) + paths_tokens(form, found.context.paths or ())
+    # No budget changes these.
+    fixed_tokens = prompt_tokens + question_tokens + frame_tokens
     readable = replace(asked, max_total_tokens=found.max_total_tokens)
-    plan = fit_budgets(readable, found.max_total_tokens - asked.buffer_tokens - fixed.total)
-    graph = _graph_sections(kb, question, _with_larger_budgets(given, asked), plan, form, found)
-    left = plan.max_total_tokens - fixed.total - plan.buffer_tokens - sum(section.tokens for section in graph)
-    sections = (
-        *graph,
-        _chunk_section(kb, question, _with_more_room(given, asked, plan), plan, form, found, max(0, left)),
+    plan = fit_budgets(readable, found.max_total_tokens - asked.buffer_tokens - fixed_tokens)
+    # Asked again with the keywords of the first time, to search for the very same: first with room for entities and
+    # relations that the budgets cut, then with room for chunks beside the entities and relations that are shown.
+    again = replace(
+        given,
+        hl_keywords=found.keywords.high_level,
+        ll_keywords=found.keywords.low_level,
+        max_total_tokens=_LARGER * (asked.max_total_tokens + asked.max_entity_tokens + asked.max_relation_tokens),
     )
+    more_graph = replace(
+        again,
+        max_entity_tokens=_LARGER * asked.max_entity_tokens,
+        max_relation_tokens=_LARGER * asked.max_relation_tokens,
+    )
+    more_chunks = replace(
+        again,
+        max_entity_tokens=max(1, plan.max_entity_tokens),
+        max_relation_tokens=max(1, plan.max_relation_tokens),
+    )
+    graph = _graph_sections(kb, question, more_graph, plan, form, found)
+    left = plan.max_total_tokens - fixed_tokens - plan.buffer_tokens - sum(section.tokens for section in graph)
+    sections = (*graph, _chunk_section(kb, question, more_chunks, plan, form, found, max(0, left)))
     total = "max_total_tokens" if plan.max_total_tokens == asked.max_total_tokens else "chat.context_tokens"
     return TokenReport(
         question=found.question,
         mode=found.mode,
-        prompt_tokens=fixed.prompt,
-        question_tokens=fixed.question,
-        frame_tokens=fixed.frame,
+        prompt_tokens=prompt_tokens,
+        question_tokens=question_tokens,
+        frame_tokens=frame_tokens,
         buffer_tokens=plan.buffer_tokens,
         max_total_tokens=plan.max_total_tokens,
-        total_tokens=fixed.total + sum(section.tokens for section in sections),
+        total_tokens=fixed_tokens + sum(section.tokens for section in sections),
         sections=sections,
         advice=tuple(
             _advice(section, total, is_shrunk=plan is not readable)
@@ -427,48 +424,6 @@ def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = Non
             if section.cut_share > _ADVISED_FROM
         ),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Fixed:
-    """Tokens that no budget changes."""
-
-    prompt: int
-    question: int
-    frame: int
-
-    @property
-    def total(self) -> int:
-        return self.prompt + self.question + self.frame
-
-
-def _with_keywords(param: QueryParam, keywords: Keywords) -> QueryParam:
-    """Return the parameters with keywords that are known, so that asking again searches for the very same."""
-    return replace(param, hl_keywords=keywords.high_level, ll_keywords=keywords.low_level)
-
-
-def _with_larger_budgets(param: QueryParam, asked: Plan) -> QueryParam:
-    """Return the parameters with room for entities and relations that the budgets cut."""
-    return replace(
-        param,
-        max_entity_tokens=_LARGER * asked.max_entity_tokens,
-        max_relation_tokens=_LARGER * asked.max_relation_tokens,
-        max_total_tokens=_larger_total(asked),
-    )
-
-
-def _with_more_room(param: QueryParam, asked: Plan, plan: Plan) -> QueryParam:
-    """Return the parameters with room for chunks beside the very same entities and relations."""
-    return replace(
-        param,
-        max_entity_tokens=max(1, plan.max_entity_tokens),
-        max_relation_tokens=max(1, plan.max_relation_tokens),
-        max_total_tokens=_larger_total(asked),
-    )
-
-
-def _larger_total(asked: Plan) -> int:
-    return _LARGER * (asked.max_total_tokens + asked.max_entity_tokens + asked.max_relation_tokens)
 
 
 def _graph_sections(

@@ -1,4 +1,4 @@
-"""A bound on calls under way at once, in which some go first; and trying a call again after a failure that may pass."""
+"""Bounds of calls to models: so many at once, some before others; within a time; again where a failure may pass."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import heapq
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar
 
-from heliograph.errors import ModelError, RateLimited
+from heliograph.errors import ModelError, ModelTimeout, RateLimited
 
 
 class PriorityLimiter:
@@ -133,7 +133,10 @@ async def call_with_retry(
     except ModelError as error:
         if not error.is_transient or not policy.max_retries:
             raise
-        raise _with_tries(error, policy.max_retries + 1) from error
+        # A copy, because whoever raised the error may hold on to it and raise it again.
+        final = copy(error)
+        final.args = (f"{error} (gave up after {policy.max_retries + 1} tries)",)
+        raise final from error
 
 
 def _delay_seconds(error: ModelError, tries: int, policy: RetryPolicy) -> float:
@@ -150,8 +153,65 @@ def _delay_seconds(error: ModelError, tries: int, policy: RetryPolicy) -> float:
     return random.uniform(0, min(longest, policy.max_delay_seconds))  # noqa: S311
 
 
-def _with_tries(error: ModelError, tries: int) -> ModelError:
-    # A copy, because whoever raised the error may hold on to it and raise it again.
-    final = copy(error)
-    final.args = (f"{error} (gave up after {tries} tries)",)
-    return final
+class CallGuard:
+    """All bounds of the calls to one model: each call is tried again, waits for a slot, and must end within a time.
+
+    Args:
+        max_concurrency: Calls at once; None sets no bound.
+        timeout_seconds: Longest wait for one reply, once it has a slot; None waits for as long as it takes.
+        retries: How often to try again, and how long to wait before it.
+        sleep: Waits that many seconds.
+    """
+
+    def __init__(
+        self,
+        max_concurrency: int | None = None,
+        timeout_seconds: float | None = None,
+        retries: RetryPolicy = RetryPolicy(0),
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.retries = retries
+        self._limiter = None if max_concurrency is None else PriorityLimiter(max_concurrency)
+        self._timeout_seconds = timeout_seconds
+        self._sleep = sleep
+
+    async def call(self, start: Callable[[], Awaitable[T]], failure: str, priority: int = 0) -> T:
+        """Return what a call gives, within all bounds.
+
+        Args:
+            start: Starts the call afresh each time.
+            failure: Says in the error of a call that takes too long what did not happen, such as "x gave no reply".
+            priority: Lower goes first.
+
+        Raises:
+            ModelError: As `call_with_retry`; a `ModelTimeout` if it takes too long.
+        """
+
+        async def attempt() -> T:
+            async with self.slot(priority):
+                return await self.within(start(), failure)
+
+        return await self.retry(attempt)
+
+    async def retry(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Try again what may pass, without the other bounds; see `call_with_retry`."""
+        return await call_with_retry(attempt, self.retries, sleep=self._sleep)
+
+    def slot(self, priority: int) -> AbstractAsyncContextManager[None]:
+        """Wait for a slot and hold it until the block is left."""
+        return nullcontext() if self._limiter is None else self._limiter.slot(priority)
+
+    async def within(self, reply: Awaitable[T], failure: str) -> T:
+        """Wait for a reply for as long as one may take, then cancel it.
+
+        Raises:
+            ModelTimeout: It did not come in time.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                return await reply
+        except TimeoutError:
+            raise ModelTimeout(
+                f"{failure} within {self._timeout_seconds or 0:g} seconds; try again, or raise `timeout_seconds`"
+            ) from None

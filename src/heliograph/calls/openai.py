@@ -62,7 +62,9 @@ def translate_openai_error(
     """
     # Subclasses first: APITimeoutError is an APIConnectionError, and both are APIErrors.
     if isinstance(error, openai.APIStatusError):
-        return _from_status_error(error, service)
+        headers = error.response.headers
+        detail = clean_detail(error_message(error.body), _key(error.response.request.headers))
+        return error_from_status(error.status_code, error.body, detail, service, find_retry_after(headers))
     if isinstance(error, (openai.APITimeoutError, httpx.TimeoutException)):
         return ModelTimeout(f"{service} did not reply in time; try again, or raise `timeout_seconds`")
     if isinstance(error, (openai.APIConnectionError, httpx.TransportError)):
@@ -106,12 +108,6 @@ def _from_connection_error(error: Exception, service: str) -> ModelError:
     return ModelUnavailable(
         f"{service} cannot be reached: {reason}; check that it runs, and `base_url`", is_transient=True
     )
-
-
-def _from_status_error(error: openai.APIStatusError, service: str) -> ModelError:
-    headers = error.response.headers
-    detail = clean_detail(error_message(error.body), _key(error.response.request.headers))
-    return error_from_status(error.status_code, error.body, detail, service, find_retry_after(headers))
 
 
 def _key(request_headers: Mapping[str, str]) -> str:

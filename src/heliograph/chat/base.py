@@ -12,8 +12,6 @@ from typing import Literal
 from heliograph.models import Usage
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["ChatMessage", "ChatModel", "ChatReply", "ChatRequest", "Purpose"]
-
 
 class Purpose(StrEnum):
     """What a call is for. Queries go before indexing, and tokens are counted per purpose."""
@@ -22,6 +20,7 @@ class Purpose(StrEnum):
     SUMMARY = "summary"
     KEYWORDS = "keywords"
     ANSWER = "answer"
+    RERANK = "rerank"
 
 
 @dataclass(frozen=True, slots=True)

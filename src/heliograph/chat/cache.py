@@ -21,7 +21,8 @@ from heliograph.observing import tell_lookup
 from heliograph.stores.base import CachedReply, ReplyCache
 
 _LOG = logging.getLogger(__name__)
-_KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY, Purpose.KEYWORDS})
+_OF_QUESTIONS = frozenset({Purpose.KEYWORDS, Purpose.RERANK})
+_KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY}) | _OF_QUESTIONS
 
 
 @dataclass(slots=True)
@@ -75,7 +76,6 @@ class CachedChatModel(WrapperChatModel):
         return reply
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:
-        """Return the kept reply, or None."""
         if request.purpose not in _KEPT:
             return None
         return await self._recall(self._key(request))
@@ -124,7 +124,7 @@ class CachedChatModel(WrapperChatModel):
         except StoreError as error:
             # A store that can only be read still answers questions. Indexing stops: it could not commit what it
             # pays for.
-            if request.purpose is not Purpose.KEYWORDS:
+            if request.purpose not in _OF_QUESTIONS:
                 raise
             _LOG.warning("a reply for %s could not be kept: %s", request.purpose.value, error)
             return False

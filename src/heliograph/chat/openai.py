@@ -70,7 +70,12 @@ class CallOptions:
         options: dict[str, Any] = {"temperature": self._settings.temperature}
         if is_stream:
             options["stream_options"] = {"include_usage": True}
-        if request.json_mode and self._settings.json_mode and _mentions_json(request):
+        # OpenAI refuses JSON mode unless a message speaks of JSON; that must not pass for a service that has none.
+        if (
+            request.json_mode
+            and self._settings.json_mode
+            and any("json" in message.content.lower() for message in request.messages)
+        ):
             options["response_format"] = {"type": "json_object"}
         limit = request.max_output_tokens or self._settings.max_output_tokens
         if limit is not None:
@@ -101,11 +106,6 @@ class CallOptions:
         if not refused <= self._refused:
             _LOG.warning("%s does not take %s as sent; going on without", service, ", ".join(sorted(refused)))
             self._refused |= refused
-
-
-def _mentions_json(request: ChatRequest) -> bool:
-    # OpenAI refuses JSON mode unless a message speaks of JSON; that must not pass for a service that has none.
-    return any("json" in message.content.lower() for message in request.messages)
 
 
 def _valid(text: str) -> str:
@@ -186,7 +186,6 @@ class OpenAIChatModel(ChatModel):
             request.on_finish(reply)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     async def _complete_bounded(self, request: ChatRequest) -> ChatReply | None:
@@ -307,7 +306,11 @@ class _StreamedReply:
         self._reason = _reason(choice) or self._reason
         written = _text(choice, "delta")
         shown = self._show(self._reasoning.feed(written))
-        self.is_stopped = self._bounds.passes(_thought(choice) + written, shown)
+        # Some services send the model's thoughts apart from the reply.
+        delta = getattr(choice, "delta", None)
+        thoughts = (getattr(delta, name, None) for name in ("reasoning_content", "reasoning"))
+        thought = next((text for text in thoughts if isinstance(text, str)), "")
+        self.is_stopped = self._bounds.passes(thought + written, shown)
         return shown
 
     def finish(self) -> str:
@@ -340,13 +343,6 @@ def _text(choice: object, part: str) -> str:
     if isinstance(content, list):
         return "".join(item["text"] for item in cast("list[object]", content) if _is_text(item))
     return content if isinstance(content, str) else ""
-
-
-def _thought(choice: object) -> str:
-    """Return what a service tells of the model's thoughts apart from the reply."""
-    delta = getattr(choice, "delta", None)
-    said = (getattr(delta, name, None) for name in ("reasoning_content", "reasoning"))
-    return next((text for text in said if isinstance(text, str)), "")
 
 
 def _is_text(item: object) -> TypeGuard[dict[str, str]]:

@@ -13,10 +13,10 @@ From the outside in, and why there:
 
 from __future__ import annotations
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.chat.base import ChatModel
 from heliograph.chat.cache import CachedChatModel
-from heliograph.chat.wrappers import ChatMeter, LimitedChatModel, MeteredChatModel, RetryingChatModel, TimedChatModel
+from heliograph.chat.wrappers import ChatMeter, GuardedChatModel
 from heliograph.errors import SettingsError, import_optional
 from heliograph.settings import ChatSettings
 from heliograph.stores.base import ReplyCache
@@ -65,7 +65,6 @@ def wrap_chat_model(
         replies: Where replies are kept; None keeps none.
         meter: Where to count what is spent; None makes a meter of its own.
     """
-    timed = TimedChatModel(model, settings.timeout_seconds)
-    limited = LimitedChatModel(MeteredChatModel(timed, meter), settings.max_concurrency)
-    retrying = RetryingChatModel(limited, RetryPolicy(settings.max_retries))
-    return CachedChatModel(retrying, replies) if settings.cache and replies is not None else retrying
+    guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
+    guarded = GuardedChatModel(model, guard, meter)
+    return CachedChatModel(guarded, replies) if settings.cache and replies is not None else guarded

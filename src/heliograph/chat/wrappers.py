@@ -1,19 +1,18 @@
-"""Wrappers of chat models: a limit on calls, retries, a timeout, loops cut short, reasoning left out, costs counted."""
+"""Wrappers of chat models: calls within bounds and counted; and what a reply loses: loops, and thoughts said aloud."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from types import MappingProxyType
 
-from heliograph.calls.limit import PriorityLimiter, RetryPolicy, call_with_retry
+from heliograph.calls.limit import CallGuard
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, estimate_usage
-from heliograph.errors import ModelError, ModelTimeout
+from heliograph.errors import ModelError
 from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_model_calls
 
@@ -32,23 +31,18 @@ class WrapperChatModel(ChatModel):
 
     @property
     def name(self) -> str:
-        """The inner model's: a wrapper does not change what is said."""
         return self.inner.name
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply."""
         return await self.inner.complete(request)
 
     def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces."""
         return self.inner.stream(request)
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:
-        """Return what the inner model keeps."""
         return await self.inner.recall(request)
 
     async def close(self) -> None:
-        """Close the inner model."""
         await self.inner.close()
 
 
@@ -64,130 +58,6 @@ async def open_stream(model: ChatModel, request: ChatRequest) -> AsyncGenerator[
     finally:
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()
-
-
-# A bound on calls under way, in which queries go before indexing.
-
-_PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
-
-
-class LimitedChatModel(WrapperChatModel):
-    """Lets at most so many calls run at once; a stream counts until it is finished or closed.
-
-    Args:
-        inner: The model to call.
-        max_concurrency: Calls at once; at least 1.
-    """
-
-    def __init__(self, inner: ChatModel, max_concurrency: int) -> None:
-        super().__init__(inner)
-        self._limiter = PriorityLimiter(max_concurrency)
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply, after waiting for a slot."""
-        async with self._limiter.slot(_PRIORITIES[request.purpose]):
-            return await self.inner.complete(request)
-
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces, after waiting for a slot."""
-        async with self._limiter.slot(_PRIORITIES[request.purpose]), open_stream(self.inner, request) as pieces:
-            async for piece in pieces:
-                yield piece
-
-
-# Trying a chat call again after a failure that may pass.
-
-
-class RetryingChatModel(WrapperChatModel):
-    """Tries again by a policy; a stream only until its first piece, since what was shown cannot be taken back.
-
-    Args:
-        inner: The model to call.
-        policy: How often and how long to wait.
-        sleep: Waits that many seconds.
-    """
-
-    def __init__(
-        self, inner: ChatModel, policy: RetryPolicy, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    ) -> None:
-        super().__init__(inner)
-        self._policy = policy
-        self._sleep = sleep
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply to the first call that succeeds."""
-        return await call_with_retry(lambda: self.inner.complete(request), self._policy, sleep=self._sleep)
-
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the pieces of the first stream that gets as far as its first piece."""
-        async with AsyncExitStack() as stack:
-            first, pieces = await call_with_retry(lambda: self._start(request, stack), self._policy, sleep=self._sleep)
-            if first is None:
-                return
-            yield first
-            async for piece in pieces:
-                yield piece
-
-    async def _start(self, request: ChatRequest, stack: AsyncExitStack) -> tuple[str | None, AsyncIterator[str]]:
-        """Return a new stream's first piece (None if it has none) and the rest; `stack` closes the stream."""
-        async with AsyncExitStack() as attempt:
-            pieces = await attempt.enter_async_context(open_stream(self.inner, request))
-            first = await anext(pieces, None)
-            stack.push_async_exit(attempt.pop_all())
-            return first, pieces
-
-
-# A bound on how long a chat call may take.
-
-
-class TimedChatModel(WrapperChatModel):
-    """Cancels a call that takes too long: a whole reply in all, a stream between two pieces.
-
-    Time that the reader of a stream takes between two pieces does not count.
-
-    Args:
-        inner: The model to call.
-        timeout_seconds: Longest wait.
-    """
-
-    def __init__(self, inner: ChatModel, timeout_seconds: float) -> None:
-        super().__init__(inner)
-        self._timeout_seconds = timeout_seconds
-
-    async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply.
-
-        Raises:
-            ModelTimeout: It did not come in time.
-        """
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await self.inner.complete(request)
-        except TimeoutError:
-            raise self._error("reply") from None
-
-    async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces.
-
-        Raises:
-            ModelTimeout: The next piece did not come in time.
-        """
-        async with open_stream(self.inner, request) as pieces:
-            while (piece := await self._next(pieces)) is not None:
-                yield piece
-
-    async def _next(self, pieces: AsyncIterator[str]) -> str | None:
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await anext(pieces, None)
-        except TimeoutError:
-            raise self._error("piece of a streamed reply") from None
-
-    def _error(self, awaited: str) -> ModelTimeout:
-        return ModelTimeout(
-            f"chat model {self.name!r} gave no {awaited} within {self._timeout_seconds:g} seconds; "
-            "try again, or raise `timeout_seconds`"
-        )
 
 
 # Ending replies that go on for no reason: small models fall into loops and write until their window is full.
@@ -312,7 +182,13 @@ class ReasoningFilter:
     def _advance(self) -> bool:
         """Take one step through the held text; return whether another may follow."""
         if self._closing:
-            return self._skip_thoughts()
+            found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
+            if found is None:
+                # All but what may be the beginning of the closing tag can go.
+                self._held = self._held[-(len(self._closing) - 1) :]
+                return False
+            self._held, self._closing = self._held[found.end() :], ""
+            return True
         self._held = self._held.lstrip()
         start = self._held[: max(map(len, _OPENINGS))].lower()
         for opening, closing in _OPENINGS.items():
@@ -321,15 +197,6 @@ class ReasoningFilter:
                 return True
         self._is_passing = not any(opening.startswith(start) for opening in _OPENINGS)
         return False
-
-    def _skip_thoughts(self) -> bool:
-        found = re.search(re.escape(self._closing), self._held, re.IGNORECASE)
-        if found is None:
-            # All but what may be the beginning of the closing tag can go.
-            self._held = self._held[-(len(self._closing) - 1) :]
-            return False
-        self._held, self._closing = self._held[found.end() :], ""
-        return True
 
     def _release(self) -> str:
         held, self._held = self._held, ""
@@ -388,16 +255,26 @@ class ChatMeter:
         return ChatUsage(MappingProxyType(dict(self._counts)))
 
 
-class MeteredChatModel(WrapperChatModel):
-    """Counts the calls to a model.
+# Queries go before indexing.
+_PRIORITIES = {Purpose.KEYWORDS: 0, Purpose.RERANK: 0, Purpose.ANSWER: 0, Purpose.EXTRACT: 10, Purpose.SUMMARY: 10}
+
+
+class GuardedChatModel(WrapperChatModel):
+    """Calls a model within bounds, and counts each try.
+
+    A stream holds its slot until it is finished or closed. It is tried again only until its first piece, since what
+    was shown cannot be taken back. The longest wait is one between two pieces, in which the time that the reader takes
+    does not count.
 
     Args:
         inner: The model to call.
+        guard: The bounds; None sets none.
         meter: Where to count; None makes a meter of its own.
     """
 
-    def __init__(self, inner: ChatModel, meter: ChatMeter | None = None) -> None:
+    def __init__(self, inner: ChatModel, guard: CallGuard | None = None, meter: ChatMeter | None = None) -> None:
         super().__init__(inner)
+        self._guard = guard or CallGuard()
         self._meter = meter or ChatMeter()
 
     def usage(self) -> ChatUsage:
@@ -405,39 +282,62 @@ class MeteredChatModel(WrapperChatModel):
         return self._meter.usage()
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Return the inner model's reply."""
-        self._meter.count(request.purpose, CallCount(calls=1))
-        try:
-            reply = await self.inner.complete(request)
-        except ModelError:
-            self._meter.count(request.purpose, CallCount(failures=1))
-            raise
-        self._meter.count(request.purpose, CallCount(usage=reply.usage))
-        return reply
+        return await self._guard.retry(lambda: self._complete(request))
+
+    async def _complete(self, request: ChatRequest) -> ChatReply:
+        async with self._guard.slot(_PRIORITIES[request.purpose]):
+            with self._counted(request.purpose):
+                reply = await self._guard.within(
+                    self.inner.complete(request), f"chat model {self.name!r} gave no reply"
+                )
+            self._meter.count(request.purpose, CallCount(usage=reply.usage))
+            return reply
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
-        """Yield the inner model's pieces; of a stream that breaks off or is left early, tokens are estimated."""
-        self._meter.count(request.purpose, CallCount(calls=1))
+        async with AsyncExitStack() as stack:
+            first, pieces = await self._guard.retry(lambda: self._start(request, stack))
+            if first is None:
+                return
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    async def _start(self, request: ChatRequest, stack: AsyncExitStack) -> tuple[str | None, AsyncIterator[str]]:
+        """Return a new stream's first piece (None if it has none) and the rest; `stack` closes the stream."""
+        async with AsyncExitStack() as attempt:
+            pieces = await attempt.enter_async_context(aclosing(self._stream(request)))
+            first = await anext(pieces, None)
+            stack.push_async_exit(attempt.pop_all())
+            return first, pieces
+
+    async def _stream(self, request: ChatRequest) -> AsyncGenerator[str]:
+        """Yield the pieces of one try; of one that breaks off or is left early, tokens are estimated."""
         replies: list[ChatReply] = []
         seen: list[str] = []
+
+        def finish(reply: ChatReply) -> None:
+            replies.append(reply)
+            if request.on_finish is not None:
+                request.on_finish(reply)
+
+        async with self._guard.slot(_PRIORITIES[request.purpose]):
+            try:
+                with self._counted(request.purpose):
+                    async with open_stream(self.inner, replace(request, on_finish=finish)) as pieces:
+                        failure = f"chat model {self.name!r} gave no piece of a streamed reply"
+                        while (piece := await self._guard.within(anext(pieces, None), failure)) is not None:
+                            seen.append(piece)
+                            yield piece
+            finally:
+                if replies or seen:
+                    usage = replies[0].usage if replies else await estimate_usage(request, "".join(seen))
+                    self._meter.count(request.purpose, CallCount(usage=usage))
+
+    @contextmanager
+    def _counted(self, purpose: Purpose) -> Generator[None]:
+        self._meter.count(purpose, CallCount(calls=1))
         try:
-            async with open_stream(self.inner, replace(request, on_finish=_both(replies.append, request))) as pieces:
-                async for piece in pieces:
-                    seen.append(piece)
-                    yield piece
+            yield
         except ModelError:
-            self._meter.count(request.purpose, CallCount(failures=1))
+            self._meter.count(purpose, CallCount(failures=1))
             raise
-        finally:
-            if replies or seen:
-                usage = replies[0].usage if replies else await estimate_usage(request, "".join(seen))
-                self._meter.count(request.purpose, CallCount(usage=usage))
-
-
-def _both(first: Callable[[ChatReply], None], request: ChatRequest) -> Callable[[ChatReply], None]:
-    def call(reply: ChatReply) -> None:
-        first(reply)
-        if request.on_finish is not None:
-            request.on_finish(reply)
-
-    return call

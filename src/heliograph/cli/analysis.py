@@ -1,15 +1,24 @@
-"""The commands that look into retrieval, and their reports as tables: inspect, compare, visualize, benchmark, assert.
+"""The commands that look into retrieval and measure it: inspect, compare, visualize, benchmark, assert, eval.
 
-Each asks `heliograph.analysis` for a report and shows it as tables or JSON; `assert` fails when expectations are
-missed.
+Each asks `heliograph.analysis` or `heliograph.evaluation` for a report and shows it as tables or JSON. `assert` fails
+when expectations are missed. Files of `eval` are checked before anything is measured and written after the results
+were shown; `make_async_engine` and `open_embedding` are the only places that make an engine and a model here, so that
+tests can put others in their place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import asyncio
+import json as json_library
+import logging
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -26,9 +35,8 @@ from heliograph.analysis.benchmarking import (
     run_benchmark,
 )
 from heliograph.analysis.comparison import SEARCHING_MODES, Comparison, compare_modes
-from heliograph.analysis.graph_page import DrawnGraph, draw_neighbourhood, draw_retrieval, to_html
+from heliograph.analysis.graph_page import draw_neighbourhood, draw_retrieval, to_html
 from heliograph.analysis.inspection import (
-    Coverage,
     CoverageReport,
     KeywordReport,
     TokenReport,
@@ -38,12 +46,27 @@ from heliograph.analysis.inspection import (
 )
 from heliograph.cli.options import combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
-from heliograph.cli.rendering import make_table, seconds, status_text, to_plain
-from heliograph.cli.session import EXIT_FAILED, current_session
-from heliograph.errors import ConflictError, NotFoundError
+from heliograph.cli.rendering import ProgressView, make_table, seconds, status_text, to_plain
+from heliograph.cli.session import EXIT_FAILED, Session, current_session
+from heliograph.embedding.base import EmbeddingModel
+from heliograph.engine import AsyncHeliograph
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.evaluation.harness import EvaluationPlan, Watcher, evaluate
+from heliograph.evaluation.reports import (
+    diff_runs,
+    diff_to_markdown,
+    ragas_lines,
+    read_run,
+    to_json,
+    to_markdown,
+    to_svg,
+)
+from heliograph.evaluation.results import Configuration, EvaluationRun, IndexInfo
+from heliograph.evaluation.sets import EvaluationSet, find_sets, read_set
+from heliograph.extraction.base import Extractor
 from heliograph.models import DEFAULT_MODE
 from heliograph.query.models import Mode, QueryParam
-from heliograph.sync import Heliograph
+from heliograph.settings import Settings
 
 # Reports about retrieval as tables.
 
@@ -58,7 +81,10 @@ def render_coverage(report: CoverageReport) -> RenderableType:
         table.add_column(column, justify="right")
     table.add_column("best entities", ratio=1)
     for row in report.modes:
-        cells = (_covered(item) for item in (row.entities, row.relations, row.chunks, row.documents))
+        cells = (
+            f"{item.shown:,}/{item.found:,} {item.share:.0%}"
+            for item in (row.entities, row.relations, row.chunks, row.documents)
+        )
         table.add_row(row.mode.value, *cells, _names(row.entity_names))
     totals = f"{report.entities:,} entities, {report.relations:,} relations, {report.chunks:,} chunks, "
     said = f"all modes together show {totals}{report.documents:,} documents; a cell is shown/found, share of these"
@@ -162,10 +188,6 @@ def _table(title: str, names: Sequence[str], figures: Sequence[str]) -> Table:
     return table
 
 
-def _covered(item: Coverage) -> str:
-    return f"{item.shown:,}/{item.found:,} {item.share:.0%}"
-
-
 def _names(names: Iterable[str]) -> BriefText:
     return BriefText(", ".join(names), _LIST_CELLS)
 
@@ -223,7 +245,9 @@ def inspect(
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""
     session = current_session(ctx)
-    single = _only_mode(part, mode)
+    if part is not Part.COVERAGE and mode and len(mode) > 1:
+        raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(mode)}")
+    single = mode[0] if mode else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
     param = QueryParam(
         mode=single,
         top_k=top_k,
@@ -288,7 +312,10 @@ def visualize(
             param = QueryParam(mode=mode, top_k=top_k, filter=combine_filters(filter_))
             drawn = draw_retrieval(engine.retrieve(question, param), max_entities)
         else:
-            drawn = _draw_around(engine, entity, depth, max_entities)
+            around = engine.neighbours(entity, depth=depth, max_entities=max_entities)
+            if not around.entities:
+                raise NotFoundError(f"there is no entity {entity!r}; 'heliograph entities' lists the best connected")
+            drawn = draw_neighbourhood(around)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(to_html(drawn), "utf-8")
     if session.output.is_json:
@@ -360,21 +387,264 @@ def assert_(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _only_mode(part: Part, modes: list[Mode] | None) -> Mode:
-    if part is not Part.COVERAGE and modes and len(modes) > 1:
-        raise typer.BadParameter(f"inspect {part.value} takes one --mode, got {len(modes)}")
-    return modes[0] if modes else Mode.HYBRID if part is Part.KEYWORDS else DEFAULT_MODE
-
-
-def _draw_around(engine: Heliograph, name: str, depth: int, max_entities: int) -> DrawnGraph:
-    around = engine.neighbours(name, depth=depth, max_entities=max_entities)
-    if not around.entities:
-        raise NotFoundError(f"there is no entity {name!r}; 'heliograph entities' lists the best connected")
-    return draw_neighbourhood(around)
-
-
 def _show(output: Output, report: object, table: RenderableType) -> None:
     if output.is_json:
         output.json(to_plain(report))
     else:
         output.show(table)
+
+
+# The files that `eval` writes: checked before anything is measured, written after it was shown.
+
+_FORMS = {"output": to_json, "markdown": to_markdown, "plot": to_svg}
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFiles:
+    """Where to write what was measured; None leaves a form out.
+
+    Attributes:
+        output: Everything, as JSON.
+        markdown: The tables.
+        plot: Recall over places, as SVG.
+        ragas: Folder for what Ragas reads, a file a run.
+    """
+
+    output: Path | None = None
+    markdown: Path | None = None
+    plot: Path | None = None
+    ragas: Path | None = None
+
+    def make_folders(self) -> None:
+        """Make the folders that are missing, so that no measurement is lost for a slip in a path.
+
+        Raises:
+            InvalidRequestError: A file is a folder, or the other way round, or it may not be written.
+            OSError: A folder cannot be made.
+        """
+        for name, path in self._named():
+            if path.is_dir():
+                raise InvalidRequestError(f"--{name} {str(path)!r} is a folder; give the name of a file")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _check_writable(name, path if path.exists() else path.parent)
+        if self.ragas is not None:
+            if self.ragas.exists() and not self.ragas.is_dir():
+                raise InvalidRequestError(f"--ragas {str(self.ragas)!r} is a file; give the name of a folder")
+            self.ragas.mkdir(parents=True, exist_ok=True)
+            _check_writable("ragas", self.ragas)
+
+    def write(self, run: EvaluationRun) -> None:
+        """Write what was measured, over what is there."""
+        for name, path in self._named():
+            path.write_text(_FORMS[name](run), "utf-8")
+        if self.ragas is not None:
+            _write_ragas(run, self.ragas)
+
+    def _named(self) -> Iterator[tuple[str, Path]]:
+        """Yield the option and the path of each file."""
+        for name, path in (("output", self.output), ("markdown", self.markdown), ("plot", self.plot)):
+            if path is not None:
+                yield name, path
+
+
+def _check_writable(name: str, path: Path) -> None:
+    if not os.access(path, os.W_OK):
+        raise InvalidRequestError(f"--{name}: {str(path)!r} may not be written; check permissions, or choose another")
+
+
+def _write_ragas(run: EvaluationRun, folder: Path) -> None:
+    for report in run.sets:
+        for ran in report.runs:
+            name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name)
+            text = "".join(f"{line}\n" for line in ragas_lines(ran))
+            (folder / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
+
+
+# Measuring retrieval on sets of questions: eval, and eval diff.
+
+_DIFF = "diff"
+_KNOWN_MODES = frozenset(mode.value for mode in Mode)
+_DEFAULT_MODES = tuple(name for name in ("naive", "mix", "fusion", "auto") if name in _KNOWN_MODES)
+_DEFAULT_FOLDER = Path("heliograph_eval")
+_LINE_EVERY_SECONDS = 5.0
+
+
+def eval_(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Folders of sets, or: diff RUN1.json RUN2.json.", show_default=False),
+    ],
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mode",
+            "-m",
+            metavar="MODE[:FIELD=VALUE,...]",
+            help="How to ask; may be repeated, the first is what the others are compared with.",
+            show_default=", ".join(_DEFAULT_MODES),
+        ),
+    ] = None,
+    join: Annotated[int, typer.Option(min=1, help="Passages in one document.")] = 1,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ROOM.NAME=VALUE", help="A setting; may be repeated.", show_default=False),
+    ] = None,
+    questions: Annotated[
+        int | None, typer.Option(min=1, help="Ask the first so many of each set.", show_default=False)
+    ] = None,
+    max_passages: Annotated[
+        int | None, typer.Option(min=1, help="Leave out sets with more passages.", show_default=False)
+    ] = None,
+    split: Annotated[str, typer.Option(help="Which questions, where a set tells them apart.")] = "",
+    extractions: Annotated[
+        str, typer.Option(metavar="FILE", help="File of each set to take extractions from.", show_default=False)
+    ] = "",
+    answers: Annotated[bool, typer.Option("--answers/--no-answers", help="Ask for answers too.")] = True,
+    index_dir: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the indexes.")] = _DEFAULT_FOLDER,
+    reuse_index: Annotated[
+        bool, typer.Option("--reuse-index", help="Use an index even if the code that made it has changed.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.", show_default=False)
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write recall over places as SVG.", show_default=False)
+    ] = None,
+    ragas: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write what Ragas reads, a file a run.", show_default=False)
+    ] = None,
+) -> None:
+    """Measure retrieval on sets of questions with known answers, or compare two measurements.
+
+    Indexes each set in a workspace of its own, asks every question, and prints recall, nDCG and more.
+    """
+    session = current_session(ctx)
+    if paths[0] == _DIFF:
+        _show_diff(session.output, paths[1:])
+        return
+    files = EvaluationFiles(output, markdown, plot, ragas)
+    plan = EvaluationPlan(
+        configurations=tuple(Configuration.parse(text) for text in mode or _DEFAULT_MODES),
+        folder=index_dir,
+        join=join,
+        most_questions=questions,
+        with_answers=answers,
+        keeps_stale=reuse_index,
+    )
+    settings = session.load_settings(**_parse_settings(setting or []))
+    sets = _read_sets(session.output, paths, (split, extractions), max_passages)
+    files.make_folders()
+    run = _evaluate(session, sets, settings, plan)
+    try:
+        if session.output.is_json:
+            # Without single questions, of which there are thousands.
+            brief = [replace(item, runs=tuple(replace(ran, questions=()) for ran in item.runs)) for item in run.sets]
+            session.output.json(json_library.loads(to_json(replace(run, sets=tuple(brief)))))
+        else:
+            session.output.piece(to_markdown(run))
+    finally:
+        # Also where whoever reads has seen enough.
+        files.write(run)
+
+
+def make_async_engine(settings: Settings, embedding: EmbeddingModel, extractor: Extractor | None) -> AsyncHeliograph:
+    """Return an engine for these settings on this model, with this extractor if there is one, not yet open."""
+    return AsyncHeliograph(settings=settings, embedding=embedding, extractor=extractor)
+
+
+def open_embedding(settings: Settings) -> EmbeddingModel | None:  # noqa: ARG001
+    """Return the embedding model to use; None leaves it to the settings."""
+    return None
+
+
+def _evaluate(
+    session: Session, sets: Sequence[EvaluationSet], settings: Settings, plan: EvaluationPlan
+) -> EvaluationRun:
+    with _watcher(session.output) as watcher, _without_warnings_of_questions():
+        return asyncio.run(
+            evaluate(
+                sets,
+                settings,
+                plan,
+                embedding=open_embedding(settings),
+                open_engine=make_async_engine,
+                watcher=watcher,
+            )
+        )
+
+
+def _read_sets(
+    output: Output, paths: Sequence[str], choice: tuple[str, str], max_passages: int | None
+) -> list[EvaluationSet]:
+    sets: list[EvaluationSet] = []
+    for path in paths:
+        found = find_sets(Path(path))
+        for folder in found:
+            read = read_set(folder, *choice)
+            if max_passages is not None and len(read.passages) > max_passages:
+                output.note(f"{read.name} is left out: it has {len(read.passages):,} passages")
+            else:
+                sets.append(read)
+    if not sets:
+        raise NotFoundError(f"no set in {', '.join(map(repr, paths))} is small enough; raise --max-passages")
+    return sets
+
+
+def _parse_settings(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
+    rooms: dict[str, dict[str, Any]] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        room, dot, field = name.partition(".")
+        if not (sign and dot and room and field):
+            raise typer.BadParameter(f"--set takes ROOM.NAME=VALUE, got {pair!r}")
+        rooms.setdefault(room, {})[field] = value
+    return rooms
+
+
+@contextmanager
+def _without_warnings_of_questions() -> Generator[None]:
+    """Keep quiet about single questions, of which there are thousands; what fails is raised anyway."""
+    logger = logging.getLogger("heliograph.query")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _watcher(output: Output) -> Generator[Watcher]:
+    """Yield what tells how far it is: a line a set and a configuration, and one every few seconds between."""
+    view = ProgressView(output)
+    due_at = time.monotonic() + _LINE_EVERY_SECONDS
+
+    def on_set(name: str, passages: int, questions: int) -> None:
+        output.note(f"{name}: {passages:,} passages, {questions:,} questions")
+
+    def on_index(info: IndexInfo) -> None:
+        how = "reused" if info.was_reused else f"made in {seconds(info.seconds)}"
+        output.note(f"  index {how}: {info.chunks:,} chunks, {info.entities:,} entities")
+
+    def on_question(configuration: Configuration, done: int) -> None:
+        nonlocal due_at
+        if time.monotonic() >= due_at:
+            due_at = time.monotonic() + _LINE_EVERY_SECONDS
+            output.note(f"  {configuration.name}: {done:,} questions")
+
+    with view:
+        yield Watcher(on_set, on_index, view, on_question)
+
+
+def _show_diff(output: Output, paths: Sequence[str]) -> None:
+    if len(paths) != 2:
+        raise InvalidRequestError(f"'eval diff' compares two files that --output wrote, got {len(paths)}")
+    diffs = diff_runs(*(read_run(Path(path)) for path in paths))
+    if output.is_json:
+        output.json(to_plain(diffs))
+    else:
+        output.piece(diff_to_markdown(diffs))

@@ -28,12 +28,12 @@ from heliograph.cli.session import CommandGroup, Interrupts, PlainCommand, Sessi
 _GROUPS: Mapping[str, str] = {
     "Documents": """documents.index documents.watch documents.documents documents.document documents.delete
         documents.retry documents.resume upkeep.batches""",
-    "Questions": "query.query demo.demo eval.eval_",
+    "Questions": "query.query demo.demo analysis.eval_",
     "Analysis": "analysis.inspect analysis.compare analysis.visualize analysis.benchmark analysis.assert_",
-    "Graph": """graph.entities graph.entity graph.relation graph.neighbours graph.paths curation.history
-        curation.duplicates""",
-    "Curation": """curation.create curation.edit curation.rename curation.merge curation.split curation.hide
-        curation.undo curation.curations curation.insert_graph""",
+    "Graph": """graph.entities graph.entity graph.relation graph.neighbours graph.paths graph.history
+        graph.duplicates""",
+    "Curation": """graph.create graph.edit graph.rename graph.merge graph.split graph.hide
+        graph.undo graph.curations graph.insert_graph""",
     "Upkeep": """upkeep.check upkeep.rebuild upkeep.backup upkeep.restore upkeep.export upkeep.import_
         upkeep.migrate upkeep.reembed upkeep.vacuum upkeep.clear upkeep.forget_store""",
     "Service": "serve.serve serve.mcp serve.hash_password serve.make_key",
@@ -69,15 +69,11 @@ def main() -> None:
     try:
         app()
     finally:
-        _flush()
-
-
-def _flush() -> None:
-    """Write out what is buffered now, where a pipe that was closed or a full disk can still be passed over."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        discard_stdout()
+        # Written out now, where a pipe that was closed or a full disk can still be passed over.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            discard_stdout()
 
 
 def _show_version(wanted: bool) -> None:

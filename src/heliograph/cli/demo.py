@@ -57,7 +57,11 @@ def demo(ctx: typer.Context) -> None:
     settings = session.load_settings(store={"workspace": _WORKSPACE}, embedding={"provider": "e5"})
     started = time.perf_counter()
     with session.engine(settings, creates=True) as engine:
-        _index_samples(session, engine)
+        samples = find_samples()
+        report, progress = run_ingest(session, engine, lambda progress: engine.insert(samples, progress=progress))
+        if report.failures and not session.output.is_json:
+            session.output.show(render_results(report.results))
+        session.output.note(summarize_results(report.results, progress))
         if not session.output.is_json:
             session.output.show("", render_stats(engine.stats(), settings.store))
         _load_models(session, engine)
@@ -67,14 +71,6 @@ def demo(ctx: typer.Context) -> None:
     session.output.note(f"\nall of it took {seconds(time.perf_counter() - started)}; look at it in the browser:")
     session.output.note(f"  heliograph serve --workspace {_WORKSPACE}\nthen try your own documents:")
     session.output.note("  heliograph index PATHS...\n  heliograph query QUESTION")
-
-
-def _index_samples(session: Session, engine: Heliograph) -> None:
-    samples = find_samples()
-    report, progress = run_ingest(session, engine, lambda progress: engine.insert(samples, progress=progress))
-    if report.failures and not session.output.is_json:
-        session.output.show(render_results(report.results))
-    session.output.note(summarize_results(report.results, progress))
 
 
 def _load_models(session: Session, engine: Heliograph) -> None:

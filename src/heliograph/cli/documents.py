@@ -7,7 +7,7 @@ tables or as JSON; the exit code says whether every document went in.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from enum import StrEnum
@@ -160,20 +160,16 @@ def render_results(results: Sequence[DocumentResult]) -> RenderableType:
     table.add_column("chunks", justify="right", no_wrap=True)
     table.add_column("document")
     for item in (*bad[:_SHOWN_FAILURES], *good[:_SHOWN_RESULTS]):
-        table.add_row(status_text(item.outcome), f"{item.chunk_count:,}", _result_cell(item))
+        name = name_cell(item.source or item.id or "(without a name)")
+        reason = str(item.error) if item.error else item.detail
+        lines = [FlowText(reason, "red" if item.error else "yellow")] if reason else []
+        if item.omitted_characters and not item.error:
+            lines.append(FlowText(_omitted(item.omitted_characters), "dim"))
+        table.add_row(status_text(item.outcome), f"{item.chunk_count:,}", Group(name, *lines) if lines else name)
     hidden = (*bad[_SHOWN_FAILURES:], *good[_SHOWN_RESULTS:])
     return (
         Group(table, Text(f"... and {_counts(hidden)}; 'heliograph documents' lists all", "dim")) if hidden else table
     )
-
-
-def _result_cell(item: DocumentResult) -> RenderableType:
-    name = name_cell(item.source or item.id or "(without a name)")
-    reason = str(item.error) if item.error else item.detail
-    lines = [FlowText(reason, "red" if item.error else "yellow")] if reason else []
-    if item.omitted_characters and not item.error:
-        lines.append(FlowText(_omitted(item.omitted_characters), "dim"))
-    return Group(name, *lines) if lines else name
 
 
 def _omitted(characters: int) -> str:
@@ -256,7 +252,11 @@ def index(
     session = current_session(ctx)
     kept = parse_metadata(metadata or [])
     files = [path for path in paths if path != _STDIN]
-    piped = _read_stdin(source, kept) if len(files) < len(paths) else None
+    piped = None
+    if len(files) < len(paths):
+        if not source:
+            raise typer.BadParameter("standard input has no name; give one with --source")
+        piped = NewDocument(decode_text(sys.stdin.buffer.read(), source), source, metadata=kept or None)
     if piped is None and source:
         raise typer.BadParameter("--source names the text from standard input; give - as a path")
     with session.engine(engine_settings(session, engine, workers, address), creates=True) as opened:
@@ -464,12 +464,6 @@ def _confirm_deletion(session: Session, known: list[Document]) -> None:
     if len(known) > _NAMED:
         session.output.note(f"and {len(known) - _NAMED:,} more")
     typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
-
-
-def _read_stdin(source: str, metadata: Mapping[str, Any]) -> NewDocument:
-    if not source:
-        raise typer.BadParameter("standard input has no name; give one with --source")
-    return NewDocument(decode_text(sys.stdin.buffer.read(), source), source, metadata=metadata or None)
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:

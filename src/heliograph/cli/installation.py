@@ -38,6 +38,7 @@ from heliograph.embedding.registry import build_embedding_model
 from heliograph.errors import BadModelReply, HeliographError
 from heliograph.maintenance.check import find_leftovers
 from heliograph.models import RETRIED_STATUSES, WAITING_STATUSES, Stats
+from heliograph.rerank.chat import ChatReranker
 from heliograph.rerank.registry import build_reranker
 from heliograph.settings import ChatSettings, EmbeddingSettings, RerankSettings, Settings, StoreSettings, hide_password
 from heliograph.stores.registry import open_store
@@ -247,14 +248,20 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
         settings = load_settings()
     except HeliographError as error:
         return [*checks, Check("settings", State.FAIL, str(error))]
-    checks += [_check_settings(settings, given), await _guarded("data folder", lambda: _check_folder(settings.store))]
+    changed = [item for item in list_values(settings, given) if item.origin != "default"]
+    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
+    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
+    checks += [
+        Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
+        await _guarded("data folder", lambda: _check_folder(settings.store)),
+    ]
     checks.append(await _guarded("Chinese words", _check_chinese))
     embedding, info = await _check_embedding(settings.embedding)
     checks += [embedding, await _check_store(settings.store, info)]
     if info is not None and not workspace_is_missing(settings.store):
         checks.append(await _guarded("other engines", lambda: _check_followers(settings.store, info)))
     checks.append(await _guarded("chat model", lambda: _check_chat(settings.chat)))
-    checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank)))
+    checks.append(await _guarded("reranker", lambda: _check_reranker(settings.rerank, settings.chat)))
     return checks
 
 
@@ -288,30 +295,23 @@ def _check_versions() -> list[Check]:
     sqlite = Check("SQLite", State.OK, f"{apsw.sqlite_lib_version()} with FTS5")
     if "ENABLE_FTS5" not in options:
         sqlite = Check("SQLite", State.FAIL, f"{apsw.sqlite_lib_version()} lacks FTS5; install apsw from its wheel")
+    there = sorted(name for name, is_there in extras.items() if is_there)
+    absent = sorted(extras.keys() - set(there))
+    said = f"installed: {', '.join(there) or 'none'}"
     checks = [
         Check("heliograph", State.OK, f"{__version__}, Python {platform.python_version()}, {platform.platform()}"),
         sqlite,
         Check("packages", State.OK, ", ".join(found)),
-        Check("extras", State.OK, _say_extras(extras)),
+        Check(
+            "extras",
+            State.OK,
+            f"{said}; not installed: {', '.join(absent)} (pip install 'heliograph[NAME]')" if absent else said,
+        ),
     ]
     if missing:
         detail = f"not installed: {', '.join(missing)}; run: pip install --force-reinstall heliograph"
         checks.append(Check("packages", State.FAIL, detail))
     return checks
-
-
-def _say_extras(extras: Mapping[str, bool]) -> str:
-    there = sorted(name for name, is_there in extras.items() if is_there)
-    absent = sorted(extras.keys() - set(there))
-    said = f"installed: {', '.join(there) or 'none'}"
-    return f"{said}; not installed: {', '.join(absent)} (pip install 'heliograph[NAME]')" if absent else said
-
-
-def _check_settings(settings: Settings, given: Sequence[str]) -> Check:
-    changed = [item for item in list_values(settings, given) if item.origin != "default"]
-    said = ", ".join(f"{item.row.path} = {item.value} ({item.origin})" for item in changed)
-    where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
-    return Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}")
 
 
 async def _check_folder(store: StoreSettings) -> Check:
@@ -407,13 +407,17 @@ def _judge_stats(stats: Stats, said: str) -> Check:
     return Check("store", State.WARN if advice else State.OK, "; ".join([counts, *advice]))
 
 
-async def _check_chat(settings: ChatSettings) -> Check:
+def _hasty_chat(settings: ChatSettings, max_output_tokens: int) -> ChatModel | None:
     hasty = {
         "timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS),
         "max_retries": 0,
-        "max_output_tokens": 64,
+        "max_output_tokens": max_output_tokens,
     }
-    model = build_chat_model(settings.model_copy(update=hasty), None)
+    return build_chat_model(settings.model_copy(update=hasty), None)
+
+
+async def _check_chat(settings: ChatSettings) -> Check:
+    model = _hasty_chat(settings, 64)
     if model is None:
         return Check("chat model", State.OK, "not configured, which is fine: everything works without one")
     try:
@@ -432,9 +436,14 @@ async def _ask(model: ChatModel, settings: ChatSettings) -> Check:
     return Check("chat model", State.OK, f"{where} replied in {seconds(time.perf_counter() - started)}")
 
 
-async def _check_reranker(settings: RerankSettings) -> Check:
+async def _check_reranker(settings: RerankSettings, chat: ChatSettings) -> Check:
     hasty = {"timeout_seconds": min(settings.timeout_seconds, _MODEL_TIMEOUT_SECONDS), "max_retries": 0}
-    reranker = await build_reranker(settings.model_copy(update=hasty))
+    reranker, model = await build_reranker(settings.model_copy(update=hasty)), None
+    if settings.provider == "chat":
+        model = _hasty_chat(chat, 256)
+        if model is None:
+            return Check("reranker", State.FAIL, "`rerank.provider` is 'chat', and no chat model is configured")
+        reranker = ChatReranker(model, settings.max_document_tokens)
     if reranker is None:
         return Check("reranker", State.OK, "not configured, which is fine: chunks keep the order of the search")
     started = time.perf_counter()
@@ -442,6 +451,8 @@ async def _check_reranker(settings: RerankSettings) -> Check:
         hits = await reranker.rerank("Which planet is red?", ["Mars is the red planet.", "Bread needs yeast."], 2)
     finally:
         await reranker.close()
+        if model is not None:
+            await model.close()
     took = seconds(time.perf_counter() - started)
     if [hit.index for hit in hits] != [0, 1]:
         said = ", ".join(f"{hit.score:.3g} for passage {hit.index + 1}" for hit in hits) or "nothing"

@@ -201,7 +201,13 @@ class ProgressView:
         """Show how far it is."""
         self.last = progress
         if self._has_bars:
-            self._update_bars(progress)
+            said = ", ".join(_eta(progress) + _failures(progress))
+            self._bars.update(
+                self._documents, completed=progress.documents_done, total=progress.documents_total or None, said=said
+            )
+            self._bars.update(
+                self._chunks, completed=progress.chunks_done, total=progress.chunks_total or None, said=growth(progress)
+            )
         elif progress.elapsed_seconds >= self._line_due_at:
             self._line_due_at = progress.elapsed_seconds + _LINE_EVERY_SECONDS
             self._output.note(progress_line(progress))
@@ -216,15 +222,6 @@ class ProgressView:
     ) -> None:
         if self._has_bars:
             self._bars.stop()
-
-    def _update_bars(self, progress: Progress) -> None:
-        said = ", ".join(_eta(progress) + _failures(progress))
-        self._bars.update(
-            self._documents, completed=progress.documents_done, total=progress.documents_total or None, said=said
-        )
-        self._bars.update(
-            self._chunks, completed=progress.chunks_done, total=progress.chunks_total or None, said=growth(progress)
-        )
 
 
 def progress_line(progress: Progress) -> str:

@@ -272,7 +272,9 @@ def reported_errors(output: Output) -> Generator[None]:
             raise typer.Exit(EXIT_BROKEN_PIPE) from None
         raise
     except TyperException as error:
-        output.error(_tell_usage(error))
+        said = " ".join(error.format_message().replace(_NOISE, "").split()).rstrip(".")
+        command = getattr(getattr(error, "ctx", None), "command_path", "")
+        output.error(f"{said}; '{command} --help' shows how" if command else said)
         raise typer.Exit(error.exit_code) from None
     except (HeliographError, OSError) as error:
         if output.is_verbose:
@@ -280,12 +282,6 @@ def reported_errors(output: Output) -> Generator[None]:
         output.error(error if isinstance(error, HeliographError) else _tell_system(error))
         code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
         raise typer.Exit(code) from None
-
-
-def _tell_usage(error: TyperException) -> str:
-    said = " ".join(error.format_message().replace(_NOISE, "").split()).rstrip(".")
-    command = getattr(getattr(error, "ctx", None), "command_path", "")
-    return f"{said}; '{command} --help' shows how" if command else said
 
 
 def _tell_system(error: OSError) -> str:

@@ -256,7 +256,7 @@ def render_import(report: ImportReport) -> RenderableType:
     ]
     if report.failed:
         rows.insert(1, ("not taken in", Text(f"{report.failed:,}", "red")))
-    if report.kind is ImportKind.LIGHTRAG:
+    if report.kind is not ImportKind.ARCHIVE:
         graph = report.graph
         said = f"{graph.entities:,} entities, {graph.relations:,} relations, weight {graph.weight:,g} in sum"
         rows.append(("its graph", said))
@@ -313,17 +313,21 @@ def export(
 
 def import_(
     ctx: typer.Context,
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="PATH", help="An archive by 'heliograph export', or a working directory of LightRAG."),
+    places: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PLACE...",
+            help="An archive by 'heliograph export', a directory, or URLs of servers that LightRAG has written to.",
+            show_default=False,
+        ),
     ],
 ) -> None:
-    """Take in an archive, or a working directory of LightRAG or nano-graphrag; calls no chat model."""
+    """Take in an archive, or what LightRAG, nano-graphrag or GraphRAG have written; calls no chat model."""
     session = current_session(ctx)
     # Before the workspace is made: a wrong path shall leave none behind.
-    detect_import(path)
+    detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
-        report = engine.import_from(path, progress=progress)
+        report = engine.import_from(places, progress=progress)
     if session.output.is_json:
         session.output.json(to_plain(report))
     else:

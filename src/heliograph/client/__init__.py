@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import heliograph.client.records as records
 from heliograph.client.blocking import HeliographClient, SyncAnswerStream
 from heliograph.client.client import AsyncHeliographClient
+from heliograph.client.reading import AsyncAnswerStream
 from heliograph.client.records import QueryOptions
-from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import ClientOptions
 
 if TYPE_CHECKING:

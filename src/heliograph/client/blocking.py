@@ -15,10 +15,17 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 import heliograph.client.records as records
-from heliograph.client.client import AsyncHeliographClient, ClientOver
+from heliograph.client.client import (
+    AsyncCurations,
+    AsyncDocuments,
+    AsyncGraph,
+    AsyncHeliographClient,
+    AsyncJobs,
+    AsyncWorkspaces,
+    ClientOver,
+)
+from heliograph.client.reading import AsyncAnswerStream
 from heliograph.client.records import QueryOptions
-from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
-from heliograph.client.streams import AsyncAnswerStream
 from heliograph.client.transport import BlockingTransport, ClientOptions, Connection, Secret
 from heliograph.models import DEFAULT_MODE, ModeName
 

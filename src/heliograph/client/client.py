@@ -1,20 +1,24 @@
-"""The client of a service for async code; `blocking` derives the one that waits."""
+"""The client of a service for async code, with what it does to documents, jobs, workspaces and the graph.
+
+Each method is one request. `blocking` derives the client that waits from these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import httpx
 
 import heliograph.client.records as records
-from heliograph.client.reading import read_as
-from heliograph.client.records import QueryOptions
-from heliograph.client.resources import AsyncCurations, AsyncDocuments, AsyncGraph, AsyncJobs, AsyncWorkspaces
-from heliograph.client.streams import AsyncAnswerStream, StreamReader, answer_from
+from heliograph.client.reading import AsyncAnswerStream, StreamReader, answer_from, read_as
+from heliograph.client.records import CurationEdit, QueryOptions
 from heliograph.client.transport import (
     AsyncTransport,
     Attempts,
@@ -24,15 +28,439 @@ from heliograph.client.transport import (
     Secret,
     Transport,
     get,
+    path_of,
     read_reply,
     request_arguments,
+    send,
     transport_error,
 )
+from heliograph.errors import InvalidRequestError, NotFoundError, ServiceUnavailable
 from heliograph.models import DEFAULT_MODE, ModeName
 
-__all__ = ["AsyncHeliographClient", "ClientOver"]
-
 T = TypeVar("T")
+Metadata = Mapping[str, Any] | None
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 2.0
+_PAGE_SIZE = 1000
+
+
+class Service(Protocol):
+    """Sends calls to one workspace of a service."""
+
+    @property
+    def transport(self) -> Transport:
+        """What carries them."""
+        ...
+
+    async def send(self, call: Call[T]) -> T:
+        """Send a call and return its result."""
+        ...
+
+
+class _Resource:
+    """One part of a workspace.
+
+    Args:
+        service: Sends calls.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._send = service.send
+
+
+class AsyncDocuments(_Resource):
+    """Documents of a workspace. All methods raise the errors of `heliograph.errors` that the service names."""
+
+    async def insert(
+        self, text: str, *, source: str | None = None, title: str | None = None, metadata: Metadata = None
+    ) -> records.DocumentInsertion:
+        """Take in a text; the service processes it in the background, which `wait` waits for.
+
+        A known source is an update. The same text again is `duplicated` and changes nothing.
+
+        Args:
+            text: The text.
+            source: What citations call it; None derives an id from the text.
+            title: None means the first heading, else from the source.
+            metadata: Free JSON, which filters can ask for.
+        """
+        body = _given(text=text, file_source=source, title=title, metadata=metadata)
+        return await self._send(send("POST", "/documents/text", records.DocumentInsertion, body))
+
+    async def insert_many(
+        self, texts: Sequence[str], *, sources: Sequence[str] | None = None, metadata: Metadata = None
+    ) -> records.DocumentInsertion:
+        """Take in several texts, each with its source, and the same metadata for all."""
+        body = _given(texts=list(texts), file_sources=None if sources is None else list(sources), metadata=metadata)
+        return await self._send(send("POST", "/documents/texts", records.DocumentInsertion, body))
+
+    async def insert_url(self, url: str, *, metadata: Metadata = None) -> records.DocumentInsertion:
+        """Have the service fetch a web page or file."""
+        return await self._send(
+            send("POST", "/documents/url", records.DocumentInsertion, _given(url=url, metadata=metadata))
+        )
+
+    async def upload(
+        self, file: str | Path | bytes, *, name: str | None = None, metadata: Metadata = None
+    ) -> records.DocumentInsertion:
+        """Upload a file.
+
+        Args:
+            file: Its path, or what is in it.
+            name: What it is called, of which only the last part is sent; needed for bytes.
+            metadata: Free JSON.
+
+        Raises:
+            InvalidRequestError: Bytes without a name.
+            NotFoundError: There is no such file.
+        """
+        if isinstance(file, bytes):
+            if not name:
+                raise InvalidRequestError("bytes to upload need a name, whose ending says what they are; give name=")
+            content = file
+        else:
+            try:
+                content = await self._service.transport.in_thread(Path(file).read_bytes)
+            except OSError as error:
+                raise NotFoundError(f"the file {str(file)!r} cannot be read: {error.strerror or error}") from error
+        form = {} if metadata is None else {"metadata": json.dumps(metadata)}
+        file_part = (PurePath(name or str(file)).name, content)
+        call = replace(send("POST", "/documents/upload", records.DocumentInsertion), form=form, file=file_part)
+        return await self._send(call)
+
+    async def list(
+        self,
+        *,
+        status: str | None = None,
+        track_id: str | None = None,
+        source_prefix: str | None = None,
+        filter: Metadata = None,  # noqa: A002 (as `QueryParam` has it)
+        offset: int = 0,
+        limit: int = 100,
+    ) -> records.DocumentList:
+        """Return a page of documents, at most 1,000; all conditions that are given must hold."""
+        conditions = {"status": status, "track_id": track_id, "source_prefix": source_prefix}
+        wanted = None if filter is None else json.dumps(filter)
+        return await self._send(
+            get("/documents", records.DocumentList, **conditions, filter=wanted, offset=offset, limit=limit)
+        )
+
+    async def get(self, document_id: str, *, chunk_offset: int = 0, chunk_limit: int = 50) -> records.DocumentDetail:
+        """Return a document and a page of its chunks, at most 500."""
+        path = path_of("documents", document_id)
+        return await self._send(get(path, records.DocumentDetail, chunk_offset=chunk_offset, chunk_limit=chunk_limit))
+
+    async def text(self, document_id: str) -> str:
+        """Return a document's text."""
+        return (await self._send(get(path_of("documents", document_id, "text"), records.DocumentText))).text
+
+    async def update(
+        self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
+    ) -> records.DocumentChange:
+        """Put text, title or metadata in place of what is there; what is None stays."""
+        body = _given(text=text, title=title, metadata=metadata)
+        return await self._send(send("PUT", path_of("documents", document_id), records.DocumentChange, body))
+
+    async def change(
+        self, document_id: str, *, title: str | None = None, metadata: Metadata = None
+    ) -> records.DocumentChange:
+        """Change the title, or single fields of the metadata; a field that is None is removed."""
+        body = _given(title=title, metadata=metadata)
+        return await self._send(send("PATCH", path_of("documents", document_id), records.DocumentChange, body))
+
+    async def delete(self, document_id: str) -> records.DocumentRemoval:
+        """Delete a document and all that only it said."""
+        return await self._send(send("DELETE", path_of("documents", document_id), records.DocumentRemoval))
+
+    async def delete_matching(
+        self,
+        *,
+        source_prefix: str | None = None,
+        filter: Metadata = None,  # noqa: A002
+    ) -> records.DocumentRemoval:
+        """Delete all documents that match; at least one condition is needed."""
+        body = _given(source_prefix=source_prefix, filter=filter)
+        return await self._send(send("POST", "/documents/delete_matching", records.DocumentRemoval, body))
+
+    async def wait(self, track_id: str, *, timeout_seconds: float = 300.0) -> tuple[records.DocumentRecord, ...]:
+        """Wait until all documents that were taken in together are finished, and return them; failed ones too.
+
+        Raises:
+            ServiceUnavailable: They are not finished in time; they go on nevertheless.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        found: tuple[records.DocumentRecord, ...] = ()
+        while True:
+            page = await self.list(track_id=track_id, offset=len(found), limit=_PAGE_SIZE)
+            found += page.documents
+            is_finished = all(item.is_finished for item in page.documents)
+            if is_finished and page.total and len(found) >= page.total:
+                return found
+            if time.monotonic() > deadline:
+                raise ServiceUnavailable(
+                    f"the documents of {track_id!r} are not finished after {timeout_seconds:g} seconds; "
+                    "they go on; wait again, or see jobs.list()"
+                )
+            if is_finished and page.documents:
+                continue
+            found = ()
+            await self._service.transport.sleep(pause_seconds)
+            pause_seconds = min(_LONGEST_PAUSE_SECONDS, 1.5 * pause_seconds)
+
+
+class AsyncJobs(_Resource):
+    """Background work of a workspace."""
+
+    async def list(self, *, offset: int = 0, limit: int = 100) -> records.JobList:
+        """Return a page of jobs, the latest first."""
+        return await self._send(get("/documents/jobs", records.JobList, offset=offset, limit=limit))
+
+    async def get(self, job_id: str) -> records.JobRecord:
+        """Return a job."""
+        return await self._send(get(path_of("documents", "jobs", job_id), records.JobRecord))
+
+    async def cancel(self, job_id: str) -> records.JobRecord:
+        """Ask a job to stop; what it has done stays."""
+        return await self._send(send("POST", path_of("documents", "jobs", job_id, "cancel"), records.JobRecord))
+
+
+class AsyncWorkspaces(_Resource):
+    """Workspaces of the service."""
+
+    async def list(self) -> tuple[records.WorkspaceRecord, ...]:
+        """Return the workspaces that the credentials may enter."""
+        return (await self._send(get("/workspaces", records.WorkspaceList))).workspaces
+
+    async def counts(self, name: str) -> records.WorkspaceCounts:
+        """Return what a workspace holds."""
+        return await self._send(get(path_of("workspaces", name), records.WorkspaceCounts))
+
+    async def create(self, name: str, *, exist_ok: bool = False) -> None:
+        """Make an empty workspace; a `ConflictError` if there is one and `exist_ok` is False."""
+        if exist_ok:
+            await self._send(Call("PUT", path_of("workspaces", name), _nothing, is_safe=True))
+        else:
+            await self._send(Call("POST", "/workspaces", _nothing, json={"name": name}))
+
+    async def delete(self, name: str) -> None:
+        """Delete a workspace with everything in it."""
+        await self._send(Call("DELETE", path_of("workspaces", name), _nothing))
+
+
+class AsyncGraph(_Resource):
+    """The graph of a workspace, to be read; `AsyncCurations` corrects it."""
+
+    async def search(self, text: str, *, limit: int = 50) -> tuple[str, ...]:
+        """Return names of entities that contain a text, the best first."""
+        return await self._send(get("/graph/label/search", tuple[str, ...], q=text, limit=limit))
+
+    async def entity(self, name: str, *, offset: int = 0, limit: int = 20) -> records.EntityDetail:
+        """Return an entity, by any spelling or alias, and a page of the chunks that mention it."""
+        return await self._send(get("/graph/entity", records.EntityDetail, name=name, offset=offset, limit=limit))
+
+    async def relation(self, name: str, other: str, *, offset: int = 0, limit: int = 20) -> records.RelationDetail:
+        """Return the relation between two entities, in either order, and a page of the chunks that mention it."""
+        call = get("/graph/relation", records.RelationDetail, source=name, target=other, offset=offset, limit=limit)
+        return await self._send(call)
+
+    async def neighbours(self, name: str, *, depth: int = 1, limit: int = 100) -> records.GraphAround:
+        """Return what lies within `depth` relations of an entity."""
+        return await self._send(get("/graph/neighbours", records.GraphAround, name=name, depth=depth, limit=limit))
+
+    async def paths(
+        self, name: str, other: str, *, max_length: int = 6, limit: int = 5
+    ) -> tuple[records.PathRecord, ...]:
+        """Return the shortest paths between two entities, strongest first; none if there is none."""
+        call = get("/graph/paths", records.PathsFound, source=name, target=other, max_length=max_length, limit=limit)
+        return (await self._send(call)).paths
+
+
+class AsyncCurations(_Resource):
+    """Corrections of a workspace's graph. A name may be any spelling or alias; who asks is noted as the author."""
+
+    async def create_entity(
+        self,
+        name: str,
+        *,
+        type: str = "",  # noqa: A002 (as the engine has it)
+        description: str,
+    ) -> CurationEdit:
+        """Make an entity that stays without any document.
+
+        Raises:
+            InvalidRequestError: There is one of this name, or the name or description is empty.
+        """
+        data = _given(entity_type=type or None, description=description)
+        return await self._edit("POST", "/graph/entity/create", {"entity_name": name, "entity_data": data})
+
+    async def edit_entity(
+        self,
+        name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (as the engine has it)
+        description: str | None = None,
+    ) -> CurationEdit:
+        """Put a type or description in place of what documents say, now and later.
+
+        Raises:
+            InvalidRequestError: There is no such entity, or nothing is given.
+        """
+        data = _given(entity_type=type, description=description)
+        return await self._edit("POST", "/graph/entity/edit", {"entity_name": name, "updated_data": data})
+
+    async def rename_entity(
+        self,
+        name: str,
+        new_name: str,
+        *,
+        type: str | None = None,  # noqa: A002 (as the engine has it)
+        description: str | None = None,
+        allow_merge: bool = False,
+    ) -> CurationEdit:
+        """Give an entity another name, and a type or description with it: all in one commit, or nothing.
+
+        Args:
+            name: The entity; its old name stays an alias.
+            new_name: Its new name.
+            type: In place of what documents say; None leaves it.
+            description: Likewise.
+            allow_merge: Whether to merge it into the entity that has the new name, if there is one.
+
+        Raises:
+            InvalidRequestError: There is no such entity, or another has the new name.
+        """
+        data = _given(entity_name=new_name, entity_type=type, description=description)
+        body = {"entity_name": name, "updated_data": data, "allow_rename": True, "allow_merge": allow_merge}
+        return await self._edit("POST", "/graph/entity/edit", body)
+
+    async def merge_entities(self, names: Sequence[str], into: str) -> CurationEdit:
+        """Make several entities one: one of them, another entity, or under a new name.
+
+        Raises:
+            InvalidRequestError: One of them does not exist, or they are one already.
+        """
+        if isinstance(names, str):
+            raise InvalidRequestError(f"names must be a list, got the text {names!r}; put it into one")
+        body = {"entities_to_change": list(names), "entity_to_change_into": into}
+        return await self._edit("POST", "/graph/entities/merge", body)
+
+    async def split_entity(
+        self, name: str, new_name: str, *, document_ids: Sequence[str] = (), chunk_ids: Sequence[str] = ()
+    ) -> records.CurationRecord:
+        """Make what some documents or chunks call by a name an entity of its own.
+
+        Raises:
+            ConflictError: There is an entity of the new name.
+            InvalidRequestError: None of these mentions the entity.
+            NotFoundError: There is no such entity.
+        """
+        ids = {"document_ids": list(document_ids), "chunk_ids": list(chunk_ids)}
+        body = {"entity_name": name, "new_name": new_name} | ids
+        return await self._send(send("POST", "/graph/entity/split", records.CurationRecord, body))
+
+    async def delete_entity(self, name: str) -> CurationEdit:
+        """Hide an entity and its relations, whatever documents say; a `NotFoundError` if there is none."""
+        return await self._edit("DELETE", "/graph/entity/delete", {"entity_name": name}, (name,))
+
+    async def create_relation(
+        self, name: str, other: str, *, keywords: Sequence[str] = (), description: str, weight: float = 1.0
+    ) -> CurationEdit:
+        """Make a relation that stays, and its ends with it, without any document.
+
+        Raises:
+            InvalidRequestError: There is one already, or an end does not exist.
+        """
+        data = {"description": description, "keywords": _joined(keywords), "weight": weight}
+        body = {"source_entity": name, "target_entity": other, "relation_data": data}
+        return await self._edit("POST", "/graph/relation/create", body)
+
+    async def edit_relation(
+        self,
+        name: str,
+        other: str,
+        *,
+        keywords: Sequence[str] | None = None,
+        description: str | None = None,
+        weight: float | None = None,
+    ) -> CurationEdit:
+        """Put keywords, a description or a weight in place of what documents say.
+
+        Raises:
+            InvalidRequestError: There is no such relation, or nothing is given.
+        """
+        words = None if keywords is None else _joined(keywords)
+        data = _given(description=description, keywords=words, weight=weight)
+        body = {"source_id": name, "target_id": other, "updated_data": data}
+        return await self._edit("POST", "/graph/relation/edit", body)
+
+    async def delete_relation(self, name: str, other: str) -> CurationEdit:
+        """Hide a relation, whatever documents say; a `NotFoundError` if there is none."""
+        body = {"source_entity": name, "target_entity": other}
+        return await self._edit("DELETE", "/graph/relation/delete", body, (name, other))
+
+    async def undo(self, curation_id: str) -> records.CurationRecord:
+        """Take a correction back: the graph becomes what it would be without it.
+
+        Raises:
+            ConflictError: It was taken back before.
+            NotFoundError: There is no such correction.
+        """
+        return await self._send(
+            send("POST", path_of("graph", "curations", curation_id, "undo"), records.CurationRecord)
+        )
+
+    async def list(
+        self, *, name: str | None = None, includes_undone: bool = True, offset: int = 0, limit: int = 100
+    ) -> records.CurationPage:
+        """Return a page of corrections, at most 1,000, the latest first; with `name`, those of one entity."""
+        wanted: dict[str, Any] = {"name": name, "includes_undone": includes_undone}
+        return await self._send(get("/graph/curations", records.CurationPage, **wanted, offset=offset, limit=limit))
+
+    async def history(
+        self, name: str, other: str | None = None, *, offset: int = 0, limit: int = 100
+    ) -> records.HistoryRecord:
+        """Return which chunks and people said what of an entity, or with `other` of a relation.
+
+        Raises:
+            NotFoundError: Nothing was ever said of it.
+        """
+        return await self._send(
+            get("/graph/history", records.HistoryRecord, name=name, other=other, offset=offset, limit=limit)
+        )
+
+    async def find_duplicates(self, *, examined: int = 500, limit: int = 100) -> tuple[records.DuplicateRecord, ...]:
+        """Return pairs that may be one among the best connected entities, the most alike first."""
+        return (
+            await self._send(get("/graph/duplicates", records.DuplicatesFound, examined=examined, limit=limit))
+        ).pairs
+
+    async def _edit(self, method: str, path: str, body: Any, names: tuple[str, ...] = ()) -> CurationEdit:
+        """Send a correction in LightRAG's form, whose reply names what it changed; else `names` are what it is of."""
+
+        def read(reply: Any) -> CurationEdit:
+            told = read_as(Mapping[str, Any], reply)
+            data = read_as(Mapping[str, Any], told.get("data", {}), "reply.data")
+            found = [data[key] for key in ("entity_name", "src_entity", "tgt_entity") if key in data]
+            summary = read_as(Mapping[str, Any], told.get("operation_summary", {}), "reply.operation_summary")
+            is_merged = summary.get("merged", False)
+            return read_as(CurationEdit, {**told, "names": found or list(names), "is_merged": is_merged})
+
+        return await self._send(Call(method, path, read, json=body))
+
+
+def _joined(keywords: Sequence[str]) -> str:
+    return keywords if isinstance(keywords, str) else ",".join(keywords)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _nothing(_reply: Any) -> None:
+    """Take a reply that says nothing but that it is done."""
 
 
 class AsyncHeliographClient:
@@ -196,7 +624,11 @@ class AsyncHeliographClient:
         attempts = Attempts(self._connection, call)
         while True:
             if attempts.needs_login:
-                self._connection.token = await self._log_in()
+                secret = self._connection.secret
+                form = {"username": secret.username or "", "password": secret.password or ""}
+                self._connection.token = await self.send(
+                    Call("POST", "/login", lambda reply: read_as(_Login, reply).access_token, form=form, is_login=True)
+                )
             response, failure = None, None
             request = self.transport.build_request(request_arguments(call), self._connection.headers(self._workspace))
             try:
@@ -209,13 +641,6 @@ class AsyncHeliographClient:
                     return response
                 await self._read(response)
             await self.transport.sleep(attempts.wait_seconds(response, failure))
-
-    async def _log_in(self) -> str:
-        secret = self._connection.secret
-        form = {"username": secret.username or "", "password": secret.password or ""}
-        return await self.send(
-            Call("POST", "/login", lambda reply: read_as(_Login, reply).access_token, form=form, is_login=True)
-        )
 
     async def _read(self, response: httpx.Response) -> None:
         try:

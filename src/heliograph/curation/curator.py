@@ -22,8 +22,6 @@ from heliograph.models import Curation, CurationKind, Entity, utc_now
 from heliograph.stores.base import Store
 from heliograph.text.names import clean_name, entity_key, name_to_entity_id
 
-__all__ = ["Curator"]
-
 
 class Curator:
     """Curates the graph of one store; safe to call from many tasks at once."""

@@ -21,9 +21,6 @@ from heliograph.stores.base import Store
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import entity_key, mention_entity_id
 
-__all__ = ["DuplicateFinder", "DuplicatePair", "spelling_similarity"]
-
-
 _PAGE = 500
 _NEIGHBOURS = 8
 _DIGITS = re.compile(r"\d+")

@@ -16,8 +16,6 @@ from heliograph.ingest.models import DocumentResult
 from heliograph.models import Curation
 from heliograph.stores.base import CurationPage, CurationQuery, Store
 
-__all__ = ["CurationRooms", "GraphCuration"]
-
 
 class CurationRooms:
     """What the methods work with."""

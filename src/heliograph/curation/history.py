@@ -12,9 +12,6 @@ from heliograph.models import Curation, EntityMention, RelationMention
 from heliograph.stores.base import CurationQuery, Store
 from heliograph.text.names import name_to_entity_id
 
-__all__ = ["History", "Statement", "entity_history", "relation_history"]
-
-
 _PAGE = 1_000
 
 

@@ -80,11 +80,9 @@ class ClusterEmbeddingModel(EmbeddingModel):
 
     @property
     def info(self) -> EmbeddingInfo:
-        """That of both."""
         return self._local.info
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """See `EmbeddingModel.embed`; raises as `WorkerPool.run` besides."""
         is_remote = kind == "document" and texts and self._pool.is_running
         return await (self._remote if is_remote else self._local).embed(texts, kind)
 
@@ -124,7 +122,6 @@ class ClusterSourceReader(SourceReader):
         self._loop = asyncio.get_running_loop()
 
     def load(self, raw: RawDocument) -> LoadedDocument:
-        """See `SourceReader.load`; raises as `WorkerPool.run` besides."""
         work = self._pool.run(f"the source {raw.name!r}", Lane.READ, "load", raw)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 

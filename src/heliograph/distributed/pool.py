@@ -345,7 +345,9 @@ class WorkerPool:
             if worker is not None:
                 worker.kill()
             if isinstance(error, WorkerLostError | TimeoutError):
-                self._recruit_later()
+                task = asyncio.create_task(self._rest())
+                self._resting.add(task)
+                task.add_done_callback(self._resting.discard)
         else:
             member = _Member(worker)
             member.attending = asyncio.create_task(self._attend(member))
@@ -356,11 +358,6 @@ class WorkerPool:
             if current is not None:
                 self._recruiting.discard(current)
             await self._notify()
-
-    def _recruit_later(self) -> None:
-        task = asyncio.create_task(self._rest())
-        self._resting.add(task)
-        task.add_done_callback(self._resting.discard)
 
     async def _rest(self) -> None:
         await asyncio.sleep(_REST_SECONDS)

@@ -148,7 +148,8 @@ class RayLauncher(Launcher):
             except BaseException:
                 self._is_open = False
                 raise
-        return self._settings.workers or await asyncio.to_thread(_count_cores)
+        resources = import_module("ray").cluster_resources
+        return self._settings.workers or max(1, int((await asyncio.to_thread(resources)).get("CPU", 0)))
 
     async def start(self, setup: WorkerSetup) -> Worker:
         return await asyncio.to_thread(_start_actor, setup)
@@ -218,11 +219,6 @@ def _start_actor(setup: WorkerSetup) -> Worker:
         return _RayWorker(ray.remote(**options)(_ReadingActor).remote(pickled))
     except ray.exceptions.RayError as error:
         raise translate(error) from error
-
-
-def _count_cores() -> int:
-    cores = import_module("ray").cluster_resources().get("CPU", 0)
-    return max(1, int(cores))
 
 
 class _Connection:

@@ -288,7 +288,9 @@ class ReadingWorker:
         return await self._opened.embedding.embed(texts, kind)
 
     async def _read(self, number: int, task: ReadingTask, stored: StoredChunks) -> DocumentReading:
-        find_stored = _giving(stored)
+        async def find_stored(_: object) -> StoredChunks:
+            return stored
+
         reading = await self._opened.reader.read(task, find_stored, _RelayedProgress(number, self._outbox))
         texts = list(dict.fromkeys(reading.plan.passages.values()))
         if not texts:
@@ -296,10 +298,3 @@ class ReadingWorker:
         embedded = await self._opened.embedding.embed(texts, "document")
         self._outbox.tell(TextsEmbedded(embedded.usage))
         return replace(reading, vectors=dict(zip(texts, embedded.vectors, strict=True)))
-
-
-def _giving(stored: StoredChunks) -> Callable[[object], Awaitable[StoredChunks]]:
-    async def give(_: object) -> StoredChunks:
-        return stored
-
-    return give

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Limits", "LoadedDocument", "Loader", "RawDocument", "join_pages"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limits:

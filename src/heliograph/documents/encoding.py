@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 from heliograph.errors import IngestError
 
@@ -55,11 +56,6 @@ def _is_japanese(sample: bytes, name: str) -> bool:
     return _share(_KANA, _decoded(sample, name)) >= 0.2
 
 
-def _is_korean(sample: bytes, name: str) -> bool:
-    # Of Chinese read so about half is Hangul.
-    return _share(_HANGUL, _decoded(sample, name)) >= 0.85
-
-
 def _is_simplified(sample: bytes, name: str) -> bool:
     pairs = 2 * len(_CHINESE_PAIR.findall(sample))
     return pairs >= 0.8 * len(_HIGH.findall(sample)) and bool(_decoded(sample, name))
@@ -92,7 +88,8 @@ def _common_share(text: str, alphabet: str, common: str, high: int) -> float:
 _OF_TWO_BYTES: tuple[tuple[str, Callable[[bytes, str], bool]], ...] = (
     ("cp932", _is_japanese),
     ("euc_jp", _is_japanese),
-    ("cp949", _is_korean),
+    # Of Chinese read so about half is Hangul.
+    ("cp949", lambda sample, name: _share(_HANGUL, _decoded(sample, name)) >= 0.85),
     ("gb18030", _is_simplified),
     ("big5hkscs", _is_traditional),
 )
@@ -154,29 +151,23 @@ def decode_text(data: bytes, name: str, charset: str = "") -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
-    _refuse_binary(data, name)
-    text = _decode_as(data, charset) if charset else None
-    if text is None:
-        text = _decode_utf8(data)
-    if text is None:
-        text = _decode_older(data)
-    return _decode_latin(data, name) if text is None else text
-
-
-def _decode_as(data: bytes, charset: str) -> str | None:
-    try:
-        return None if codecs.lookup(charset).name in _NEVER_DECLARED else data.decode(charset)
-    except (LookupError, ValueError):
-        return None
-
-
-def _refuse_binary(data: bytes, name: str) -> None:
     for signature, kind in _SIGNATURES:
         if data.startswith(signature):
             raise IngestError(f"{name!r} is a {kind} file, not text; convert it to Markdown or plain text first")
     sample = data[:_SAMPLE_BYTES]
     if len(_CONTROL.findall(sample)) > _MAX_CONTROL_SHARE * len(sample):
         raise IngestError(f"{name!r} holds binary data, not text; convert it to UTF-8 text first")
+    text = None
+    # What is declared wrongly is decoded as if nothing were declared.
+    with suppress(LookupError, ValueError):
+        if charset and codecs.lookup(charset).name not in _NEVER_DECLARED:
+            text = data.decode(charset)
+    if text is None:
+        text = _decode_utf8(data)
+    if text is None:
+        code_page = find_code_page(data)
+        text = None if code_page is None else data.decode(code_page, "replace")
+    return _decode_latin(data, name) if text is None else text
 
 
 def _decode_utf8(data: bytes) -> str | None:
@@ -187,11 +178,6 @@ def _decode_utf8(data: bytes) -> str | None:
     damaged = text.count("\ufffd")
     whole = len(text) - len(text.encode("ascii", "ignore")) - damaged
     return text if whole >= _WHOLE_PER_DAMAGED * damaged else None
-
-
-def _decode_older(data: bytes) -> str | None:
-    code_page = find_code_page(data)
-    return None if code_page is None else data.decode(code_page, "replace")
 
 
 def _decode_latin(data: bytes, name: str) -> str:

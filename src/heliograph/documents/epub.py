@@ -30,7 +30,15 @@ class EpubLoader(Loader):
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         with open_archive(raw, limits) as archive:
             _refuse_protected(archive, raw.name)
-            package_name = _package_name(archive, raw.name)
+            data = archive.read(_CONTAINER)
+            roots = (
+                [element for element in parse_xml(data, raw.name).iter() if local_name(element) == "rootfile"]
+                if data
+                else []
+            )
+            package_name = next((path for root in roots if (path := root.get("full-path", "")) in archive), "")
+            if not package_name:
+                raise IngestError(f"{raw.name!r} is no EPUB book: its package is missing; get it again")
             package = parse_xml(archive.read(package_name), raw.name)
             names = list(_spine(package, posixpath.dirname(package_name)))
             if len(names) > limits.max_pages:
@@ -54,15 +62,6 @@ def _refuse_protected(archive: Archive, name: str) -> None:
     # Fonts are often obfuscated, which hides no text.
     if any(not uri.lower().endswith(_FONTS) for uri in references):
         raise IngestError(f"{name!r} is copy-protected; give a copy without protection")
-
-
-def _package_name(archive: Archive, name: str) -> str:
-    data = archive.read(_CONTAINER)
-    for element in parse_xml(data, name).iter() if data else ():
-        path = element.get("full-path", "") if local_name(element) == "rootfile" else ""
-        if path in archive:
-            return path
-    raise IngestError(f"{name!r} is no EPUB book: its package is missing; get it again")
 
 
 def _spine(package: Element, folder: str) -> Iterator[str]:

@@ -240,7 +240,9 @@ def _collect(node: Node, inline: _Inline, depth: int) -> None:
     elif tag == "img":
         inline.pieces.append(node.attributes.get("alt") or "")
     elif tag == "math":
-        inline.pieces.append(_formula(node))
+        annotation = node.css_first("annotation")
+        inner = annotation.text() if annotation is not None else node.text(separator=" ")
+        inline.pieces.append(node.attributes.get("alttext") or inner)
     elif depth > _MAX_DEPTH:
         inline.pieces.append(node.text(separator=" "))
     elif tag in ("code", "kbd", "samp", "tt"):
@@ -286,11 +288,6 @@ def _is_anchor(node: Node) -> bool:
     return text.strip("[]").casefold() in _TOOLS and (node.parent.tag not in _PROSE or text.startswith("["))
 
 
-def _formula(node: Node) -> str:
-    annotation = node.css_first("annotation")
-    return node.attributes.get("alttext") or (annotation.text() if annotation is not None else node.text(separator=" "))
-
-
 def _code(node: Node, _depth: int) -> Iterator[str]:
     for line_number in node.css(".linenos, .lineno, .line-numbers-rows, .gutter, button"):
         line_number.decompose()
@@ -314,7 +311,8 @@ def _code_language(node: Node) -> str:
 
 
 def _items(node: Node, depth: int) -> Iterator[str]:
-    number = _first_number(node)
+    start = node.attributes.get("start") or ""
+    number = int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
     for child in _children(node):
         if child.is_text_node and (loose := _SPACE.sub(" ", child.text_content or "").strip()):
             yield loose
@@ -335,11 +333,6 @@ def _item(mark: str, blocks: list[str]) -> str:
     for block in blocks[1:]:
         text += ("\n" if re.match(r"(- |\d+\. )", block) else "\n\n") + block
     return mark + re.sub(r"\n(?=[^\n])", "\n" + indent, text)
-
-
-def _first_number(node: Node) -> int:
-    start = node.attributes.get("start") or ""
-    return int(start) if start.isascii() and start.isdigit() and len(start) < 9 else 1
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:

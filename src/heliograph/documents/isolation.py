@@ -8,6 +8,7 @@ regular files are read, and only up to the limit.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import selectors
@@ -130,6 +131,23 @@ class DocumentReader:
                 return self._load_isolated(raw)
         return load_document(raw, self._limits)
 
+    def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
+        """Return a page of a PDF file as PNG, drawn in the process of its own whatever the settings are.
+
+        Args:
+            path: The file.
+            name: What it is called in messages.
+            number: The page, from 1.
+            width: Of the picture, in pixels.
+
+        Raises:
+            IngestError: It cannot be read, is no PDF, or has no such page.
+            MissingDependencyError: The package that reads it is not installed.
+        """
+        raw = read_file(path, self._limits.max_bytes, name)
+        with self._lock:
+            return base64.b64decode(_reply_of(self._ask(raw, (number, width)))["picture"])
+
     def close(self) -> None:
         """End the process, if there is one, and so what it is reading; the reader may be used again."""
         process = self._process
@@ -140,13 +158,18 @@ class DocumentReader:
             self._stop()
 
     def _load_isolated(self, raw: RawDocument) -> LoadedDocument:
+        fields: dict[str, Any] = _reply_of(self._ask(raw))["document"]
+        fields["page_starts"] = tuple(fields["page_starts"])
+        return LoadedDocument(**fields)
+
+    def _ask(self, raw: RawDocument, drawing: tuple[int, int] | None = None) -> dict[str, Any]:
         if self._process is None or self._process.poll() is not None or self._served >= _DOCUMENTS_PER_PROCESS:
             self._stop()
             self._process = _start()
             self._served = 0
         self._served += 1
         try:
-            reply = _exchange(self._process, raw, self._limits)
+            reply = _exchange(self._process, raw, self._limits, drawing)
         except BaseException:
             # Whatever it was doing, its next reply would be to the wrong question.
             self._stop()
@@ -157,7 +180,7 @@ class DocumentReader:
                 f"{raw.name!r} ended the process that was reading it (exit code {code}); it is broken or made to do "
                 "harm, or needs more than documents.max_memory_bytes; save it anew"
             )
-        return _document(reply)
+        return reply
 
     def _stop(self) -> int | None:
         """End the process and return its exit code, which is None if there was no process."""
@@ -176,7 +199,8 @@ def _start() -> subprocess.Popen[bytes]:
     Raises:
         HeliographError: It cannot be started, which is the fault of no document.
     """
-    command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *_search_path()]
+    search_path = [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
+    command = [sys.executable, "-I", "-c", _START, str(_PACKAGE), *search_path]
     try:
         process = subprocess.Popen(
             command,
@@ -205,11 +229,6 @@ def _start() -> subprocess.Popen[bytes]:
     raise _not_started(told)
 
 
-def _search_path() -> list[str]:
-    """Return where this process finds modules, without the working folder and what is relative to it."""
-    return [path for path in sys.path if Path(path).is_absolute() and not _is_working_folder(path)]
-
-
 def _is_working_folder(path: str) -> bool:
     try:
         return os.path.samefile(path, os.curdir)  # noqa: PTH121 (Path.cwd() fails in a folder that was removed)
@@ -233,13 +252,22 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     return code
 
 
-def _exchange(process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits) -> dict[str, Any] | None:
-    """Send a document and return the reply, or None if the process died.
+def _exchange(
+    process: subprocess.Popen[bytes], raw: RawDocument, limits: Limits, drawing: tuple[int, int] | None
+) -> dict[str, Any] | None:
+    """Send a document, to be read or to have a page drawn, and return the reply, or None if the process died.
 
     Raises:
         IngestError: No reply came in time.
     """
-    header = {"name": raw.name, "mime_type": raw.mime_type, "charset": raw.charset, "limits": asdict(limits)}
+    header: dict[str, Any] = {
+        "name": raw.name,
+        "mime_type": raw.mime_type,
+        "charset": raw.charset,
+        "limits": asdict(limits),
+    }
+    if drawing:
+        header["drawing"] = drawing
     deadline = time.monotonic() + limits.timeout_seconds
     stdin, stdout = _streams(process)
     try:
@@ -296,16 +324,15 @@ def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
     return process.stdin, process.stdout
 
 
-def _document(reply: dict[str, Any]) -> LoadedDocument:
+def _reply_of(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply that is no refusal; raises those."""
     if "missing" in reply:
         raise _missing(reply["missing"])
     if "refused" in reply:
         refusal = IngestError(reply["refused"])
         refusal.traceback = reply.get("traceback", "")
         raise refusal
-    fields: dict[str, Any] = reply["document"]
-    fields["page_starts"] = tuple(fields["page_starts"])
-    return LoadedDocument(**fields)
+    return reply
 
 
 def _missing(message: str) -> MissingDependencyError:

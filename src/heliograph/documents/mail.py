@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email
 import email.policy
-from collections.abc import Iterator
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
 
@@ -34,11 +33,16 @@ class MailLoader(Loader):
             raise IngestError(f"{raw.name!r} is not an e-mail message: it has no headers; save it as .eml again")
         subject = _header(message, "Subject")
         lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
+        attachments = [
+            f"- {' '.join(clean_text(name).split())} ({part.get_content_type()})"
+            for part in message.walk()
+            if (name := part.get_filename())
+        ]
         blocks = [
             f"# {subject}" if subject else "",
             "\n".join(lines),
             _body(message, raw.name).strip(),
-            _attachments(message),
+            "\n".join(["Attachments:", "", *attachments]) if attachments else "",
         ]
         metadata = {
             "author": _header(message, "From"),
@@ -81,15 +85,3 @@ def _text(part: MIMEPart, name: str) -> str:
     data = part.get_payload(decode=True)
     charset = part.get_content_charset() or ""
     return decode_text(data, name, charset) if isinstance(data, bytes) else ""
-
-
-def _attachments(message: EmailMessage) -> str:
-    lines = [f"- {name}" for name in _attachment_names(message)]
-    return "\n".join(["Attachments:", "", *lines]) if lines else ""
-
-
-def _attachment_names(message: EmailMessage) -> Iterator[str]:
-    for part in message.walk():
-        name = part.get_filename()
-        if name:
-            yield f"{' '.join(clean_text(name).split())} ({part.get_content_type()})"

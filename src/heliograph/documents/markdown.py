@@ -65,7 +65,7 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> str:
     filled = [cells for cells in ([_cell(cell) for cell in row] for row in rows) if any(cells)]
     if not filled:
         return ""
-    width = max(_used(cells) for cells in filled)
+    width = max(max(index + 1 for index, cell in enumerate(cells) if cell) for cells in filled)
     fills = width * len(filled) <= _MOST_FILLED_CELLS
     lines = [_line(cells, width if fills else min(width, len(cells))) for cells in filled]
     return "\n".join((lines[0], "|" + " --- |" * width, *lines[1:]))
@@ -73,10 +73,6 @@ def markdown_table(rows: Iterable[Sequence[str]]) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
-
-
-def _used(cells: Sequence[str]) -> int:
-    return max(index + 1 for index, cell in enumerate(cells) if cell)
 
 
 def _line(cells: Sequence[str], width: int) -> str:
@@ -144,20 +140,17 @@ def _headings(text: str) -> Iterator[Heading]:
     for match in _LINE.finditer(text):
         mark = match["fence"]
         if mark:
-            fence = _next_fence(fence, mark, match["info"])
+            if fence:
+                closes = mark[0] == fence[0] and len(mark) >= len(fence) and not match["info"].strip()
+                fence = "" if closes else fence
+            elif mark[0] != "`" or "`" not in match["info"]:
+                # Backticks after the marks would make it inline code.
+                fence = mark
         elif not fence and (match["marks"] or _stands_alone(text, match.start())):
             title = _plain(match["atx"] or match["setext"] or "")
             if title:
-                yield Heading(match.start(), _level(match), title)
-
-
-def _next_fence(fence: str, mark: str, info: str) -> str:
-    """Return the fence that is open after a line of fence marks."""
-    if not fence:
-        # Backticks after the marks make it inline code.
-        return "" if mark[0] == "`" and "`" in info else mark
-    closes = mark[0] == fence[0] and len(mark) >= len(fence) and not info.strip()
-    return "" if closes else fence
+                level = len(match["marks"]) if match["marks"] else 1 if match["underline"][0] == "=" else 2
+                yield Heading(match.start(), level, title)
 
 
 def _stands_alone(text: str, start: int) -> bool:
@@ -165,29 +158,20 @@ def _stands_alone(text: str, start: int) -> bool:
     return start == 0 or text[max(0, start - 2) : start] in ("\n\n", "\n")
 
 
-def _level(match: re.Match[str]) -> int:
-    if match["marks"]:
-        return len(match["marks"])
-    return 1 if match["underline"][0] == "=" else 2
-
-
 def _plain(markup: str) -> str:
-    title = _LINK.sub(r"\1", _without_anchor(_without_closing_marks(markup[:_MAX_HEADING_LENGTH])))
-    return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
-
-
-def _without_closing_marks(markup: str) -> str:
-    """Return `Words` of `Words ##`."""
+    markup = markup[:_MAX_HEADING_LENGTH]
+    # `Words` of `Words ##`.
     words = markup.rstrip(" \t")
     left = words.rstrip("#")
-    return markup if left == words or left[-1:] not in ("", " ", "\t") else left
-
-
-def _without_anchor(markup: str) -> str:
-    """Return `Words` of `Words {#words}`."""
+    if left != words and left[-1:] in ("", " ", "\t"):
+        markup = left
+    # `Words` of `Words {#words}`.
     words = markup.rstrip()
     start = words.find("{#", words.rfind("}", 0, -1) + 1)
-    return words[:start] if words.endswith("}") and start >= 0 else markup
+    if words.endswith("}") and start >= 0:
+        markup = words[:start]
+    title = _LINK.sub(r"\1", markup)
+    return " ".join(title.replace("**", "").replace("`", "").split())[:_MAX_TITLE_LENGTH].rstrip()
 
 
 def _fields(block: str) -> dict[str, str | list[str]]:
@@ -197,16 +181,13 @@ def _fields(block: str) -> dict[str, str | list[str]]:
         name, colon, value = line.partition(":")
         if colon and value[:1] in ("", " ", "\t") and _FIELD_NAME.fullmatch(name := name.rstrip(" \t")):
             value, items = value.strip(), []
-            is_list = value.startswith("[") and value.endswith("]")
-            fields[name] = _inline_items(value) if is_list else _unquoted(value) or items
+            if value.startswith("[") and value.endswith("]"):
+                fields[name] = list(filter(None, (_unquoted(item.strip()) for item in value[1:-1].split(","))))
+            else:
+                fields[name] = _unquoted(value) or items
         elif match := _ITEM.match(line):
             items.append(_unquoted(match[1].strip()))
     return {name: value for name, value in fields.items() if value}
-
-
-def _inline_items(value: str) -> list[str]:
-    items = (_unquoted(item.strip()) for item in value[1:-1].split(","))
-    return [item for item in items if item]
 
 
 def _unquoted(value: str) -> str:
@@ -249,14 +230,10 @@ def name_title(source: str) -> str:
     if "://" in source:
         # What only looks like an address is a path.
         with suppress(ValueError):
-            name = _end_of_address(source)
+            parts = urlsplit(source)
+            path = unquote(parts.path).rstrip("/") or parts.netloc
+            name = " ".join((PurePath(path).name or path).split())
     return clean_text(name) or source
-
-
-def _end_of_address(source: str) -> str:
-    parts = urlsplit(source)
-    path = unquote(parts.path).rstrip("/") or parts.netloc
-    return " ".join((PurePath(path).name or path).split())
 
 
 def too_long(name: str, max_characters: int) -> IngestError:

@@ -131,7 +131,12 @@ class PptxLoader(Loader):
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
         with open_archive(raw, limits) as archive:
-            slides = _slide_names(archive, raw.name)
+            data = archive.read(_PRESENTATION)
+            if not data:
+                raise IngestError(f"{raw.name!r} is no PowerPoint presentation; open and save it anew")
+            parts = _relations(archive, _PRESENTATION, raw.name)
+            ids = (element.get(f"{_R}id", "") for element in parse_xml(data, raw.name).iter(f"{_P}sldId"))
+            slides = [parts[id_][1] for id_ in ids if id_ in parts]
             if len(slides) > limits.max_pages:
                 raise IngestError(
                     f"{raw.name!r} has {len(slides):,} slides, more than {limits.max_pages:,}; split it, or raise "
@@ -144,15 +149,6 @@ class PptxLoader(Loader):
         # What PowerPoint writes where no one gave a title.
         title = "" if title.casefold() in ("powerpoint presentation", "powerpoint-präsentation") else title
         return LoadedDocument(raw.name, title, text, {**properties, "page_count": len(pages)}, starts)
-
-
-def _slide_names(archive: Archive, name: str) -> list[str]:
-    data = archive.read(_PRESENTATION)
-    if not data:
-        raise IngestError(f"{name!r} is no PowerPoint presentation; open and save it anew")
-    parts = _relations(archive, _PRESENTATION, name)
-    ids = (element.get(f"{_R}id", "") for element in parse_xml(data, name).iter(f"{_P}sldId"))
-    return [parts[id_][1] for id_ in ids if id_ in parts]
 
 
 def _relations(archive: Archive, part: str, name: str) -> dict[str, tuple[str, str]]:
@@ -207,14 +203,13 @@ def _role(shape: Element) -> str:
 def _shape(shape: Element) -> str:
     table = shape.find(f".//{_A}tbl")
     if table is not None:
-        rows = ([_slide_cell(cell) for cell in row.iter(f"{_A}tc")] for row in table.iter(f"{_A}tr"))
+        rows = (
+            [" ".join(_text(paragraph) for paragraph in cell.iter(f"{_A}p")) for cell in row.iter(f"{_A}tc")]
+            for row in table.iter(f"{_A}tr")
+        )
         return markdown_table(rows)
     paragraphs = [paragraph for paragraph in shape.iter(f"{_A}p") if _text(paragraph).strip()]
     return "\n".join(_lines(shape, is_list=len(paragraphs) > 1 and _role(shape) in ("body", "obj")))
-
-
-def _slide_cell(cell: Element) -> str:
-    return " ".join(_text(paragraph) for paragraph in cell.iter(f"{_A}p"))
 
 
 def _lines(shape: Element, *, is_list: bool) -> Iterator[str]:

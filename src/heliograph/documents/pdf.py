@@ -7,6 +7,8 @@ Headings are told by size and weight relative to most of the text, and words par
 from __future__ import annotations
 
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,24 +62,22 @@ def remove_margins(pages: Sequence[PageSpans]) -> list[list[Span]]:
     number first or last that counts the pages; in a shorter document, if that holds for all pages. A page number goes
     that stands alone in its line.
     """
-    edges = [list(_edge_lines(page)) for page in pages]
+    edges: list[list[Line]] = []
+    for page in pages:
+        zone = _ZONE * page.height
+        upper = group_lines([span for span in page.spans if span.middle < zone])
+        lower = group_lines([span for span in page.spans if span.middle > page.height - zone])
+        edges.append([*upper[:_LINES], *lower[-_LINES:]])
     seen = Counter(
         key for number, lines in enumerate(edges) for key in {key for line in lines for key in _keys(line, number)}
     )
     kept: list[list[Span]] = []
     for number, (page, lines) in enumerate(zip(pages, edges, strict=True)):
         running = [line for line in lines if _is_running(line, number, seen, len(pages))]
-        kept.append([span for span in page.spans if not any(_is_in(span, line) for line in running)])
+        kept.append(
+            [span for span in page.spans if not any(line.top <= span.middle <= line.bottom for line in running)]
+        )
     return kept
-
-
-def _edge_lines(page: PageSpans) -> Iterator[Line]:
-    """Yield the outermost lines near the upper and lower edge."""
-    zone = _ZONE * page.height
-    upper = group_lines([span for span in page.spans if span.middle < zone])
-    lower = group_lines([span for span in page.spans if span.middle > page.height - zone])
-    yield from upper[:_LINES]
-    yield from lower[-_LINES:]
 
 
 def _keys(line: Line, page: int) -> list[tuple[str, int]]:
@@ -106,10 +106,6 @@ def _is_running(line: Line, page: int, seen: Counter[tuple[str, int]], pages: in
 def _is_page_number(line: Line) -> bool:
     text = line.text.strip()
     return len(line.cells) == 1 and bool(_PAGE_NUMBER.fullmatch(text))
-
-
-def _is_in(span: Span, line: Line) -> bool:
-    return line.top <= span.middle <= line.bottom
 
 
 # From lines to Markdown: headings by size and weight, tables by their columns, paragraphs, lists, words joined.
@@ -158,7 +154,7 @@ def measure_style(pages: Iterable[Sequence[Sequence[Line] | Grid]]) -> Style:
     words: set[str] = set()
     for page in pages:
         for line in (line for group in page for line in _lines(group)):
-            size = _rounded(line.size)
+            size = round(line.size / _SIZE_STEP) * _SIZE_STEP
             letters[size] += len(line.text)
             lines_of[size] += 1
             words.update(word.casefold() for word in _WORD.findall(line.text))
@@ -172,7 +168,11 @@ def render_page(groups: Sequence[Sequence[Line] | Grid], style: Style) -> str:
     blocks: list[str] = []
     for group in groups:
         if isinstance(group, Grid):
-            blocks.append(_grid_table(group, style))
+            blocks.append(
+                markdown_table(
+                    [[join_lines((line.text for line in cell), style.words) for cell in row] for row in group.rows]
+                )
+            )
             continue
         for part in find_tables(group):
             if isinstance(part, Table):
@@ -192,16 +192,6 @@ def join_lines(lines: Iterable[str], words: frozenset[str]) -> str:
 
 def _lines(group: Sequence[Line] | Grid) -> Iterable[Line]:
     return (line for row in group.rows for cell in row for line in cell) if isinstance(group, Grid) else group
-
-
-def _grid_table(grid: Grid, style: Style) -> str:
-    return markdown_table(
-        [[join_lines((line.text for line in cell), style.words) for cell in row] for row in grid.rows]
-    )
-
-
-def _rounded(size: float) -> float:
-    return round(size / _SIZE_STEP) * _SIZE_STEP
 
 
 def _distinct(sizes: Sequence[float]) -> Iterator[float]:
@@ -233,8 +223,17 @@ def _starts_paragraph(
     last = current[-1]
     if _BULLET.match(line.text) or _NUMBERED.match(line.text):
         return True
-    if not _is_same_size(line, last, style) or (line.is_bold != last.is_bold and _stands_out(last, line)):
+    # Fonts of one size differ in height; headings stand out.
+    ratio = line.size / last.size if last.size else 1.0
+    is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
+    is_same_size = 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
+    if not is_same_size:
         return True
+    if line.is_bold != last.is_bold:
+        # A heading without a gap is bold throughout and short.
+        bold = last if last.is_bold else line
+        if len(bold.text) <= _MAX_BOLD_HEADING_CHARACTERS and not bold.text.endswith((",", ";")):
+            return True
     if line.middle - last.middle > max(_PARAGRAPH_GAP * pitch, 1.1 * last.size):
         return True
     is_item = bool(_BULLET.match(current[0].text) or _NUMBERED.match(current[0].text))
@@ -242,19 +241,6 @@ def _starts_paragraph(
         return len(current) > 1 or last.text.endswith(_SENTENCE_END)
     is_short = last.right < left + _SHORT_LINE * (right - left)
     return is_short and last.text.endswith(_SENTENCE_END)
-
-
-def _is_same_size(line: Line, last: Line, style: Style) -> bool:
-    """Whether neighbouring lines may be of one paragraph; fonts of one size differ in height, headings stand out."""
-    ratio = line.size / last.size if last.size else 1.0
-    is_heading = max(line.size, last.size) >= _HEADING_RATIO * style.body_size
-    return 0.88 < ratio < 1.14 if is_heading else 0.7 < ratio < 1.43
-
-
-def _stands_out(last: Line, line: Line) -> bool:
-    """Whether one of two neighbouring lines is bold throughout and short, as a heading without a gap is."""
-    bold = last if last.is_bold else line
-    return len(bold.text) <= _MAX_BOLD_HEADING_CHARACTERS and not bold.text.endswith((",", ";"))
 
 
 def _paragraph(lines: Sequence[Line], style: Style) -> str:
@@ -286,18 +272,14 @@ def _joined(text: str, line: str, words: frozenset[str]) -> str:
         return text
     before, after = _LAST_WORD.search(text), _FIRST_WORD.match(line)
     if before and after:
-        if after[0][0].islower() and not _keeps_hyphen(before[1], after[0], words):
+        whole, hyphenated = f"{before[1]}{after[0]}".casefold(), f"{before[1]}-{after[0]}".casefold()
+        if after[0][0].islower() and (whole in words or hyphenated not in words):
             return text[:-1] + line
         return f"{text[:-1]}-{line}"
     if text.endswith(HYPHEN):
         return f"{text[:-1]}-{line}"
     is_unspaced = _UNSPACED.match(text[-1]) and _UNSPACED.match(line[0])
     return f"{text}{'' if is_unspaced else ' '}{line}"
-
-
-def _keeps_hyphen(before: str, after: str, words: frozenset[str]) -> bool:
-    whole, hyphenated = f"{before}{after}".casefold(), f"{before}-{after}".casefold()
-    return whole not in words and hyphenated in words
 
 
 def _merged_lists(blocks: Sequence[str]) -> Iterator[str]:
@@ -364,6 +346,45 @@ def _open(pdfium: Any, raw: RawDocument) -> Any:
         raise IngestError(
             f"{raw.name!r} is no PDF that can be read ({error}); get it again, or save it anew"
         ) from error
+
+
+# A page as it is seen; drawn at most so large, whatever its proportions.
+_MOST_PIXELS = 6_000_000
+
+
+def draw_page(raw: RawDocument, number: int, width: int) -> bytes:
+    """Return a page as PNG.
+
+    Args:
+        raw: The file.
+        number: The page, from 1.
+        width: Of the picture, in pixels.
+
+    Raises:
+        IngestError: It is no PDF that can be read, or has no such page.
+    """
+    pdfium = import_optional("pypdfium2", "")
+    document = _open(pdfium, raw)
+    try:
+        if not 1 <= number <= len(document):
+            raise IngestError(f"{raw.name!r} has {len(document):,} pages, and no page {number}")
+        page = document[number - 1]
+        across, down = page.get_size()
+        scale = min(width / max(across, 1.0), (_MOST_PIXELS / max(across * down, 1.0)) ** 0.5)
+        pixels = page.render(scale=scale, rev_byteorder=True).to_numpy()
+    except pdfium.PdfiumError as error:
+        raise IngestError(f"page {number} of {raw.name!r} cannot be drawn ({error}); save the file anew") from error
+    finally:
+        document.close()
+    height, width, channels = pixels.shape
+    kind = {1: 0, 3: 2, 4: 6}[channels]
+    rows = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows, 6)), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def _read_pages(pdfium: Any, document: Any, raw: RawDocument, limits: Limits) -> list[PageSpans]:

@@ -101,26 +101,15 @@ def read_spans(page: Any, max_characters: int) -> list[Span]:
     try:
         raw = text_page.raw
         count = min(text_page.count_chars(), max_characters)
-        turns = _main_turns(c, raw, count)
-        width, height = _unrotated_size(page)
+        # In how many quarter turns, counted clockwise as PDFium does, most of the text runs.
+        sample = range(0, count, max(1, count // _ANGLE_SAMPLES))
+        turns = Counter(_turns(c, raw, index) for index in sample).most_common(1)[0][0] if count else 0
+        left, bottom, right, top = page.get_mediabox()
+        width, height = abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
         frame = _Frame(width, height, turns)
         return list(_spans(c, raw, count, frame))
     finally:
         text_page.close()
-
-
-def _unrotated_size(page: Any) -> tuple[float, float]:
-    left, bottom, right, top = page.get_mediabox()
-    return abs(right - left) + min(left, right), abs(top - bottom) + min(bottom, top)
-
-
-def _main_turns(c: Any, raw: Any, count: int) -> int:
-    """Return in how many quarter turns most of the text runs, counted clockwise as PDFium does."""
-    if not count:
-        return 0
-    step = max(1, count // _ANGLE_SAMPLES)
-    votes = Counter(_turns(c, raw, index) for index in range(0, count, step))
-    return votes.most_common(1)[0][0]
 
 
 def _turns(c: Any, raw: Any, index: int) -> int:
@@ -161,7 +150,9 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
         if code in _SPACES or code in _LINE_ENDS:
             has_space = True
             continue
-        text = _character(code)
+        text = (
+            HYPHEN if code in _HYPHENS else "" if code < 0x20 or code == 0xFFFF else _LIGATURES.get(code) or chr(code)
+        )
         if code in _SURROGATES and index < count:
             text = (
                 (chr(code) + chr(get_unicode(raw, index)))
@@ -183,14 +174,6 @@ def _spans(c: Any, raw: Any, count: int, frame: _Frame) -> Iterator[Span]:
             current = _Open(left, top, right, bottom, [text], position)
         has_space = False
     yield from _close(c, raw, current, frame)
-
-
-def _character(code: int) -> str:
-    if code in _HYPHENS:
-        return HYPHEN
-    if code < 0x20 or code == 0xFFFF:
-        return ""
-    return _LIGATURES.get(code) or chr(code)
 
 
 def _close(c: Any, raw: Any, current: _Open | None, frame: _Frame) -> Iterator[Span]:
@@ -272,16 +255,16 @@ def group_lines(spans: Sequence[Span]) -> list[Line]:
     """Return spans as lines from top to bottom; spans closer than a wide gap become one cell."""
     lines: list[list[Span]] = []
     for span in sorted(spans, key=lambda span: (span.middle, span.left)):
-        if lines and _is_same_line(lines[-1], span):
+        tallest = max(lines[-1], key=lambda other: other.size) if lines else None
+        if (
+            tallest is not None
+            and tallest.top <= span.middle <= tallest.bottom
+            and abs(span.middle - tallest.middle) < 0.5 * tallest.size
+        ):
             lines[-1].append(span)
         else:
             lines.append([span])
     return [Line(tuple(_cells(line))) for line in lines]
-
-
-def _is_same_line(line: Sequence[Span], span: Span) -> bool:
-    tallest = max(line, key=lambda other: other.size)
-    return tallest.top <= span.middle <= tallest.bottom and abs(span.middle - tallest.middle) < 0.5 * tallest.size
 
 
 def _cells(line: Sequence[Span]) -> Iterator[Span]:
@@ -444,15 +427,14 @@ def _table_end(lines: Sequence[Line], start: int) -> int:
         line, last = lines[end], lines[end - 1]
         gap = line.top - last.bottom
         is_row = len(line.cells) > 1 and gap < _ROW_GAP * line.size
-        if not is_row and not (gap < _CONTINUATION_GAP * line.size and _fits_one_column(lines[start:end], line)):
-            break
+        if not is_row:
+            # It may go on with one cell of the row before.
+            columns = _table_columns(lines[start:end]) if gap < _CONTINUATION_GAP * line.size else []
+            touched = sum(line.left < right and line.right > left for left, right in columns)
+            if len(columns) < 2 or touched != 1:
+                break
         end += 1
     return end
-
-
-def _fits_one_column(rows: Sequence[Line], line: Line) -> bool:
-    columns = _table_columns(rows)
-    return len(columns) > 1 and sum(line.left < right and line.right > left for left, right in columns) == 1
 
 
 def _table(lines: Sequence[Line]) -> Table | None:
@@ -468,7 +450,10 @@ def _table(lines: Sequence[Line]) -> Table | None:
     for line in lines:
         cells = [""] * len(columns)
         for cell in line.cells:
-            index = _column_of(cell.left, cell.right, columns)
+            index = max(
+                range(len(columns)),
+                key=lambda index: min(cell.right, columns[index][1]) - max(cell.left, columns[index][0]),
+            )
             cells[index] = f"{cells[index]} {cell.text}".strip()
         is_continued = last is not None and line.top - last.bottom < _CONTINUATION_GAP * line.size
         if filled and is_continued and not cells[0]:
@@ -489,10 +474,6 @@ def _table_columns(lines: Sequence[Line]) -> list[tuple[float, float]]:
         else:
             columns.append((left, right))
     return columns
-
-
-def _column_of(left: float, right: float, columns: Sequence[tuple[float, float]]) -> int:
-    return max(range(len(columns)), key=lambda index: min(right, columns[index][1]) - max(left, columns[index][0]))
 
 
 # The order in which a PDF draws its text, used where it makes sense: most programs write in reading order.
@@ -551,7 +532,12 @@ def read_flow(spans: Sequence[Span]) -> list[list[Line] | Grid]:
         spans: As the file draws them.
     """
     runs = list(_runs(spans))
-    if _jumps(runs) > max(_MOST_JUMPS, _MOST_JUMPS_SHARE * len(runs)):
+    # How often the drawing order goes back up other than to the right.
+    jumps = sum(
+        after.bottom < before.top and after.left < before.right - 0.5 * (before.right - before.left)
+        for before, after in pairwise(runs)
+    )
+    if jumps > max(_MOST_JUMPS, _MOST_JUMPS_SHARE * len(runs)):
         return [*read_columns(spans)]
     groups: list[list[Line] | Grid] = []
     for part in _parts(_rows(runs)):
@@ -583,14 +569,6 @@ def _runs(spans: Sequence[Span]) -> Iterator[_Run]:
             run.add(span, is_new_line=True)
     if run.spans:
         yield run
-
-
-def _jumps(runs: Sequence[_Run]) -> int:
-    """Return how often the drawing order goes back up other than to the right."""
-    return sum(
-        after.bottom < before.top and after.left < before.right - 0.5 * (before.right - before.left)
-        for before, after in pairwise(runs)
-    )
 
 
 def _rows(runs: Sequence[_Run]) -> list[list[_Run]]:

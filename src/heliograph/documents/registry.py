@@ -79,15 +79,11 @@ def detect_mime_type(raw: RawDocument) -> str:
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
-    return "text/html" if _is_html(data[:_HTML_WITHIN]) else ""
-
-
-def _is_html(head: bytes) -> bool:
-    """Whether a page starts here, after comments and an XML declaration."""
-    head = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    # A page may start after comments and an XML declaration.
+    head = data[:_HTML_WITHIN].removeprefix(codecs.BOM_UTF8).lstrip()
     while (end := _PREAMBLES.get(head[:4])) is not None:
         head = head.partition(end)[2].lstrip()
-    return bool(_HTML.match(head))
+    return "text/html" if _HTML.match(head) else ""
 
 
 def _detect_archive(raw: RawDocument) -> str:
@@ -161,7 +157,9 @@ def find_loader(raw: RawDocument) -> Loader:
     found = _by_type(detected) if detected else None
     if found is None and raw.mime_type not in _VAGUE_TYPES:
         found = _by_type(raw.mime_type)
-    return found or _by_suffix(_suffix(raw.name)) or _loaders_of(TextLoader)
+    suffix = _suffix(raw.name)
+    found = found or _first(loader for loader in _loaders() if suffix in loader.suffixes)
+    return found or next(loader for loader in _loaders() if isinstance(loader, TextLoader))
 
 
 def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
@@ -173,28 +171,15 @@ def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
     """
     loader = find_loader(raw)
     loaded = loader.load(raw, limits)
-    metadata = {"mime_type": _mime_type(loader, raw), **loaded.metadata}
+    # As detected or declared if that is one of the loader's types, else its first.
+    found = (mime_type for mime_type in (detect_mime_type(raw), raw.mime_type) if mime_type in loader.mime_types)
+    mime_type = next(found, min(loader.mime_types, default="text/plain"))
+    metadata = {"mime_type": mime_type, **loaded.metadata}
     return finish(replace(loaded, metadata=metadata), limits)
-
-
-def _mime_type(loader: Loader, raw: RawDocument) -> str:
-    """Return the type of what was read: as detected or declared if that is one of the loader's, else its first."""
-    for mime_type in (detect_mime_type(raw), raw.mime_type):
-        if mime_type in loader.mime_types:
-            return mime_type
-    return min(loader.mime_types, default="text/plain")
 
 
 def _by_type(mime_type: str) -> Loader | None:
     return _first(loader for loader in _loaders() if mime_type in loader.mime_types)
-
-
-def _by_suffix(suffix: str) -> Loader | None:
-    return _first(loader for loader in _loaders() if suffix in loader.suffixes)
-
-
-def _loaders_of(kind: type[Loader]) -> Loader:
-    return next(loader for loader in _loaders() if isinstance(loader, kind))
 
 
 def _first(loaders: Iterable[Loader]) -> Loader | None:

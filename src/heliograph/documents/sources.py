@@ -204,7 +204,13 @@ def _checked(target: httpx.URL, url: str) -> httpx.URL:
 async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocument:
     if not response.is_success:
         raise IngestError(f"{url!r} answered {response.status_code} {response.reason_phrase}; check the address")
-    _check_codings(response.headers.get("content-encoding", ""), url)
+    header = response.headers.get("content-encoding", "")
+    codings = [coding.strip().lower() for coding in header.split(",")]
+    if sum(coding in _BOUNDED_CODINGS for coding in codings) > 1 or not _UNBOUNDED_CODINGS.isdisjoint(codings):
+        raise IngestError(
+            f"{url!r} is compressed as {header!r:.100}, which was not asked for and may unpack to anything; save it "
+            "and give the file"
+        )
     declared = response.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and int(declared) > max_bytes:
         raise _too_large(url, max_bytes)
@@ -215,15 +221,6 @@ async def _read(response: httpx.Response, url: str, max_bytes: int) -> RawDocume
             raise _too_large(url, max_bytes)
     mime_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return RawDocument(url, bytes(data), mime_type, response.charset_encoding or "")
-
-
-def _check_codings(header: str, url: str) -> None:
-    codings = [coding.strip().lower() for coding in header.split(",")]
-    if sum(coding in _BOUNDED_CODINGS for coding in codings) > 1 or not _UNBOUNDED_CODINGS.isdisjoint(codings):
-        raise IngestError(
-            f"{url!r} is compressed as {header!r:.100}, which was not asked for and may unpack to anything; save it "
-            "and give the file"
-        )
 
 
 def _too_large(url: str, max_bytes: int) -> IngestError:

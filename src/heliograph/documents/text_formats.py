@@ -10,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -203,30 +203,30 @@ def _parse(text: str, raw: RawDocument) -> Any:
         "application/x-ndjson",
         "application/jsonl",
     )
+    number = 0
     try:
         if is_lines:
-            return list(_parse_lines(text, raw.name))
+            records: list[Any] = []
+            for number, line in enumerate(text.split("\n"), 1):  # noqa: B007 (an error names it)
+                if line.strip():
+                    records.append(json.loads(line))
+            return records
         return json.loads(text) if text.strip() else None
     except json.JSONDecodeError as error:
+        if is_lines:
+            raise IngestError(f"line {number} of {raw.name!r} is not JSON ({error}); mend it") from error
         raise IngestError(f"{raw.name!r} is not JSON ({error}); mend it, or name it .txt to take it as text") from error
     except (RecursionError, ValueError) as error:
         raise IngestError(f"{raw.name!r} is JSON that cannot be read ({error}); flatten it") from error
 
 
-def _parse_lines(text: str, name: str) -> Iterator[Any]:
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError as error:
-            raise IngestError(f"line {number} of {name!r} is not JSON ({error}); mend it") from error
-
-
 def _render(value: Any) -> Iterator[str]:
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in cast("list[Any]", value)):
         for number, record in enumerate(cast("list[dict[str, Any]]", value), 1):
-            yield f"## {_record_title(record) or f'Record {number}'}"
+            known = [record[key] for key in _TITLE_KEYS if key in record]
+            named = (str(item) for item in known if isinstance(item, str | int) and not isinstance(item, bool))
+            title = _line(next((name for name in named if name.strip()), ""))[:_MAX_TITLE_LENGTH].rstrip()
+            yield f"## {title or f'Record {number}'}"
             yield from _record(record)
     elif isinstance(value, dict):
         yield from _record(cast("dict[str, Any]", value))
@@ -280,9 +280,3 @@ def _scalar(value: Any) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _record_title(record: Mapping[str, Any]) -> str:
-    known: Sequence[Any] = [record[key] for key in _TITLE_KEYS if key in record]
-    named = (item for item in known if isinstance(item, str | int) and not isinstance(item, bool) and str(item).strip())
-    return _line(str(next(named, "")))[:_MAX_TITLE_LENGTH].rstrip()

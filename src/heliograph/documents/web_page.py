@@ -377,7 +377,12 @@ class _Judge:
             following = block.children[index + 1] if index + 1 < len(block.children) else None
             ends_content = is_last and index >= end
             if self._is_furniture_inside(child) or (ends_content and _is_foot(child, last)):
-                if last is not None and last.tag in _HEADINGS and last.tag != "h1" and _ends_section(following):
+                if (
+                    last is not None
+                    and last.tag in _HEADINGS
+                    and last.tag != "h1"
+                    and (following is None or following.tag in _HEADINGS)
+                ):
                     # The heading of what goes.
                     self._doomed.append(last)
                 self._doomed.append(child)
@@ -540,10 +545,6 @@ def _downwards(block: _Block) -> Iterator[_Block]:
         below = waiting.pop()
         yield below
         waiting += reversed(below.children)
-
-
-def _ends_section(following: _Block | None) -> bool:
-    return following is None or following.tag in _HEADINGS
 
 
 _DECLARED = re.compile(

@@ -7,6 +7,7 @@ ends when its input does.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import resource
@@ -15,6 +16,7 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from heliograph.documents.base import Limits, RawDocument
+from heliograph.documents.pdf import draw_page
 from heliograph.documents.registry import load_document
 from heliograph.errors import IngestError, MissingDependencyError
 
@@ -55,7 +57,10 @@ def _serve(header: bytes, data: bytes) -> bytes:
     raw = RawDocument(request["name"], data, request["mime_type"], request["charset"])
     _limit_memory(limits.max_memory_bytes)
     try:
-        reply = {"document": asdict(load_document(raw, limits))}
+        if drawing := request.get("drawing"):
+            reply = {"picture": base64.b64encode(draw_page(raw, *drawing)).decode()}
+        else:
+            reply = {"document": asdict(load_document(raw, limits))}
     except MissingDependencyError as error:
         reply = {"missing": str(error)}
     except IngestError as error:

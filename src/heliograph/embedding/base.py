@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from heliograph.embedding.scale import PASSAGES, QUESTIONS, CosineScale, scale_between
 from heliograph.models import Usage
 
-__all__ = ["EmbeddingInfo", "EmbeddingKind", "EmbeddingModel", "Embeddings"]
-
 EmbeddingKind = Literal["query", "document"]
 
 

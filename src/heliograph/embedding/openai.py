@@ -93,7 +93,6 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         return embeddings
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     def _prepared(self, text: str, kind: EmbeddingKind) -> str:

@@ -21,16 +21,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 
-from heliograph.calls.limit import RetryPolicy, call_with_retry
+from heliograph.calls.limit import CallGuard, RetryPolicy, call_with_retry
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.wrappers import (
     BatchingEmbeddingModel,
     DeduplicatingEmbeddingModel,
     EmbeddingMeter,
-    LimitedEmbeddingModel,
+    GuardedEmbeddingModel,
     QueryCachedEmbeddingModel,
-    RetryingEmbeddingModel,
-    TimedEmbeddingModel,
 )
 from heliograph.errors import SettingsError, import_optional
 from heliograph.settings import EmbeddingSettings, user_cache_dir
@@ -58,10 +56,9 @@ def wrap_embedding_model(model: EmbeddingModel, settings: EmbeddingSettings) -> 
         model: The model to wrap.
         settings: Batches, concurrency, retries and timeout.
     """
-    timed = TimedEmbeddingModel(model, settings.timeout_seconds)
-    limited = LimitedEmbeddingModel(timed, settings.max_concurrency)
-    retrying = RetryingEmbeddingModel(limited, RetryPolicy(settings.max_retries))
-    return _shared_wrappers(BatchingEmbeddingModel(retrying, settings.max_batch_tokens, settings.max_batch_texts))
+    guard = CallGuard(settings.max_concurrency, settings.timeout_seconds, RetryPolicy(settings.max_retries))
+    guarded = GuardedEmbeddingModel(model, guard)
+    return _shared_wrappers(BatchingEmbeddingModel(guarded, settings.max_batch_tokens, settings.max_batch_texts))
 
 
 def _shared_wrappers(model: EmbeddingModel) -> EmbeddingMeter:

@@ -108,11 +108,10 @@ def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32])
     """
     size = len(_ENGLISH)
     starts = range(0, len(questions), size)
-    scales = [_scale(questions[start : start + size] @ passages[start : start + size].T) for start in starts]
+    scales: list[CosineScale] = []
+    for start in starts:
+        cosines = questions[start : start + size] @ passages[start : start + size].T
+        is_pair = np.eye(len(cosines), dtype=bool)
+        scales.append(CosineScale(float(np.median(cosines[~is_pair])), float(np.median(cosines[is_pair]))))
     widest = max(scales, key=lambda scale: scale.related - scale.unrelated)
     return widest if widest.related - widest.unrelated >= _LEAST_RANGE else USUAL_SCALE
-
-
-def _scale(cosines: NDArray[np.float32]) -> CosineScale:
-    is_pair = np.eye(len(cosines), dtype=bool)
-    return CosineScale(float(np.median(cosines[~is_pair])), float(np.median(cosines[is_pair])))

@@ -1,20 +1,19 @@
-"""Wrappers of embedding models: batches, a limit on calls, retries, a timeout, a count of costs, kept vectors."""
+"""Wrappers of embedding models: batches, requests within bounds, a count of costs, kept vectors."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.calls.limit import PriorityLimiter, RetryPolicy, call_with_retry
+from heliograph.calls.limit import CallGuard
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.errors import ModelError, ModelTimeout
+from heliograph.errors import ModelError
 from heliograph.models import Usage
 from heliograph.observing import ModelCalls, tell_lookup, tell_model_calls
 
@@ -33,15 +32,12 @@ class WrapperEmbeddingModel(EmbeddingModel):
 
     @property
     def info(self) -> EmbeddingInfo:
-        """The inner model's: a wrapper does not change vectors."""
         return self.inner.info
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors."""
         return await self.inner.embed(texts, kind)
 
     async def close(self) -> None:
-        """Close the inner model."""
         await self.inner.close()
 
 
@@ -55,7 +51,6 @@ class DeduplicatingEmbeddingModel(WrapperEmbeddingModel):
     """Embeds equal texts of one call once."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return a vector for each text; equal texts get equal vectors."""
         rows = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         if len(rows) == len(texts):
             return await self.inner.embed(texts, kind)
@@ -107,82 +102,26 @@ def plan_batches(texts: Sequence[str], max_tokens: int, max_texts: int) -> list[
     return batches
 
 
-# A bound on embedding requests under way, in which queries go before indexing.
+# Bounds of embedding requests, in which queries go before indexing.
 
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
 
 
-class LimitedEmbeddingModel(WrapperEmbeddingModel):
-    """Lets at most so many requests run at once.
+class GuardedEmbeddingModel(WrapperEmbeddingModel):
+    """Sends requests within bounds.
 
     Args:
         inner: The model to call.
-        max_concurrency: Requests at once; at least 1.
+        guard: The bounds.
     """
 
-    def __init__(self, inner: EmbeddingModel, max_concurrency: int) -> None:
+    def __init__(self, inner: EmbeddingModel, guard: CallGuard) -> None:
         super().__init__(inner)
-        self._limiter = PriorityLimiter(max_concurrency)
+        self._guard = guard
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors, after waiting for a slot."""
-        async with self._limiter.slot(_PRIORITIES[kind]):
-            return await self.inner.embed(texts, kind)
-
-
-# Trying an embedding request again after a failure that may pass.
-
-
-class RetryingEmbeddingModel(WrapperEmbeddingModel):
-    """Tries again by a policy.
-
-    Args:
-        inner: The model to call.
-        policy: How often and how long to wait.
-        sleep: Waits that many seconds.
-    """
-
-    def __init__(
-        self, inner: EmbeddingModel, policy: RetryPolicy, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    ) -> None:
-        super().__init__(inner)
-        self._policy = policy
-        self._sleep = sleep
-
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors of the first request that succeeds."""
-        return await call_with_retry(lambda: self.inner.embed(texts, kind), self._policy, sleep=self._sleep)
-
-
-# A bound on how long an embedding request may take.
-
-
-class TimedEmbeddingModel(WrapperEmbeddingModel):
-    """Cancels a request that takes too long.
-
-    Args:
-        inner: The model to call.
-        timeout_seconds: Longest wait.
-    """
-
-    def __init__(self, inner: EmbeddingModel, timeout_seconds: float) -> None:
-        super().__init__(inner)
-        self._timeout_seconds = timeout_seconds
-
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors.
-
-        Raises:
-            ModelTimeout: They did not come in time.
-        """
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await self.inner.embed(texts, kind)
-        except TimeoutError:
-            raise ModelTimeout(
-                f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts within "
-                f"{self._timeout_seconds:g} seconds; try again, or raise `timeout_seconds`"
-            ) from None
+        failure = f"embedding model {self.info.name!r} gave no vectors for {len(texts)} texts"
+        return await self._guard.call(lambda: self.inner.embed(texts, kind), failure, _PRIORITIES[kind])
 
 
 # Counting what embedding costs, for queries and for documents.
@@ -226,7 +165,6 @@ class EmbeddingMeter(WrapperEmbeddingModel):
         return MappingProxyType(dict(self._counts))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return the inner model's vectors."""
         if not texts:
             return await self.inner.embed(texts, kind)
         self._count(kind, EmbeddingCount(calls=1))
@@ -266,7 +204,6 @@ class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
         self._vectors: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
-        """Return a vector for each text."""
         if kind != "query" or not texts:
             return await self.inner.embed(texts, kind)
         found = {text: self._vectors[text] for text in texts if text in self._vectors}

@@ -59,8 +59,7 @@ from heliograph.evaluation.sets import (
 from heliograph.extraction.base import Extractor
 from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
-from heliograph.query.data import ContextData
-from heliograph.query.models import Answer, AnswerKind, QueryParam
+from heliograph.query.models import Answer, AnswerKind, ContextData, QueryParam
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import Settings
 
@@ -139,7 +138,11 @@ async def run_questions(
     # What is made ready once, such as a model that is loaded with its first text, is no question's cost.
     await engine.query_data(questions[0].text, param)
     # An earlier configuration has asked the same; each pays for its own vectors.
-    _forget_questions(embedding)
+    model = embedding
+    while isinstance(model, WrapperEmbeddingModel):
+        if isinstance(model, QueryCachedEmbeddingModel):
+            model.clear()
+        model = model.inner
     before = _cost(engine, embedding)
     outcomes: list[QuestionOutcome] = []
     for number, question in enumerate(questions, 1):
@@ -147,13 +150,6 @@ async def run_questions(
         if on_question is not None:
             on_question(number)
     return summarize(configuration, outcomes, _cost_since(before, _cost(engine, embedding)))
-
-
-def _forget_questions(model: EmbeddingModel) -> None:
-    while isinstance(model, WrapperEmbeddingModel):
-        if isinstance(model, QueryCachedEmbeddingModel):
-            model.clear()
-        model = model.inner
 
 
 async def _ask(

@@ -91,7 +91,12 @@ def plan_index(
         "extractor": extractor,
     }
     # What is as it was when these were not looked at is left out, so that indexes made then are found.
-    choices |= _further(settings)
+    further: dict[str, dict[str, Any]] = {}
+    if settings.resolution.merge_duplicates:
+        further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
+    if settings.chat.model:
+        further["chat_options"] = settings.chat.model_dump(mode="json", exclude_defaults=True, include=_CHAT_OPTIONS)
+    choices |= {room: options for room, options in further.items() if options}
     how = _hash([json.dumps(choices, sort_keys=True, default=str)])
     what = _hash(part for item in corpus.documents for part in (item.source, item.title, item.text))
     workspace = f"{re.sub(r'[^A-Za-z0-9_]+', '-', name).strip('-')[:40] or 'set'}-{_hash([what, how])[:12]}"
@@ -107,16 +112,6 @@ def _reading(ingest: IngestSettings, corpus: CorpusMap) -> dict[str, Any]:
     defaults = {name: IngestSettings.model_fields[name].default for name in idle}
     # Where documents are read changes nothing of what is read.
     return ingest.model_dump(mode="json", exclude={"engine"}) | defaults
-
-
-def _further(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return, per room, what else an index depends on and is not as by default."""
-    further: dict[str, dict[str, Any]] = {}
-    if settings.resolution.merge_duplicates:
-        further["resolution"] = settings.resolution.model_dump(mode="json", exclude_defaults=True)
-    if settings.chat.model:
-        further["chat_options"] = settings.chat.model_dump(mode="json", exclude_defaults=True, include=_CHAT_OPTIONS)
-    return {room: options for room, options in further.items() if options}
 
 
 async def ensure_index(

@@ -135,14 +135,14 @@ def _columns(report: SetReport, groups: Iterable[GroupSummary]) -> dict[str, str
 def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -> str:
     columns = _columns(report, (group for _, group in rows))
     lines = (
-        (name, f"{group.questions:,}", *(_percent(group.scores.get(metric)) for metric in columns))
+        (
+            name,
+            f"{group.questions:,}",
+            *("" if (score := group.scores.get(metric)) is None else f"{100 * score:.1f}" for metric in columns),
+        )
         for name, group in rows
     )
     return markdown_table(("configuration", "questions", *columns.values()), lines)
-
-
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"
 
 
 def _differences_table(report: SetReport) -> str:
@@ -283,18 +283,18 @@ def diff_runs(before: EvaluationRun, after: EvaluationRun) -> list[RunDiff]:
     if not pairs:
         names = ", ".join(sorted({report.name for report in (*before.sets, *after.sets)}))
         raise InvalidRequestError(f"the two evaluations have no set in common; they have {names}")
-    return [_diff(old.name, *runs) for old, new in pairs for runs in _matched(old, new)]
+    diffs: list[RunDiff] = []
+    for old, new in pairs:
+        by_name = {run.configuration.name: run for run in old.runs}
+        same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
+        # Where no configuration has the same name, they are compared in order.
+        diffs += [_diff(old.name, *runs) for runs in same or zip(old.runs, new.runs, strict=False)]
+    return diffs
 
 
 def diff_to_markdown(diffs: Sequence[RunDiff]) -> str:
     """Return differences as Markdown, the questions that moved most first."""
     return "\n\n".join(part for diff in diffs for part in _parts(diff)) + "\n"
-
-
-def _matched(old: SetReport, new: SetReport) -> Iterator[tuple[RunReport, RunReport]]:
-    by_name = {run.configuration.name: run for run in old.runs}
-    same = [(by_name[run.configuration.name], run) for run in new.runs if run.configuration.name in by_name]
-    yield from same or list(zip(old.runs, new.runs, strict=False))
 
 
 def _diff(name: str, old: RunReport, new: RunReport) -> RunDiff:
@@ -373,7 +373,11 @@ def to_svg(run: EvaluationRun) -> str:
         f"{''.join(_panel(report, names))}</g>"
         for place, report in enumerate(reports)
     )
-    legend = "".join(_legend(names, rows * _HEIGHT + 14))
+    legend = ""
+    for place, name in enumerate(names):
+        y = rows * _HEIGHT + 14 + 18 * place
+        legend += f'<rect x="{_LEFT}" y="{y - 9}" width="14" height="10" fill="{_COLOURS[place % len(_COLOURS)]}"/>'
+        legend += f'<text x="{_LEFT + 20}" y="{y}">{escape(name)}</text>'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
         f'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>'
@@ -384,7 +388,10 @@ def to_svg(run: EvaluationRun) -> str:
 def _panel(report: SetReport, names: list[str]) -> Iterator[str]:
     title = report.name + (f" (x{report.join})" if report.join > 1 else "")
     yield f'<text x="{_LEFT}" y="20" font-weight="bold">{escape(title)}</text>'
-    lowest = _lowest(report)
+    # The scale begins at the ten below the least value, so that lines do not all lie at the top.
+    scores = [run.summary.scores for run in report.runs if run.summary.scores]
+    least = min((100 * item[f"recall@{cut}"] for item in scores for cut in CUTS), default=0.0)
+    lowest = min(90, int(least // 10) * 10)
     for share in range(lowest, 101, 10 if lowest >= 50 else 20):
         y = _y(share, lowest)
         yield f'<line x1="{_LEFT}" y1="{y:.1f}" x2="{_WIDTH - _RIGHT}" y2="{y:.1f}" stroke="#ddd"/>'
@@ -398,22 +405,6 @@ def _panel(report: SetReport, names: list[str]) -> Iterator[str]:
         line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         yield f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>'
         yield from (f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points)
-
-
-def _legend(names: list[str], top: int) -> Iterator[str]:
-    for place, name in enumerate(names):
-        y = top + 18 * place
-        yield f'<rect x="{_LEFT}" y="{y - 9}" width="14" height="10" fill="{_COLOURS[place % len(_COLOURS)]}"/>'
-        yield f'<text x="{_LEFT + 20}" y="{y}">{escape(name)}</text>'
-
-
-def _lowest(report: SetReport) -> int:
-    """Return where the scale begins: the ten below the least value, so that lines do not all lie at the top."""
-    least = min(
-        (100 * run.summary.scores[f"recall@{cut}"] for run in report.runs if run.summary.scores for cut in CUTS),
-        default=0.0,
-    )
-    return min(90, int(least // 10) * 10)
 
 
 def _x(place: int) -> float:

@@ -16,8 +16,7 @@ import numpy as np
 
 from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.scores import METRICS, Difference, Faithfulness, paired_difference
-from heliograph.query.models import AnswerKind
-from heliograph.query.retrieved import Mode
+from heliograph.query.models import AnswerKind, Mode
 
 # What an evaluation is asked for and what it reports, frozen, and to be written and read as JSON.
 

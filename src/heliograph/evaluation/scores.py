@@ -253,12 +253,11 @@ def paired_difference(base: Sequence[float], other: Sequence[float], resamples: 
     if not base:
         return Difference(0.0, 0.0, 0.0, 0)
     gains = np.asarray(other, np.float64) - np.asarray(base, np.float64)
-    low, high = np.percentile(_resampled_means(gains, resamples), (2.5, 97.5))
-    return Difference(float(gains.mean()), float(low), float(high), len(gains))
-
-
-def _resampled_means(gains: np.ndarray, resamples: int) -> np.ndarray:
     random = np.random.default_rng(_SEED)
     step = max(1, _MOST_DRAWN // len(gains))
     blocks = [min(step, resamples - start) for start in range(0, resamples, step)]
-    return np.concatenate([gains[random.integers(len(gains), size=(size, len(gains)))].mean(axis=1) for size in blocks])
+    low, high = np.percentile(
+        np.concatenate([gains[random.integers(len(gains), size=(size, len(gains)))].mean(axis=1) for size in blocks]),
+        (2.5, 97.5),
+    )
+    return Difference(float(gains.mean()), float(low), float(high), len(gains))

@@ -75,6 +75,13 @@ class GivenExtraction:
     entities: tuple[str, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
 
+    def named_in(self, text: str) -> GivenExtraction:
+        """Return what of it a part of the passage, given in lower case, names."""
+        return GivenExtraction(
+            tuple(name for name in self.entities if name.casefold() in text),
+            tuple(triple for triple in self.triples if triple[0].casefold() in text and triple[2].casefold() in text),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationSet:
@@ -128,7 +135,15 @@ def read_set(folder: Path, split: str = "", extractions: str = "") -> Evaluation
     corpus = list(_rows(folder / CORPUS))
     is_beir = bool(corpus) and "_id" in corpus[0][1]
     passages = tuple(_passage(row, "_id" if is_beir else "id", where) for where, row in corpus)
-    questions = _beir_questions(folder, split) if is_beir else _plain_questions(folder, split)
+    questions = (
+        _beir_questions(folder, split)
+        if is_beir
+        else [
+            _plain_question(row, where)
+            for where, row in _rows(folder / QUERIES)
+            if not split or row.get("split") == split
+        ]
+    )
     _check_unique([passage.id for passage in passages], folder / CORPUS)
     if not questions and any(True for _ in _rows(folder / QUERIES)):
         wanted = f" of the split {split!r}" if split else ""
@@ -165,11 +180,6 @@ def _triple(item: Any) -> tuple[str, str, str] | None:
         return None
     parts = cast("list[str]", item)
     return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
-
-
-def _plain_questions(folder: Path, split: str) -> list[Question]:
-    rows = _rows(folder / QUERIES)
-    return [_plain_question(row, where) for where, row in rows if not split or row.get("split") == split]
 
 
 def _plain_question(row: _Row, where: str) -> Question:
@@ -452,7 +462,6 @@ class GivenExtractor(Extractor):
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
     ) -> list[Extraction]:
-        """Return what is given for the passages of each chunk; see `Extractor.extract`."""
         extractions: list[Extraction] = []
         for chunk in chunks:
             extractions.append(self._read(document, chunk))
@@ -471,7 +480,7 @@ class GivenExtractor(Extractor):
         span = ChunkSpan(document.source, chunk.start, chunk.end)
         for passage, is_whole in self._corpus.passages_in(span):
             item = self._given.get(passage, GivenExtraction())
-            yield item if is_whole else _named_in(item, text)
+            yield item if is_whole else item.named_in(text)
 
 
 class _Sentences:
@@ -486,13 +495,6 @@ class _Sentences:
         wanted = name.casefold()
         held = (sentence for sentence, folded in zip(self._sentences, self._folded, strict=True) if wanted in folded)
         return next(held, "")
-
-
-def _named_in(item: GivenExtraction, text: str) -> GivenExtraction:
-    return GivenExtraction(
-        tuple(name for name in item.entities if name.casefold() in text),
-        tuple(triple for triple in item.triples if triple[0].casefold() in text and triple[2].casefold() in text),
-    )
 
 
 def _parsed(item: GivenExtraction, sentences: _Sentences) -> ParsedExtraction:

@@ -195,10 +195,12 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
         if definition.short in entities and definition.long in entities:
             yield _definition(read, definition.short, definition.long, definition.sentence)
     for index, places in _places_by_sentence(read, entities).items():
-        yield from _meetings(read, entities, index, places[:_MOST_IN_SENTENCE])
+        # "American" says of which country something is; as many sentences say so as there are films and singers.
+        telling = [place for place in places if place.name.lower() not in DEMONYMS]
+        yield from _meetings(read, entities, index, telling[:_MOST_IN_SENTENCE])
         subject = read.topics[index].key
-        if subject in entities and all(place.key != subject for place in places):
-            yield _about(read, entities, subject, places[0])
+        if telling and subject in entities and all(place.key != subject for place in places):
+            yield _about(read, entities, subject, telling[0])
 
 
 def _places_by_sentence(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> dict[int, list[Occurrence]]:

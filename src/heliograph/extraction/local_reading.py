@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 
+from heliograph.extraction.local_prose import prose_of, says_something, speaker_spans
 from heliograph.extraction.local_subjects import Opening, Part, read_parts, singular, subjects_of, title_line
 from heliograph.models import Chunk
-from heliograph.text.language import HAN, stop_words
+from heliograph.text.language import HAN, stop_words, word_list
 from heliograph.text.name_spans import (
     COMMON_WORDS,
     DEMONYMS,
@@ -27,12 +28,14 @@ from heliograph.text.name_spans import (
     LOCATION_WORDS,
     ORGANIZATION_WORDS,
     PLACES,
+    SHOUTED_WORDS,
+    STRUCTURE_WORDS,
     NameSpan,
     spans_within,
     type_of_name,
     without_overlaps,
 )
-from heliograph.text.names import clean_name, entity_key
+from heliograph.text.names import clean_name, entity_key, prevailing_type
 from heliograph.text.phrases import (
     Abbreviation,
     Phrase,
@@ -182,33 +185,6 @@ def _introduced(text: str) -> Iterator[tuple[str, str]]:
             yield surname, match.group()
 
 
-# Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.
-#
-# A text in, spans of the speakers' names out. A label written as one word is the name it is made of ("AdamSmith" is
-# Adam Smith), since questions are asked about persons and not about accounts.
-
-_LABEL = re.compile(
-    r"^[ \t>*_-]{0,8}([^\W\d_][\w'’.-]{1,30}(?: [^\W\d_][\w'’.-]{0,20}){0,2})\**(?=:\**[ \t]|：)", re.MULTILINE
-)
-_CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ])(?=[A-Z])")
-_LEAST_TURNS = 2
-
-
-def speakers(text: str) -> Iterator[NameSpan]:
-    """Yield every place where a speaker's label stands; none in a text where no label comes back."""
-    if ":" not in text and "：" not in text:
-        return
-    found = list(_LABEL.finditer(text))
-    turns = Counter(match[1] for match in found)
-    if max(turns.values(), default=0) < _LEAST_TURNS or len(turns) < _LEAST_TURNS:
-        return
-    for match in found:
-        label = match[1]
-        is_name = label[0].isupper() or not label[0].isascii()
-        if is_name and turns[label] >= _LEAST_TURNS and label.lower() not in stop_words("en"):
-            yield NameSpan(_CAMEL.sub(" ", label), match.start(1), match.end(1), "person")
-
-
 # Short names and full names in one chunk: "Weber" is Anna Weber, "the Institute" is the Nordlicht Institute.
 #
 # All full names of the chunk are known before any short one is looked up. A short name stands for the full name that
@@ -261,13 +237,13 @@ class NameBook:
         if not name:
             return ""
         found = self._stands_for(name, span, text)
-        self._vote(found, span.type if found == name or span.type == "person" else "unknown")
+        if found == name or span.type == "person":
+            self._vote(found, span.type)
         return found
 
     def type_of(self, key: str) -> str:
         """Return the type that most occurrences speak for."""
-        votes = self._types.get(key, Counter())
-        return max(sorted(votes), key=lambda kind: votes[kind] if kind != "unknown" else 0, default="unknown")
+        return prevailing_type(self._types.get(key, {}))
 
     def _vote(self, name: str, kind: str) -> None:
         self._types.setdefault(entity_key(name), Counter())[kind] += 1
@@ -458,6 +434,10 @@ _UNSPACED = re.compile(r"\S+")
 _LEAST_REPEATS = 3
 _LEAST_REPEATS_HAN = 2
 _SHORTEST_HAN_PHRASE = 3
+# "the environment variable" is one, "I am looking forward" is none.
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)\W{1,3}\Z")
+_LONGEST_WORD_BEFORE = 12
+_BEFORE_NOUNS = word_list("before_nouns")
 _LONGEST_PHRASE = 80
 # "柳江的主要支流是寨蒿河。": what is said to be the attribute of something.
 _STATED = re.compile(
@@ -467,18 +447,22 @@ _STATED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A term that a phrase may name, and where it stands; `is_lone` if it may be one even if it stands there once."""
+    """A term that a phrase may name, and where it stands.
+
+    `is_lone` if it may be one even if it stands there once; `is_noun` if the word before it stands before nouns.
+    """
 
     key: str
     name: str
     start: int
     end: int
     is_lone: bool = False
+    is_noun: bool = False
 
 
-def sentence_terms(sentence: SentenceReading) -> list[Term]:
-    """Return the terms that the phrases of a sentence may name, in order, longer ones first."""
-    terms = [term for phrase in sentence.phrases for term in _terms(phrase)]
+def sentence_terms(text: str, sentence: SentenceReading) -> list[Term]:
+    """Return the terms that the phrases of a sentence of this text may name, in order, longer ones first."""
+    terms = [term for phrase in sentence.phrases for term in _terms(text, phrase)]
     return sorted(terms, key=lambda term: (term.start, -term.end))
 
 
@@ -486,11 +470,18 @@ def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
     """Return the terms that recur in the sentences, name by key."""
     counts: Counter[str] = Counter()
     names: dict[str, str] = {}
+    nouns: set[str] = set()
     for terms in sentences:
         for term in terms:
             counts[term.key] += 1
             names.setdefault(term.key, term.name)
-    return {key: name for key, name in names.items() if counts[key] >= _repeats_needed(name)}
+            if term.is_noun:
+                nouns.add(term.key)
+    return {
+        key: name
+        for key, name in names.items()
+        if counts[key] >= _repeats_needed(name) and (key in nouns or _HAN.match(name))
+    }
 
 
 def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> Iterator[Term]:
@@ -508,7 +499,7 @@ def stated_values(text: str, sentence: SentenceReading) -> Iterator[NameSpan]:
         yield NameSpan(match["value"], match.start("value"), match.end("value"), "unknown")
 
 
-def _terms(phrase: Phrase) -> Iterator[Term]:
+def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
     """Yield the concepts that a phrase may name.
 
     In English these are its runs of three and of two words, in the singular; in Chinese it is the whole phrase.
@@ -526,7 +517,11 @@ def _terms(phrase: Phrase) -> Iterator[Term]:
         for first in range(len(words) - length + 1):
             start, end = words[first][0], words[first + length - 1][1]
             name = singular(clean_name(phrase.text[start:end]).lower())
-            yield Term(entity_key(name), name, phrase.start + start, phrase.start + end)
+            before = _WORD_BEFORE.search(
+                text[max(0, phrase.start + start - _LONGEST_WORD_BEFORE) : phrase.start + start]
+            )
+            is_noun = first == 0 and before is not None and before[1].lower() in _BEFORE_NOUNS
+            yield Term(entity_key(name), name, phrase.start + start, phrase.start + end, is_noun=is_noun)
 
 
 def _repeats_needed(name: str) -> int:
@@ -546,6 +541,11 @@ def _is_attribute(text: str, term: Term) -> bool:
 # depends on its text, its headings, the document's title and its context, and on nothing else.
 
 _OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
+_NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("generic_headings")
+_SMALL = word_list("small_words")
+_LONGEST_ACRONYM = 6
+_LINE_MARK = 6
+_PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
 
 
 def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) -> list[ReadChunk]:
@@ -556,25 +556,33 @@ def read_chunks(title: str, chunks: Sequence[Chunk], contexts: Sequence[str]) ->
         chunks: Chunks of one document.
         contexts: The context of each.
     """
-    readings = read_texts([chunk.text for chunk in chunks])
+    texts = [prose_of(chunk.text) for chunk in chunks]
     return [
-        _read_chunk(title, chunk, ChunkContext.of(context), sentences)
-        for chunk, context, sentences in zip(chunks, contexts, readings, strict=True)
+        _read_chunk(title, chunk, text, ChunkContext.of(context), sentences)
+        for chunk, text, context, sentences in zip(chunks, texts, contexts, read_texts(texts), strict=True)
     ]
 
 
-def _read_chunk(title: str, chunk: Chunk, context: ChunkContext, sentences: list[SentenceReading]) -> ReadChunk:
-    text, opens_document = chunk.text, context.opens_document
-    subjects = _subjects(title, chunk, title_line(text, sentences), opens_document=opens_document)
-    parts = read_parts(text, sentences, may_define_term=opens_document and not subjects)
+def _read_chunk(
+    title: str, chunk: Chunk, text: str, context: ChunkContext, sentences: list[SentenceReading]
+) -> ReadChunk:
+    opens_document = context.opens_document
+    said = _Said(text, sentences)
+    line = title_line(text, sentences)
+    subjects = _subjects(title, chunk, line, said, opens_document=opens_document)
+    parts = [
+        replace(part, titles=tuple(name for title in part.titles if (name := said.as_said(*title))))
+        for part in read_parts(text, sentences, may_define_term=opens_document and not subjects)
+    ]
     titles = list(dict.fromkeys((*subjects, *(name for part in parts[1:] for name in part.titles))))
     abbreviations = find_abbreviations(text, sentences)
     inside = _known_spans(text, sentences, abbreviations, titles, [part.opening for part in parts if part.opening])
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
+    named = said.without_unsaid(named, inside)
     settled = [_without_named(sentence, known) for sentence, known in zip(sentences, inside, strict=True)]
     book = NameBook(titles, context.full_names)
     book.learn(span for spans in named for span in spans)
-    terms = [sentence_terms(sentence) for sentence in settled]
+    terms = [sentence_terms(text, sentence) if says else [] for sentence, says in zip(settled, said.says, strict=True)]
     repeated = repeated_terms(terms)
     occurrences = [
         occurrence
@@ -582,7 +590,7 @@ def _read_chunk(title: str, chunk: Chunk, context: ChunkContext, sentences: list
         for occurrence in _in_sentence(text, index, spans, book, kept_terms(text, terms[index], repeated))
     ]
     about = [_about(text, settled, occurrences, part, part.titles if part.first else subjects, book) for part in parts]
-    topics = list(_topics(parts, about))
+    topics = list(_topics(parts, about, None if opens_document else {one.key for one in occurrences}))
     return ReadChunk(
         chunk=chunk,
         sentences=settled,
@@ -617,12 +625,16 @@ def _about(
     return keys
 
 
-def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]]) -> Iterator[Topic]:
-    """Yield the topic of each sentence; a part that is about nothing of its own goes on with that of the one before."""
+def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Collection[str] | None) -> Iterator[Topic]:
+    """Yield the topic of each sentence; a part that is about nothing of its own goes on with that of the one before.
+
+    What the chunk never names (`named`; None for the first of a document) is no topic: what a title names need not be
+    what every section under it speaks of.
+    """
     topic = Topic()
     for part, keys in zip(parts, about, strict=True):
-        if keys:
-            key, name = next(iter(keys.items()))
+        if found := next(((key, name) for key, name in keys.items() if named is None or key in named), None):
+            key, name = found
             is_defined = part.opening and entity_key(part.opening.name) == key
             topic = Topic(key, name, part.opening.nouns if part.opening and is_defined else frozenset())
         yield from repeat(topic, part.last - part.first)
@@ -637,13 +649,91 @@ def _also_called(
     return dict(other_names(text, subject, inside, is_person=book.type_of(subject[0]) == "person"))
 
 
-def _subjects(title: str, chunk: Chunk, line: str, *, opens_document: bool) -> list[tuple[str, str]]:
-    """Return the names of the nearest heading that has any, and of the title where the chunk has no other."""
+def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool) -> list[tuple[str, str]]:
+    """Return the names of the nearest heading that has any, and of the title where the chunk has no other.
+
+    A heading names something if the text below it does, too; what a title names needs no such proof.
+    """
+    given = (*subjects_of(title), *(subjects_of(line) if opens_document and line and line[0] != "#" else ()))
     headings = (subjects_of(heading) for heading in (line, *reversed(chunk.headings)) if heading)
-    nearest = next((names for names in headings if names), ())
+    told = (tuple(name for one in names if (name := one if one in given else said.as_said(*one))) for names in headings)
+    nearest = next((names for names in told if names), ())
     if nearest and not opens_document:
         return list(nearest)
     return [*nearest, *(name for name in subjects_of(title) if name not in nearest)]
+
+
+class _Said:
+    """What the sentences of a chunk say, apart from its headings, labels, captions and cells."""
+
+    def __init__(self, text: str, sentences: Sequence[SentenceReading]) -> None:
+        self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
+        self._sentences = sentences
+        stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
+        self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
+        self._lower = self._text.lower()
+        self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
+
+    def as_said(self, name: str, kind: str) -> tuple[str, str] | None:
+        """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name."""
+        start = _find_word(self._lower, name.lower()) if len(self._lower) == len(self._text) else -1
+        if start < 0:
+            is_meant = _has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
+            return (name, kind) if is_meant and "," not in name and "、" not in name else None
+        if " " not in name and not _HAN.search(name) and _is_common(name):
+            return None
+        return name if name in self._text else self._text[start : start + len(name)], kind
+
+    def without_unsaid(
+        self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]
+    ) -> list[list[NameSpan]]:
+        """Return the names per sentence, without those of headings, labels and cells that may be none.
+
+        Where every word has a capital, a capital proves nothing; what a sentence names is a name in them, too.
+        """
+        return [
+            list(spans) if says else [span for span in spans if span in inside or self._is_name(span, sentence)]
+            for spans, inside, says, sentence in zip(named, known, self.says, self._sentences, strict=True)
+        ]
+
+    def _is_name(self, span: NameSpan, sentence: SentenceReading) -> bool:
+        name = cleaned_name(span.text)
+        if entity_key(name) in self._names:
+            return True
+        # "Bugfix checklist": the first word of a line has its capital from there.
+        opens = span.start - sentence.start < _LINE_MARK and span.end < sentence.end and name[1:].islower()
+        return _is_sure(name) and not (opens and " " not in name and span.type == "unknown")
+
+
+def _find_word(text: str, word: str) -> int:
+    start = text.find(word)
+    while start >= 0 and not _HAN.search(word):
+        if not (_is_word(text[start - 1 : start]) or _is_word(text[start + len(word) : start + len(word) + 1])):
+            break
+        start = text.find(word, start + 1)
+    return start
+
+
+def _has_sure_word(name: str) -> bool:
+    return any(word[0].isalpha() and _is_sure(word) for word in name.split())
+
+
+def _is_common(word: str) -> bool:
+    return not _NO_HEADINGS.isdisjoint((word.lower(), singular(word.lower()), f"{word.lower()}s")) or word.endswith(
+        "ing"
+    )
+
+
+def _is_sure(name: str) -> bool:
+    """Return whether a name is one wherever it stands: no word of it is usually written in small letters."""
+    if _HAN.search(name):
+        return False
+    words = [word for word in name.replace("-", " ").split() if word[0].isalpha() and word.lower() not in _SMALL]
+    return bool(words) and not any(
+        word.lower() in _NO_HEADINGS
+        or (is_usually_lower(word) and not (word.isupper() and len(name) <= _LONGEST_ACRONYM))
+        for word in words
+    )
 
 
 def _known_spans(
@@ -654,7 +744,7 @@ def _known_spans(
     openings: Iterable[Opening],
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
-    known = [*speakers(text), *_defined_spans(text, abbreviations), *_find_again(text, subjects)]
+    known = [*speaker_spans(text), *_defined_spans(text, abbreviations), *_find_again(text, subjects)]
     for opening in openings:
         known.extend(_find_opening(text, opening))
     known.extend(value for sentence in sentences for value in stated_values(text, sentence))

@@ -27,8 +27,9 @@ from heliograph.text.name_spans import (
     type_of_name,
 )
 from heliograph.text.names import clean_name, entity_key
-from heliograph.text.phrases import Phrase, SentenceReading, find_names
+from heliograph.text.phrases import Phrase, SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
+from heliograph.text.tokens import is_usually_lower
 
 # Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation.
 
@@ -154,19 +155,27 @@ def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
 _HASHES = re.compile(r"^\s*#+\s*")
 _NUMBERING = re.compile(
     r"^\s*(?:(?:chapter|part|section|appendix)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
-    r"|第[一二三四五六七八九十百\d]{1,4}[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
+    r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
-_SENTENCE_MARK = re.compile(r"[。！？?!;；|=]|: |：")
+_SENTENCE_MARK = re.compile(r"[。！？?!;；|=…]|\.\.\.|: |：")
 _CAPITAL = r"(?:[A-Z\d][^\s:]*|a|an|and|at|by|for|from|in|of|on|the|to|with)"
 _TITLE_CASE = re.compile(rf"{_CAPITAL}(?: {_CAPITAL})*")
 # A title with its subtitle, such as: Joust 2, Survival of the Fittest (a colon between them).
 _TITLE_WITH_SUBTITLE = re.compile(rf"[A-Z\d]\S*(?<!:)(?: {_CAPITAL}){{0,4}}: {_CAPITAL}(?: {_CAPITAL}){{1,5}}")
 _HAN = re.compile(rf"[{HAN}]")
 _LONGEST_HEADING = 300
+# "git-push(1) Manual Page" is about git-push.
+_MANUAL_PAGE = re.compile(r"(?P<name>[A-Za-z][\w.+-]*) ?\(\d[a-zA-Z]{0,2}\)(?: (?:Manual|Man) [Pp]age)?$")
+# "Apache Module mod_md" and "Source code for django.urls.resolvers" are about what stands last.
+_ABOUT_CODE = re.compile(
+    r"(?:\S+ ){0,3}(?:[Cc]lass|[Cc]ommand|[Ff]unction|[Mm]ethod|[Mm]odule|[Oo]ption|[Pp]ackage|[Cc]ode for|[Ll]ibrary) "
+    r"(?P<name>[A-Za-z_][\w-]*[._][\w.-]+)(?:\(\))?$"
+)
+_THINGS_IN_ING = frozenset({"during", "king", "spring", "string", "thing", "wing", "ring", "building", "evening"})
 _MOST_TITLE_WORDS = 6
 _MOST_WORDS_IN_TITLE_CASE = 10
 _MOST_LETTERS = 60
@@ -185,17 +194,27 @@ def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
 @lru_cache(maxsize=4096)
 def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
+    if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
+        text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
     if not name or name.casefold() in _GENERIC or _FILE_NAME.fullmatch(name):
         return ()
     found = find_names(name)
-    if _is_name(name):
+    if _is_name(name) and not _says_what_to_do(name):
         kinds = {clean_name(span.text): span.type for span in found}
         return ((name, kinds.get(name) or _type_of_heading(name)),)
     # A single capital at the start of a heading proves nothing.
     sure = [span for span in found if span.start > 0 or span.type != "unknown" or " " in span.text]
     inner = {clean_name(span.text): span.type for span in sure if not _FILE_NAME.fullmatch(span.text)}
     return tuple((name, kind) for name, kind in inner.items() if name)[:_MOST_INNER_NAMES]
+
+
+def _says_what_to_do(name: str) -> bool:
+    """Return whether a heading is about doing something: "Installing Packages", "安装软件包"."""
+    if _HAN.search(name):
+        return any(phrase.is_predicate for sentence in read_texts([name])[0] for phrase in sentence.phrases)
+    first, _, rest = name.partition(" ")
+    return bool(rest) and first.endswith("ing") and is_usually_lower(first) and first.lower() not in _THINGS_IN_ING
 
 
 def _type_of_heading(name: str) -> str:

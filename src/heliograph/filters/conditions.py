@@ -10,25 +10,6 @@ from typing import Any
 
 from heliograph.models import Document
 
-__all__ = [
-    "And",
-    "DocumentIds",
-    "Equals",
-    "Exists",
-    "Filter",
-    "In",
-    "Not",
-    "Or",
-    "Range",
-    "Scalar",
-    "SourcePrefix",
-    "Sources",
-    "filter_key",
-    "matches",
-    "path_keys",
-]
-
-
 Scalar = str | int | float | bool | None
 Bound = str | int | float | None
 

@@ -26,18 +26,6 @@ from heliograph.filters.conditions import (
     path_keys,
 )
 
-__all__ = [
-    "MAX_CONDITIONS",
-    "MAX_DEPTH",
-    "MAX_VALUES",
-    "check_filter",
-    "metadata_path",
-    "parse_expression",
-    "parse_filter",
-    "refusal",
-]
-
-
 # What a filter may hold: checked once, before anything is searched.
 #
 # A filter comes from a caller, often from outside the process, and is turned into a statement of a database: its
@@ -101,7 +89,13 @@ def _check(condition: object) -> int:
             return len(values)
         case Range(path):
             _check_path(path)
-            _check_range(condition)
+            bounds = condition.bounds
+            _check_values(condition.path, tuple(bounds.values()), (str, int, float))
+            kinds = {isinstance(bound, str) for bound in bounds.values()}
+            if len(kinds) != 1 or any(isinstance(bound, bool) for bound in bounds.values()):
+                raise refusal(
+                    f"the filter on {condition.path!r}", bounds, "give gt, gte, lt or lte, all numbers or all strings"
+                )
         case Exists(path):
             _check_path(path)
         case DocumentIds(ids):
@@ -145,14 +139,6 @@ def _check_text(place: str, text: str) -> None:
         raise refusal(f"the filter on {place!r}", text, f"give at most {MOST_CHARACTERS:,} characters")
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise refusal(f"the filter on {place!r}", text, "leave out NUL and lone surrogates, which no document holds")
-
-
-def _check_range(range_: Range) -> None:
-    bounds = range_.bounds
-    _check_values(range_.path, tuple(bounds.values()), (str, int, float))
-    kinds = {isinstance(bound, str) for bound in bounds.values()}
-    if len(kinds) != 1 or any(isinstance(bound, bool) for bound in bounds.values()):
-        raise refusal(f"the filter on {range_.path!r}", bounds, "give gt, gte, lt or lte, all numbers or all strings")
 
 
 _METADATA = "metadata."
@@ -335,7 +321,10 @@ def _comparison(text: str, found: re.Match[str]) -> Filter:
         raise _refusal(text, text.index(path) + slip.start(), "that is no name of a field", _ODD_NAME)
     values = _meanings(value, text, found.start("value"))
     if sign in _SIGNS and not value.startswith('"'):
-        _check_bound(value, text, found.start("value"))
+        if not value or value in ("true", "false"):
+            raise _refusal(text, found.start("value"), "a number or a string to compare with is missing")
+        if slip := re.search("[=<>]", value):
+            raise _refusal(text, found.start("value") + slip.start(), "there are two comparisons", _AGAIN)
     return check_filter(_compare(path, sign, values))
 
 
@@ -369,13 +358,6 @@ def _meanings(value: str, text: str, start: int) -> list[Any]:
     if slip := _SECOND.search(value):
         raise _refusal(text, start + slip.start(), "there are two conditions", _AGAIN)
     return [value, read] if isinstance(read, int | float) else [value]
-
-
-def _check_bound(value: str, text: str, start: int) -> None:
-    if not value or value in ("true", "false"):
-        raise _refusal(text, start, "a number or a string to compare with is missing")
-    if slip := re.search("[=<>]", value):
-        raise _refusal(text, start + slip.start(), "there are two comparisons", _AGAIN)
 
 
 def _refusal(text: str, place: int, wrong: str, advice: str = "") -> InvalidRequestError:

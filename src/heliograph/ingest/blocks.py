@@ -155,12 +155,13 @@ class _Reader:
 
     def _content(self, start: int, end: int, line: str, indent: int) -> None:
         fence = _FENCE.match(line)
+        is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
         if fence and not (fence[1][0] == "`" and "`" in fence[2]):
             self._fence, self._fence_indent = fence[1], indent
             self._put(start, self._nested(indent) or self._before(), "fence")
         elif self._is_row(line, end):
             self._row(start, line, indent)
-        elif self._is_code(line, indent):
+        elif is_deep and self._list_indent < 0 and self._open in ("", "indented"):
             self._put(start, Strength.ROW if self._last == "indented" else self._before(), "indented")
         elif _ITEM.match(line):
             self._item(start, line, indent)
@@ -192,10 +193,6 @@ class _Reader:
             self._put(start, self._nested(indent) or self._before(), "table")
         elif not _DELIMITER_ROW.match(line):
             self._put(start, Strength.ROW, "table")
-
-    def _is_code(self, line: str, indent: int) -> bool:
-        is_deep = indent >= _CODE_INDENT or line[:indent].endswith("\t")
-        return is_deep and self._list_indent < 0 and self._open in ("", "indented")
 
     def _item(self, start: int, line: str, indent: int) -> None:
         if self._list_indent < 0:
@@ -372,7 +369,11 @@ def _cuts(places: Sequence[int], keys: Sequence[int], first: int, last: int, lim
     """Yield the parts, after `first`, before which a run of parts up to `last` is cut."""
     while (rest := places[last] - places[first]) > limit and last - first > 1:
         start = places[first]
-        low, high = _reach(rest, limit)
+        # How few and how many tokens the next group may have.
+        low, high = int(limit * _LEAST_FILL), limit
+        if rest <= 2 * limit:
+            # Two groups to go: neither may be too long, nor less than a third of both.
+            low, high = max(rest - limit, rest // 3), min(limit, rest - rest // 3)
         begin = bisect_left(places, start + low, first + 1, last)
         end = bisect_right(places, start + high, begin, last)
         if begin < end:
@@ -380,11 +381,3 @@ def _cuts(places: Sequence[int], keys: Sequence[int], first: int, last: int, lim
         else:
             first = max(first + 1, bisect_right(places, start + limit, first + 1, last) - 1)
         yield first
-
-
-def _reach(rest: int, limit: int) -> tuple[int, int]:
-    """Return how few and how many tokens the next group may have, of `rest` to come."""
-    if rest > 2 * limit:
-        return int(limit * _LEAST_FILL), limit
-    # Two groups to go: neither may be too long, nor less than a third of both.
-    return max(rest - limit, rest // 3), min(limit, rest - rest // 3)

@@ -258,7 +258,13 @@ class Resolver:
             ConflictError: The change is joint, and rules, which may differ from document to document, concern it.
             StoreError: The store cannot be read.
         """
-        counts = _count_changes(change)
+        # By how much the counts of alias mentions change, per ids of alias and name.
+        counts: dict[tuple[str, str], int] = {}
+        if isinstance(change, DocumentChange):
+            counts = rule_counts(change.extractions)
+            for pair, count in rule_counts(change.replaced).items():
+                counts[pair] = counts.get(pair, 0) - count
+            counts = {pair: count for pair, count in counts.items() if count}
         curated = {id_ for item in change.curations for id_ in item.entity_ids}
         touched = curated.union(*counts)
         loader = RuleLoader(self._store)
@@ -381,7 +387,10 @@ class _Task:
         extractions = [resolve_extraction(item, after, self._document_id, local) for item in self._change.extractions]
         others = await self._read_others(affected, local)
         moved = [(old, new) for old, new in others if new != old]
-        await self._loader.load(id_ for pair in moved for item in pair for id_ in _counted_ids(item))
+        either = [item for pair in moved for item in pair]
+        counted = {id_ for item in either for mention in item.relations for id_ in end_ids(mention)}
+        counted |= {one.entity_id or name_to_entity_id(one.name) for item in either for one in item.entities}
+        await self._loader.load(counted)
         entities, relations = frozenset[str](), _NO_ENDS
         if affected or self._change.curations:
             entities, relations = await self._reshaped(near, others)
@@ -503,16 +512,6 @@ def _relating(rules: NameRules) -> Iterator[Curation]:
     return (item for item in rules.curations if item.kind in RELATION_KINDS)
 
 
-def _count_changes(change: Change) -> dict[tuple[str, str], int]:
-    """Return by how much the counts of alias mentions change, per ids of alias and name."""
-    if isinstance(change, CurationChange):
-        return {}
-    counts = rule_counts(change.extractions)
-    for pair, count in rule_counts(change.replaced).items():
-        counts[pair] = counts.get(pair, 0) - count
-    return {pair: count for pair, count in counts.items() if count}
-
-
 def _changed_rules(
     loader: RuleLoader, counts: Mapping[tuple[str, str], int], curations: Sequence[Curation]
 ) -> tuple[NameRules, ...]:
@@ -546,12 +545,6 @@ def _named_ids(change: Change) -> set[str]:
         ids.update(name_to_entity_id(mention.name) for mention in extraction.entities)
         ids.update(mention.entity_id for mention in extraction.entities if mention.entity_id)
     return ids
-
-
-def _counted_ids(extraction: Extraction) -> set[str]:
-    return {id_ for mention in extraction.relations for id_ in end_ids(mention)} | {
-        mention.entity_id or name_to_entity_id(mention.name) for mention in extraction.entities
-    }
 
 
 def _reachable(book: RuleBook, id_: str) -> set[str]:

@@ -112,7 +112,12 @@ async def _take_in(
     try:
         while (group := await ahead) is not None:
             ahead = _read_ahead(groups)
-            documents = await _as_known(records, group)
+            ids = await identify_files(records, [document.source for document in group])
+            known = {document.id: document.metadata for document in await records.get_documents(ids)}
+            documents = [
+                replace(document, id=id_, metadata={**known.get(id_, {}), **(document.metadata or {})} or None)
+                for id_, document in zip(ids, group, strict=True)
+            ]
             if whole is not None:
                 whole.begin(group)
             report = await take(documents, batch, whole.report if whole is not None else None)
@@ -177,16 +182,6 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
         metadata={**loaded.metadata, **metadata} or None,
         page_starts=loaded.page_starts,
     )
-
-
-async def _as_known(records: RecordsStore, documents: Sequence[NewDocument]) -> list[NewDocument]:
-    """Return documents with their ids, and with the metadata that they are stored with, below what is stated now."""
-    ids = await identify_files(records, [document.source for document in documents])
-    known = {document.id: document.metadata for document in await records.get_documents(ids)}
-    return [
-        replace(document, id=id_, metadata={**known.get(id_, {}), **(document.metadata or {})} or None)
-        for id_, document in zip(ids, documents, strict=True)
-    ]
 
 
 def _with_omitted(result: DocumentResult, document: NewDocument) -> DocumentResult:

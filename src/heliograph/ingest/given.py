@@ -27,8 +27,6 @@ from heliograph.models import Chunk, Document, DocumentStatus, EntityMention, Ex
 from heliograph.text.names import clean_name, entity_key
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["GivenChunk", "GivenEntity", "GivenGraph", "GivenRelation", "GraphInserter", "parse_given_graph"]
-
 _EXTRACTOR = "given"
 _BETWEEN = "\n\n"
 
@@ -219,7 +217,10 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
     for item in graph.relations:
         source, target = _name(item.source), _name(item.target)
         label = f"the relation between {source!r} and {target!r}"
-        _check_relation(item, label)
+        if entity_key(item.source) == entity_key(item.target):
+            raise InvalidRequestError(f"{label} relates an entity with itself; give two")
+        if not isfinite(item.weight) or item.weight <= 0:
+            raise InvalidRequestError(f"the weight of {label} must be a positive number, got {item.weight!r}")
         chunk = chunk_of(item.chunk, label)
         keywords = (item.keywords,) if isinstance(item.keywords, str) else tuple(item.keywords)
         readings[chunk.id].relations.append(
@@ -231,13 +232,6 @@ def _extractions(graph: GivenGraph, document: Document, chunks: Sequence[Chunk])
         canonical_extraction(Extraction(id_, _EXTRACTOR, tuple(reading.entities), tuple(reading.relations)))
         for id_, reading in readings.items()
     ]
-
-
-def _check_relation(item: GivenRelation, label: str) -> None:
-    if entity_key(item.source) == entity_key(item.target):
-        raise InvalidRequestError(f"{label} relates an entity with itself; give two")
-    if not isfinite(item.weight) or item.weight <= 0:
-        raise InvalidRequestError(f"the weight of {label} must be a positive number, got {item.weight!r}")
 
 
 def _name(name: str) -> str:

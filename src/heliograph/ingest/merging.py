@@ -17,14 +17,14 @@ from typing import Any, Generic, Self, TypeVar
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreError
-from heliograph.ingest.reading import UNKNOWN_TYPE, entity_mention_order, relation_mention_order
+from heliograph.ingest.reading import entity_mention_order, relation_mention_order
 from heliograph.ingest.summary import join_fragments
 from heliograph.models import Entity, EntityEvidence, EntityMention, Relation, RelationEvidence, RelationMention
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import Fold
 from heliograph.stores.bm25 import entity_terms
 from heliograph.stores.changeset import TextEntry
-from heliograph.text.names import end_ids, entity_key, name_to_entity_id
+from heliograph.text.names import end_ids, entity_key, name_to_entity_id, prevailing_type
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 # What people say of one entity or one relation, as the fold takes it: pure data.
@@ -234,7 +234,7 @@ def fold_entity(
         stored: An earlier fold; its token count is taken over where the counted line is the same.
         overrides: What people say of it.
     """
-    name, type_ = entity_name(evidence, overrides), overrides.type or _type(evidence.types)
+    name, type_ = entity_name(evidence, overrides), overrides.type or prevailing_type(evidence.types)
     names = {*evidence.names, *overrides.aliases} if overrides.aliases else evidence.names
     if stored is not None and (stored.name, stored.type, stored.description) == (name, type_, description):
         token_count = stored.token_count
@@ -351,24 +351,14 @@ def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
 def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:
     if overrides.keywords is not None:
         return split_keywords(overrides.keywords)
-    shown = _shown_keywords(evidence.keywords)
-    return tuple(sorted({*shown, *split_keywords(overrides.more_keywords)})) if overrides.more_keywords else shown
-
-
-def _type(counts: Mapping[str, int]) -> str:
-    known = {type_: count for type_, count in counts.items() if type_ and type_ != UNKNOWN_TYPE}
-    return _most_frequent(known) if known else UNKNOWN_TYPE
+    counts: Iterable[str] = evidence.keywords
+    if len(evidence.keywords) > _MAX_KEYWORDS:
+        counts = sorted(counts, key=lambda keyword: (-evidence.keywords[keyword], keyword))[:_MAX_KEYWORDS]
+    return tuple(sorted({*counts, *split_keywords(overrides.more_keywords)}))
 
 
 def _chunk_ids(leading: Sequence[EntityMention] | Sequence[RelationMention], max_sources: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(mention.chunk_id for mention in leading))[:max_sources]
-
-
-def _shown_keywords(counts: Mapping[str, int]) -> tuple[str, ...]:
-    if len(counts) <= _MAX_KEYWORDS:
-        return tuple(sorted(counts))
-    commonest = sorted(counts, key=lambda keyword: (-counts[keyword], keyword))[:_MAX_KEYWORDS]
-    return tuple(sorted(commonest))
 
 
 # What is embedded of entities and relations; what is of a chunk, `heliograph.text.analysis` says.
@@ -557,7 +547,11 @@ class Folder:
             is_reshaped: Whether they said something else when it was stored.
             ends: Its two entity ids, where it may have neither evidence nor mentions.
         """
-        before = known or _first_evidence(id_, change, ends)
+        before = known or (
+            unmentioned_relation_evidence(id_, ends)
+            if ends is not None
+            else empty_relation_evidence(id_, (*change[0], *change[1])[0])
+        )
         after = apply_relation_delta(before, *change, self.limits.leading)
         touched = Touched(after, stored, overrides)
         if touched.is_gone:
@@ -614,16 +608,6 @@ class Folder:
 
 def _with(statements: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*statements, *found))) if statements else found
-
-
-def _first_evidence(
-    id_: str,
-    change: tuple[Sequence[RelationMention], Sequence[RelationMention]],
-    ends: tuple[str, str] | None,
-) -> RelationEvidence:
-    if ends is not None:
-        return unmentioned_relation_evidence(id_, ends)
-    return empty_relation_evidence(id_, (*change[0], *change[1])[0])
 
 
 def is_same_entity(left: Entity, right: Entity) -> bool:

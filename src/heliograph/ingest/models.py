@@ -17,20 +17,6 @@ from typing import Any
 from heliograph.errors import HeliographError, InvalidRequestError
 from heliograph.models import Usage
 
-__all__ = [
-    "DeleteReport",
-    "DocumentProgress",
-    "DocumentResult",
-    "IngestReport",
-    "NewDocument",
-    "Outcome",
-    "Progress",
-    "ProgressCallback",
-    "ProgressReporter",
-    "expected_seconds",
-    "new_documents",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 
@@ -241,7 +241,11 @@ class IngestPipeline:
         entries = await self._intake.enqueue(await self._prepare(documents, batch))
         for entry in entries:
             if isinstance(entry, Work) and entry.keeps_readings:
-                self._note_update(replace(entry, text=None))
+                update = replace(entry, text=None)
+                self._updates.pop(update.document.id, None)
+                self._updates[update.document.id] = update
+                if len(self._updates) > _MOST_UPDATES:
+                    del self._updates[next(iter(self._updates))]
         return IngestReport(batch, tuple(_waiting(entry) for entry in entries))
 
     async def abandon(self, reason: str) -> int:
@@ -324,12 +328,16 @@ class IngestPipeline:
         """Process what a crash, a cancel or an outage left pending; raises as `insert`."""
         return await self._process_stored(new_track_id("resume"), WAITING_STATUSES, progress)
 
-    async def retry(self, progress: ProgressCallback | None = None) -> IngestReport:
+    async def retry(self, document_ids: Collection[str] = (), progress: ProgressCallback | None = None) -> IngestReport:
         """Process failed documents again, and read again the chunks of partial ones that could not be read.
 
         Chunks that were read are not read again; raises as `insert`.
+
+        Args:
+            document_ids: Only these; empty means all. Those that are unknown, or did not fail, are left alone.
+            progress: Told of what is done.
         """
-        return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress)
+        return await self._process_stored(new_track_id("retry"), RETRIED_STATUSES, progress, document_ids)
 
     def pause(self) -> None:
         """Begin no further document until `unpause`; those under way come to their end, and calls wait."""
@@ -394,15 +402,21 @@ class IngestPipeline:
 
     async def _prepare(self, documents: Sequence[NewDocument], batch: str) -> list[Candidate]:
         limit = self._settings.max_document_characters
-        if len(documents) <= _THREAD_FROM_DOCUMENTS and _characters(documents) < _THREAD_FROM_CHARACTERS:
+        characters = sum(len(document.text) for document in documents if isinstance(document.text, str))  # pyright: ignore[reportUnnecessaryIsInstance]
+        if len(documents) <= _THREAD_FROM_DOCUMENTS and characters < _THREAD_FROM_CHARACTERS:
             return await self._intake.identify(prepare(documents, limit, batch))
         return await self._intake.identify(await asyncio.to_thread(prepare, documents, limit, batch))
 
     async def _process_stored(
-        self, batch: str, statuses: tuple[DocumentStatus, ...], progress: ProgressCallback | None
+        self,
+        batch: str,
+        statuses: tuple[DocumentStatus, ...],
+        progress: ProgressCallback | None,
+        only: Collection[str] = (),
     ) -> IngestReport:
         async with self._run(batch, progress) as run, self._entry.enter():
-            found = [id_ for id_ in await self._find(DocumentQuery(statuses)) if not self._claims.is_claimed(id_)]
+            stored = list(dict.fromkeys(only)) if only else await self._find(DocumentQuery(statuses))
+            found = [id_ for id_ in stored if not self._claims.is_claimed(id_)]
             async with self._claims.claim(found) as claim:
                 # What another task finished since it was found is left alone.
                 works = [
@@ -415,12 +429,6 @@ class IngestPipeline:
     def forget_updates(self) -> None:
         """Forget what is known of updates that wait, once the documents are gone; what waits is read as a whole."""
         self._updates.clear()
-
-    def _note_update(self, update: Work) -> None:
-        self._updates.pop(update.document.id, None)
-        self._updates[update.document.id] = update
-        if len(self._updates) > _MOST_UPDATES:
-            del self._updates[next(iter(self._updates))]
 
     def _stored_work(self, document: Document) -> Work:
         known = self._updates.pop(document.id, None)
@@ -476,7 +484,3 @@ def _is_same(noted: Document, stored: Document) -> bool:
 
 def _ids(candidates: Iterable[Candidate]) -> Iterator[str]:
     return (candidate.document.id for candidate in candidates if candidate.document.id)
-
-
-def _characters(documents: Iterable[NewDocument]) -> int:
-    return sum(len(document.text) for document in documents if isinstance(document.text, str))  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -290,23 +290,17 @@ def _change(basis: Document, document: Document, reading: DocumentReading) -> Do
 
 def _finished(document: Document, chunk_count: int, extractions: Sequence[Extraction]) -> Document:
     failed = [item for item in extractions if item.error]
+    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
+    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
+    error = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
     return replace(
         document,
         status=DocumentStatus.PARTIAL if failed else DocumentStatus.PROCESSED,
-        error=_describe_failures(failed, chunk_count),
+        error=error[:_MAX_ERROR_LENGTH] if failed else "",
         chunk_count=chunk_count,
         usage=sum((item.usage for item in extractions), document.usage),
         updated_at=utc_now(),
     )
-
-
-def _describe_failures(failed: Sequence[Extraction], chunk_count: int) -> str:
-    if not failed:
-        return ""
-    shown = "; ".join(f"{item.chunk_id}: {item.error}" for item in failed[:_SHOWN_ERRORS])
-    more = "; ..." if len(failed) > _SHOWN_ERRORS else ""
-    message = f"{len(failed)} of {chunk_count} chunks could not be read ({shown}{more}); retry asks for them again"
-    return message[:_MAX_ERROR_LENGTH]
 
 
 # One run of a pipeline: many documents, a few at a time, until done, cancelled or stopped by an outage.
@@ -383,7 +377,10 @@ class Run:
             if self._tasks:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_EXCEPTION)
         finally:
-            await self._end_tasks()
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
             self._reporter.finish()
         self._raise_what_stopped(len(works) - len(self._results))
         return [self._results[index] for index in range(len(works))]
@@ -408,12 +405,6 @@ class Run:
     def _release_twins(self) -> None:
         if self._originals_left <= 0 or self._outage:
             self._originals_done.set()
-
-    async def _end_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
 
     def _raise_what_stopped(self, unfinished: int) -> None:
         for task in self._tasks:

@@ -387,7 +387,7 @@ def relation_overrides(book: RuleBook, source_id: str, target_id: str) -> Relati
     about = [item for item in found if relation_pair(book, item) == (first, second)]
     if not about and ends == (NO_ENTITY_OVERRIDES, NO_ENTITY_OVERRIDES):
         return NO_RELATION_OVERRIDES
-    own = [item for item in about if _renamed_pair(book, item) == (first, second)]
+    own = [item for item in about if sorted(map(book.renamed, item.entity_ids)) == [first, second]]
     deleted = max((item.place for item in own if item.kind is CurationKind.DELETE_RELATION), default=-1)
     is_anew = any(item.kind is CurationKind.CREATE_RELATION and item.place > deleted >= 0 for item in own)
     if is_anew:
@@ -429,11 +429,6 @@ def _made_name(book: RuleBook, created: list[Curation], end: str) -> str:
         if book.resolve(id_) == end
     )
     return next(names, "")
-
-
-def _renamed_pair(book: RuleBook, item: Curation) -> tuple[str, str]:
-    first, second = sorted(book.renamed(id_) for id_ in item.entity_ids)
-    return first, second
 
 
 def _said(book: RuleBook, entity_id: str, subjects: set[str], items: Iterable[Curation]) -> _Said:

@@ -218,7 +218,10 @@ class _Run:
             self.usage += reply.usage
         if reply.cache_key:
             self.reply_keys.append(reply.cache_key)
-        said = reply.text if reply.is_complete else _whole_sentences(reply.text)
+        said = reply.text
+        # A reply that was cut loses the sentence that breaks off, unless it is the only one.
+        if not reply.is_complete and len(spans := sentence_spans(said)) > 1:
+            said = said[: spans[-2][1]]
         text = " ".join(said.replace(FIELD_SEPARATOR, " ").split())
         if not text:
             raise BadModelReply(f"{self._chat.name!r} summarised {len(group)} fragments to nothing; use another model")
@@ -267,24 +270,14 @@ def _group(fragments: list[str], limit: int, level: int) -> list[list[str]]:
             total = 0
         groups[-1].append(fragment)
         total += size
-        if _draw(fragment, level) * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
+        # The hash depends on the level too, so that levels part differently.
+        digest = blake2b(fragment.encode("utf-8", "surrogatepass"), digest_size=4, salt=level.to_bytes(4, "little"))
+        if int.from_bytes(digest.digest(), "little") * limit < size * _GROUPS_PER_CONTEXT * _HASH_RANGE:
             groups.append([])
             total = 0
     groups = [group for group in groups if group]
     # Every level must get shorter; where chance parted all fragments, they go in pairs.
     return groups if len(groups) < len(cut) else [cut[start : start + 2] for start in range(0, len(cut), 2)]
-
-
-def _draw(fragment: str, level: int) -> int:
-    """Return a number below `_HASH_RANGE` that depends on the fragment, and on the level so that levels differ."""
-    data = fragment.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=4, salt=level.to_bytes(4, "little")).digest(), "little")
-
-
-def _whole_sentences(text: str) -> str:
-    """Return a text that was cut without the sentence that breaks off, unless it is the only one."""
-    spans = sentence_spans(text)
-    return text[: spans[-2][1]] if len(spans) > 1 else text
 
 
 def _byte_count(text: str) -> int:

@@ -64,7 +64,7 @@ from heliograph.lightrag.utils import (
     sanitize_text_for_encoding,
     warn_once,
 )
-from heliograph.maintenance.lightrag_import import is_lightrag
+from heliograph.maintenance.lightrag_files import is_lightrag
 from heliograph.models import COMMITTED_STATUSES, Document, Mode
 from heliograph.query.models import AnswerKind, Failure
 from heliograph.query.models import QueryParam as EngineParam

@@ -38,6 +38,7 @@ _ROLES = {
     Purpose.SUMMARY: "extract",
     Purpose.KEYWORDS: "keyword",
     Purpose.ANSWER: "query",
+    Purpose.RERANK: "query",
 }
 
 

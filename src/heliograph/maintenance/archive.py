@@ -221,7 +221,11 @@ async def add_replies(
 
 
 async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) -> int:
-    here = await _subjects_here(store, [reply.subject_id for reply in page if reply.subject_id])
+    ids = [reply.subject_id for reply in page if reply.subject_id]
+    distinct = list(dict.fromkeys(ids))
+    found = {chunk.id for chunk in await store.records.get_chunks(distinct)}
+    found |= {entity.id for entity in await store.graph.get_entities(distinct)}
+    here = found | {relation.id for relation in await store.graph.get_relations(distinct)}
     added = 0
     for reply in page:
         if reply.cache_type == _ANSWERS or (reply.subject_id and reply.subject_id not in here):
@@ -232,13 +236,6 @@ async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) 
             await store.replies.put_reply(reply)
             added += 1
     return added
-
-
-async def _subjects_here(store: Store, ids: Sequence[str]) -> set[str]:
-    distinct = list(dict.fromkeys(ids))
-    found = {chunk.id for chunk in await store.records.get_chunks(distinct)}
-    found |= {entity.id for entity in await store.graph.get_entities(distinct)}
-    return found | {relation.id for relation in await store.graph.get_relations(distinct)}
 
 
 # Importing an archive: its documents, then its curations and the kept replies of chat models, as they are.
@@ -253,7 +250,7 @@ T = TypeVar("T")
 async def import_archive(
     store: Store, intake: WholeDocumentIntake, curator: Curator, path: Path, progress: ImportProgress
 ) -> ImportReport:
-    """Import an archive; see `import_path`."""
+    """Import an archive; see `import_places`."""
     notes = NoteList()
     documents = DocumentImport(intake, notes, progress)
     twins: list[WholeDocument] = []

@@ -383,7 +383,11 @@ async def check_entities(
     problems = [
         *_differences("entity", wanted, stored, folds, _same_entity_counts, is_same_entity),
         *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
-        *(Problem("entity", id_, "its full text is not that of its names") for id_ in _stale_texts(wanted, texts)),
+        *(
+            Problem("entity", id_, "its full text is not that of its names")
+            for id_, item in wanted.items()
+            if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
+        ),
         *_missing_vectors("entity", wanted, window[ScanKind.ENTITY_VECTORS]),
     ]
     broken = {problem.id for problem in problems}
@@ -460,10 +464,6 @@ def _missing_vectors(
     for id_, item in wanted.items():
         if item.fold is not None and id_ not in vectors:
             yield Problem(subject, id_, "it has no vector")
-
-
-def _stale_texts(wanted: Mapping[str, Refolded[EntityEvidence, Entity]], texts: Mapping[str, int]) -> list[str]:
-    return [id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)]
 
 
 def _same_entity_counts(left: EntityEvidence, right: EntityEvidence) -> bool:
@@ -657,7 +657,12 @@ class Checker:
             digests = _Digests(store, collection)
             async for window in id_windows(store.inspection, kinds):
                 await self._settle(window, look, digests, tally, repair=repair)
-        await self._check_files(tally, repair=repair)
+        inspection = self._store.inspection
+        faults = await inspection.find_faults()
+        if faults and repair:
+            await inspection.repair()
+            tally.repaired += len(faults) - len(await inspection.find_faults())
+        tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
         await self._check_followers(tally, repair=repair)
 
     async def _settle(self, window: Window, look: _Look, digests: _Digests, tally: _Tally, *, repair: bool) -> None:
@@ -675,14 +680,6 @@ class Checker:
                 tally.repaired += sum(problem.is_repairable for problem in findings.problems)
             break
         tally.add(findings)
-
-    async def _check_files(self, tally: _Tally, *, repair: bool) -> None:
-        inspection = self._store.inspection
-        faults = await inspection.find_faults()
-        if faults and repair:
-            await inspection.repair()
-            tally.repaired += len(faults) - len(await inspection.find_faults())
-        tally.add(Findings(tuple(Problem("store", "", fault) for fault in faults)))
 
     async def _check_followers(self, tally: _Tally, *, repair: bool) -> None:
         for follower in self._store.followers:

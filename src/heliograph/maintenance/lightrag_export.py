@@ -27,8 +27,6 @@ from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity,
 from heliograph.stores.changeset import Collection
 from heliograph.text.names import mention_entity_id, mention_relation_id
 
-__all__ = ["export_lightrag"]
-
 _GRAPH = "graph_chunk_entity_relation.graphml"
 _MANUAL = "manual_creation"
 _UNKNOWN_TYPE = "unknown"
@@ -311,9 +309,9 @@ async def _write_vectors(
                 matrix.append(vector)
     dimension = contents.dimension or (len(matrix[0]) if matrix else 0)
     whole = np.stack(matrix).astype("<f4") if matrix else np.zeros((0, dimension), "<f4")
-    await asyncio.to_thread(_write_body, path, dimension, rows, whole)
 
+    def write() -> None:
+        body = {"embedding_dim": dimension, "data": rows, "matrix": b64encode(whole.tobytes()).decode()}
+        path.write_text(json.dumps(body, ensure_ascii=False), "utf-8", errors="replace")
 
-def _write_body(path: Path, dimension: int, rows: Sequence[Mapping[str, Any]], whole: NDArray[np.float32]) -> None:
-    body = {"embedding_dim": dimension, "data": rows, "matrix": b64encode(whole.tobytes()).decode()}
-    path.write_text(json.dumps(body, ensure_ascii=False), "utf-8", errors="replace")
+    await asyncio.to_thread(write)

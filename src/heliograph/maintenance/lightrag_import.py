@@ -1,9 +1,9 @@
-"""Import a LightRAG working directory: its documents, chunks and graph become whole documents with mentions.
+"""Import what LightRAG keeps: its documents, chunks and graph become whole documents with mentions.
 
 Each chunk is placed in its document's text. LightRAG keeps merged descriptions; they are shared out over the chunks
 in canonical order, so that merging gives them back. What no known chunk says goes into a document named after the
-directory. All files are read before anything is written. Vectors are kept where the embedding is the same, which a
-sample that is embedded again proves, and the workspace is empty; else they are made anew.
+directory or workspace. All is read before anything is written. Vectors are kept where the embedding is the same, which
+a sample that is embedded again proves, and the workspace is empty; else they are made anew.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import md5
 from itertools import pairwise
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, cast
 
 from heliograph.documents.markdown import clean_text, find_title
 from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
 from heliograph.ingest.commit import KeptVectors
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
-from heliograph.maintenance.lightrag_files import (
+from heliograph.maintenance.lightrag_layout import (
     GraphEdge,
     GraphNode,
     LightragChunk,
+    LightragContents,
     LightragDocument,
-    LightragFiles,
+    LightragRows,
     LightragVectors,
     embedded_keywords,
     read_embedded_graph,
-    read_files,
-    read_graph,
+    read_rows,
 )
 from heliograph.maintenance.whole_documents import (
     DocumentImport,
@@ -84,21 +84,22 @@ class PlacedDocument:
 
 
 def place_documents(
-    files: LightragFiles, track_id: str, notes: NoteList, taken: frozenset[str] = frozenset()
+    contents: LightragContents, track_id: str, notes: NoteList, taken: frozenset[str] = frozenset()
 ) -> list[PlacedDocument]:
     """Return all documents with a text or with chunks; note what is repaired and what is left out.
 
     They keep their ids, but those that are `taken` by documents that did not come from LightRAG.
     """
     by_document: dict[str, list[LightragChunk]] = {}
-    for chunk in files.chunks.values():
+    for chunk in contents.chunks.values():
         by_document.setdefault(chunk.document_id, []).append(chunk)
     sources = {
-        id_: _source(files.documents.get(id_), by_document.get(id_, ())) for id_ in (*files.documents, *by_document)
+        id_: _source(contents.documents.get(id_), by_document.get(id_, ()))
+        for id_ in (*contents.documents, *by_document)
     }
     placed: list[PlacedDocument] = []
     for id_, source in sources.items():
-        known = files.documents.get(id_)
+        known = contents.documents.get(id_)
         chunks = sorted(by_document.get(id_, ()), key=lambda item: (item.order, item.id))
         if not chunks and (known is None or not known.text):
             state = f" ({known.state[:120]})" if known and known.state else ""
@@ -207,12 +208,11 @@ def _error(known: LightragDocument | None) -> str:
 
 def _metadata(target: _Target, chunks: Sequence[LightragChunk]) -> Mapping[str, Any]:
     # Ids that follow from what a chunk says are those of chunks that a program gave, or of an old version.
-    is_given = bool(chunks) and all(chunk.id == f"chunk-{_md5(chunk.text)}" for chunk in chunks)
+    digests = (md5(chunk.text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest() for chunk in chunks)
+    is_given = bool(chunks) and all(
+        chunk.id == f"chunk-{digest}" for chunk, digest in zip(chunks, digests, strict=True)
+    )
     return {"lightrag_id": target.origin, **({"lightrag": {"has_given_chunks": True}} if is_given else {})}
-
-
-def _md5(text: str) -> str:
-    return md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
 
 
 def _find_spans(text: str, chunks: Sequence[LightragChunk], source: str, notes: NoteList) -> list[Span] | None:
@@ -317,56 +317,34 @@ def _share(descriptions: Sequence[str], count: int) -> list[str]:
     return shared + [""] * (count - runs)
 
 
-# Importing a working directory of LightRAG, of any version, or of nano-graphrag: documents, chunks and graph.
+# Importing the rows of LightRAG.
 #
-# All files are read and put together before anything is written, so that a broken directory leaves nothing behind.
-# What no known chunk says goes into a document of its own, named after the directory. Replies of chat models and
-# community reports stay behind.
+# All of them are read and put together before anything is written, so that broken ones leave nothing behind. What no
+# known chunk says goes into a document of its own. Replies of chat models and community reports stay behind.
 
-_GRAPH = "graph_chunk_entity_relation.graphml"
-_VECTORS = ("vdb_chunks.json", "vdb_entities.json", "vdb_relationships.json")
-_MARKS = (
-    *(_GRAPH, "kv_store_text_chunks.json", "kv_store_full_docs.json", "kv_store_doc_status.json"),
-    *("vdb_chunks.json", "vdb_entities.json"),
-)
-_LEFT_BEHIND = {
-    "kv_store_llm_response_cache.json": "replies of chat models, which other prompts asked for",
-    "kv_store_community_reports.json": "community reports, which have no counterpart here",
-}
 # Rows of vectors that are embedded again, and how near the two vectors must be for the embedding to be the same one.
 _SAMPLE = 12
 _SAME = 0.999
 _MAX_CHUNK_CHARACTERS = 1_200
 
 
-def is_lightrag(path: Path) -> bool:
-    """Whether a folder looks like a working directory."""
-    return any((path / name).is_file() for name in _MARKS)
-
-
-def _only_workspace(path: Path) -> Path:
-    return next(item for item in path.iterdir() if is_lightrag(item))
-
-
-async def import_lightrag(intake: WholeDocumentIntake, path: Path, progress: ImportProgress) -> ImportReport:
-    """Import a working directory, or the one workspace in a folder; see `import_path`."""
-    notes = NoteList()
-    if not await asyncio.to_thread(is_lightrag, path):
-        path = await asyncio.to_thread(_only_workspace, path)
-        notes.add(NoteKind.REMARK, "the folder holds one workspace of LightRAG, which is taken", path.name)
-    files = await asyncio.to_thread(read_files, path, notes)
-    progress("chunks read", len(files.chunks))
-    here = await intake.find([id_ for id_ in map(clean_text, files.documents) if id_])
+async def import_lightrag(
+    intake: WholeDocumentIntake, kind: ImportKind, rows: LightragRows, notes: NoteList, progress: ImportProgress
+) -> ImportReport:
+    """Import what LightRAG keeps; see `import_places`."""
+    contents = await asyncio.to_thread(read_rows, rows, notes)
+    progress("chunks read", len(contents.chunks))
+    here = await intake.find([id_ for id_ in map(clean_text, contents.documents) if id_])
     taken = frozenset(document.id for document in here if "lightrag_id" not in document.metadata)
-    assembled = await asyncio.to_thread(_assemble, path, files, taken, notes, progress)
-    kept = await _kept_vectors(intake, path, files, assembled, notes)
+    assembled = await asyncio.to_thread(_assemble, rows, contents, taken, notes, progress)
+    kept = await _kept_vectors(intake, contents.vectors, assembled, notes)
     documents = DocumentImport(intake, notes, progress)
     with intake.drafter.keeping(kept):
         # A text that others share comes before them.
         for placed in sorted(assembled.documents, key=lambda item: bool(item.document.twin_of)):
             await documents.add(assembled.whole(placed))
         await documents.finish()
-    return documents.report(ImportKind.LIGHTRAG, path, graph=assembled.graph)
+    return documents.report(kind, rows.label, graph=assembled.graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,36 +378,33 @@ class _Graph:
 
 
 async def _kept_vectors(
-    intake: WholeDocumentIntake, path: Path, files: LightragFiles, assembled: _Assembled, notes: NoteList
+    intake: WholeDocumentIntake, vectors: LightragVectors, assembled: _Assembled, notes: NoteList
 ) -> KeptVectors:
     """Return the vectors that may stay, by our ids; none unless the embedding is the one that made them.
 
     Raises:
         ModelError: The embedding failed.
     """
-    rows = files.vectors.rows
-    left = [name for name in _VECTORS if (path / name).is_file()]
-    if not rows:
+    if not vectors.rows:
         return {}
-    reason = await _why_made_anew(intake, files.vectors)
-    for name in left if reason else ():
-        notes.add(NoteKind.LEFT_OUT, f"files of vectors; all are made anew, as {reason}", name)
-    if reason:
+    if reason := await _why_made_anew(intake, vectors):
+        notes.add(NoteKind.LEFT_OUT, f"vectors; all are made anew, as {reason}", "", len(vectors.rows))
         return {}
-    notes.add(NoteKind.REMARK, "vectors are kept: the embedding gives the same for a sample of them", "", len(rows))
+    told = "vectors are kept: the embedding gives the same for a sample of them"
+    notes.add(NoteKind.REMARK, told, "", len(vectors.rows))
     chunk_ids = {
         origin: chunk.id
         for placed in assembled.documents
         for origin, chunk in zip(placed.origins, placed.chunks, strict=False)
     }
-    entities = {clean_name(str(row.fields.get("entity_name", ""))): row.vector for row in files.vectors.entities}
+    entities = {clean_name(str(row.fields.get("entity_name", ""))): row.vector for row in vectors.entities}
     relations = {
         names_to_relation_id(*ends): row.vector
-        for row in files.vectors.relations
+        for row in vectors.relations
         if all(ends := [clean_name(str(row.fields.get(name, ""))) for name in ("src_id", "tgt_id")])
     }
     return {
-        Collection.CHUNKS: {chunk_ids[row.id]: row.vector for row in files.vectors.chunks if row.id in chunk_ids},
+        Collection.CHUNKS: {chunk_ids[row.id]: row.vector for row in vectors.chunks if row.id in chunk_ids},
         Collection.ENTITIES: {name_to_entity_id(name): vector for name, vector in entities.items() if name},
         Collection.RELATIONS: relations,
     }
@@ -455,17 +430,17 @@ async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) 
 
 
 def _assemble(
-    path: Path, files: LightragFiles, taken: frozenset[str], notes: NoteList, progress: ImportProgress
+    rows: LightragRows, contents: LightragContents, taken: frozenset[str], notes: NoteList, progress: ImportProgress
 ) -> _Assembled:
-    documents = place_documents(files, track_id("import"), notes, taken)
+    documents = place_documents(contents, track_id("import"), notes, taken)
     places = {
         origin: chunk for placed in documents for origin, chunk in zip(placed.origins, placed.chunks, strict=True)
     }
     texts = {chunk.id: chunk.text for chunk in places.values()}
     ids = {origin: chunk.id for origin, chunk in places.items()}
-    graph = _read(path, files, ids, texts, notes)
+    graph = _read(rows, contents, ids, texts, notes)
     progress("entities read", len(graph.nodes))
-    alone = _own_document(path.resolve().name, graph, documents, notes)
+    alone = _own_document(rows.name, graph, documents, notes)
     if alone is not None:
         documents.append(alone)
     documents = _with_attributes(documents, graph, notes)
@@ -475,20 +450,18 @@ def _assemble(
     for edge, chunk_ids in graph.edges.values():
         ends = graph.names[entity_key(edge.source)], graph.names[entity_key(edge.target)]
         table.add_relation(edge, ends, chunk_ids)
-    for name, reason in _LEFT_BEHIND.items():
-        notes.add(NoteKind.LEFT_OUT, f"files of {reason}", name, int((path / name).is_file()))
     return _Assembled(documents, table, _sum(graph))
 
 
-def _read(path: Path, files: LightragFiles, ids: dict[str, str], texts: dict[str, str], notes: NoteList) -> _Graph:
+def _read(
+    rows: LightragRows, contents: LightragContents, ids: dict[str, str], texts: dict[str, str], notes: NoteList
+) -> _Graph:
     graph = _Graph()
-    if (path / _GRAPH).is_file():
-        items = read_graph(path / _GRAPH, notes)
-    else:
-        what = "what was embedded of them is imported" if files.vectors.entities else "only documents are imported"
-        notes.add(NoteKind.LEFT_OUT, f"graphs, since the file is missing; {what}", _GRAPH)
-        items = read_embedded_graph(files.vectors)
-    keywords = embedded_keywords(files.vectors)
+    if (items := rows.graph) is None:
+        what = "what was embedded of them is imported" if contents.vectors.entities else "only documents are imported"
+        notes.add(NoteKind.LEFT_OUT, f"graphs, since none is there; {what}", rows.label)
+        items = read_embedded_graph(contents.vectors)
+    keywords = embedded_keywords(contents.vectors)
     for item in items:
         if isinstance(item, GraphEdge) and not item.keywords.strip(" ,"):
             pair = min(item.labels), max(item.labels)
@@ -496,11 +469,11 @@ def _read(path: Path, files: LightragFiles, ids: dict[str, str], texts: dict[str
                 notes.add(NoteKind.REPAIRED, "keywords that only the vectors' file has", " - ".join(pair))
                 item = replace(item, keywords=found)
         if isinstance(item, GraphNode):
-            more = files.entity_chunks.get(item.label, ())
+            more = contents.entity_chunks.get(item.label, ())
             chunk_ids = _known((*item.chunk_ids, *more), ids, item.label, notes)
             _add_node(graph, item, chunk_ids, texts, notes)
         else:
-            more = files.relation_chunks.get((min(item.labels), max(item.labels)), ())
+            more = contents.relation_chunks.get((min(item.labels), max(item.labels)), ())
             chunk_ids = _known((*item.chunk_ids, *more), ids, " - ".join(item.labels), notes)
             _add_edge(graph, item, chunk_ids, notes)
     return graph

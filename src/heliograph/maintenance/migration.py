@@ -1,55 +1,39 @@
 """Move a whole workspace from one store to another; no model is called, and everything is compared.
 
-`migrate_workspace` opens both stores, copies each section page by page, verifies checksums, moves kept replies of
-chat models, and fills the target's projections. A page is one commit; a run that breaks off goes on by passing over
-what the target has alike. A target that holds something else is left alone. A `MigrationReport` comes out.
+`migrate_workspace` opens both stores, copies each section (documents, chunks, curations, name rules, and the evidence,
+entities and relations that follow from them) page by page, compares checksums, moves kept replies of chat models, and
+fills the target's projections. A page is one commit; a run that breaks off goes on by passing over what the target has
+alike. A target that holds something else is left alone. A `MigrationReport` comes out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import cache
+from hashlib import blake2b
+from itertools import chain
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError, StoreError, StoreUnavailable
-from heliograph.maintenance.migration_sections import (
-    ChunkSection,
-    CurationSection,
-    DocumentSection,
-    EntityEvidenceSection,
-    EntitySection,
-    RelationEvidenceSection,
-    RelationSection,
-    RuleSection,
-    Section,
-    Tally,
-    digest_item,
-    scan_pages,
-)
+from heliograph.models import Curation, EntityEvidence, NameRules, RelationEvidence
 from heliograph.settings import StoreSettings, hide_password
-from heliograph.stores.base import CachedReply, ReplyCache, ScanKind, Store
-from heliograph.stores.changeset import Collection
+from heliograph.stores.base import CachedReply, CurationQuery, ReplyCache, ScanKind, Store
+from heliograph.stores.bm25 import entity_terms
+from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
 from heliograph.stores.composed import TwofoldReplyCache
 from heliograph.stores.projection import CacheProjection
 from heliograph.stores.registry import find_workspaces, open_projection, open_store
-
-__all__ = [
-    "REPLIES",
-    "MigratedKind",
-    "MigrationProgress",
-    "MigrationReport",
-    "WorkspaceCopy",
-    "copy_replies",
-    "migrate_workspace",
-    "verify_replies",
-]
-
-
-# What a migration says of itself.
+from heliograph.text.analysis import chunk_index_text, terms
 
 # Told what is being copied or compared, and how much of it has been.
 MigrationProgress = Callable[[str, int], None]
@@ -89,51 +73,209 @@ class MigrationReport:
     lags: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-# Moving the kept replies of chat models, but answers, which hold for one state of one workspace only.
-
-REPLIES = "replies"
-_PAGE = 200
-_ANSWERS = "query"
+# What is compared: a number of things of one kind, and the sum of their checksums, so that the order in which a back
+# end lists them does not matter. What a back end numbers by itself (versions, the sequence of curations) is no part
+# of it.
 
 
-async def copy_replies(source: ReplyCache, target: ReplyCache) -> tuple[Tally, int]:
-    """Keep in the target what the source keeps; return what that is, and how much of it was not there.
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many things of one kind there are, and the sum of their checksums modulo 2**64."""
 
-    Raises:
-        StoreError: Either cannot be used; what was copied stays.
-    """
-    whole, copied = Tally(), 0
-    async for page in _pages(source):
-        there = dict(zip(page, await asyncio.gather(*(target.get_reply(item.key) for item in page)), strict=True))
-        missing = [item for item in page if there[item] is None or digest_item(item) != _digest(there[item])]
-        await asyncio.gather(*map(target.put_reply, missing))
-        copied += len(missing)
-        whole = sum((Tally(1, digest_item(item)) for item in page), whole)
-    return whole, copied
+    count: int = 0
+    checksum: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.count + other.count, (self.checksum + other.checksum) % (1 << 64))
 
 
-async def verify_replies(source: ReplyCache, target: ReplyCache) -> None:
-    """Compare what both keep; the target may keep more.
+def _digest(item: Any) -> int:
+    """Return the checksum of a text, a vector (its exact numbers), or one of the models."""
+    match item:
+        case str():
+            data = item.encode("utf-8", "surrogatepass")
+        case np.ndarray():
+            data = np.ascontiguousarray(item, "<f4").tobytes()
+        case Curation():
+            data = _as_json(replace(item, sequence=0))
+        case NameRules():
+            data = _as_json(replace(item, version=0, curations=()))
+        case EntityEvidence() | RelationEvidence():
+            data = _as_json(replace(item, version=0, leading=()))
+        case _:
+            data = _as_json(item)
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
-    Raises:
-        StoreError: One is missing, or differs.
-    """
-    async for page in _pages(source):
-        there = await asyncio.gather(*(target.get_reply(item.key) for item in page))
-        for item, found in zip(page, there, strict=True):
-            if digest_item(item) != _digest(found):
-                raise StoreError(f"the reply {item.key!r:.200} did not arrive as it was; run the migration again")
+
+_adapter = cache(TypeAdapter[Any])
 
 
-async def _pages(source: ReplyCache) -> AsyncIterator[list[CachedReply]]:
+def _as_json(item: Any) -> bytes:
+    return json.dumps(_adapter(type(item)).dump_python(item, mode="python"), sort_keys=True, default=str).encode()
+
+
+# The sections of a workspace, in an order in which nothing is written before what it belongs to.
+#
+# What is stored under one id is its parts, by kind: of a chunk the chunk itself, what was read in it, and its vector.
+
+_PAGE = 500
+_MAX_CHARACTERS = 2_000_000
+# None: curations are listed in their own order.
+_SECTIONS: Mapping[str, ScanKind | None] = {
+    "documents": ScanKind.DOCUMENTS,
+    "chunks": ScanKind.CHUNKS,
+    "curations": None,
+    "name rules": ScanKind.NAME_RULES,
+    "entity evidence": ScanKind.ENTITY_EVIDENCE,
+    "relation evidence": ScanKind.RELATION_EVIDENCE,
+    "entities": ScanKind.ENTITIES,
+    "relations": ScanKind.RELATIONS,
+}
+# Of these an earlier run may have copied what the source has lost since. Of the others, what the target alone has
+# shows that it is another's.
+_REMOVABLE = ("chunks", "entity evidence", "relation evidence", "entities", "relations")
+_VECTORS = {
+    "chunk vectors": Collection.CHUNKS,
+    "entity vectors": Collection.ENTITIES,
+    "relation vectors": Collection.RELATIONS,
+}
+
+Parts = Mapping[str, Any]
+
+
+async def _pages(store: Store, section: str) -> AsyncIterator[list[str]]:
+    """Yield all ids of a section, a page at a time; of documents pages whose texts fit into memory."""
+    kind = _SECTIONS[section]
+    if kind is None:
+        offset = 0
+        while page := (await store.curations.find_curations(CurationQuery(offset=offset, limit=_PAGE))).curations:
+            yield [item.id for item in page]
+            offset += len(page)
+        return
     after = ""
-    while page := await source.list_replies(after, _PAGE):
-        after = page[-1].key
-        yield [item for item in page if item.cache_type != _ANSWERS]
+    while ids := await store.inspection.scan(kind, after, _PAGE):
+        after = ids[-1]
+        if kind is not ScanKind.DOCUMENTS:
+            yield ids
+            continue
+        group, characters = list[str](), 0
+        for document in await store.records.get_documents(ids):
+            if group and characters + document.length > _MAX_CHARACTERS:
+                yield group
+                group, characters = [], 0
+            group.append(document.id)
+            characters += document.length
+        if group:
+            yield group
 
 
-def _digest(reply: CachedReply | None) -> int | None:
-    return None if reply is None else digest_item(reply)
+async def _read(store: Store, section: str, ids: Sequence[str]) -> dict[str, Parts]:
+    """Return the parts of what is there under these ids. The target counts degrees itself, so they are left out."""
+    records, vectors = store.records, store.vectors
+    match section:
+        case "documents":
+            documents = await records.get_documents(ids)
+            # The text of a twin is that of its original.
+            texts = [None if item.twin_of else await records.get_document_text(item.id) for item in documents]
+            return {
+                item.id: {"documents": item, "document texts": text}
+                for item, text in zip(documents, texts, strict=True)
+            }
+        case "chunks":
+            extractions = {item.chunk_id: item for item in await records.get_extractions(ids)}
+            found = await vectors.get_vectors(Collection.CHUNKS, ids)
+            return {
+                item.id: {"chunks": item, "extractions": extractions.get(item.id), "chunk vectors": found.get(item.id)}
+                for item in await records.get_chunks(ids)
+            }
+        case "curations":
+            return {item.id: {section: item} for item in await store.curations.get_curations(ids)}
+        case "name rules":
+            return {item.id: {section: item} for item in await store.curations.get_rules(ids)}
+        case "entity evidence":
+            return {item.id: {section: item} for item in (await records.get_evidence(ids, [], 0))[0]}
+        case "relation evidence":
+            return {item.id: {section: item} for item in (await records.get_evidence([], ids, 0))[1]}
+        case "entities":
+            found = await vectors.get_vectors(Collection.ENTITIES, ids)
+            return {
+                item.id: {section: replace(item, degree=0), "entity vectors": found.get(item.id)}
+                for item in await store.graph.get_entities(ids)
+            }
+        case _:
+            found = await vectors.get_vectors(Collection.RELATIONS, ids)
+            return {
+                item.id: {section: item, "relation vectors": found.get(item.id)}
+                for item in await store.graph.get_relations(ids)
+            }
+
+
+def _tallies(parts: Parts) -> dict[str, Tally]:
+    return {kind: Tally(1, _digest(item)) for kind, item in parts.items() if item is not None}
+
+
+async def _changeset(source: Store, items: Mapping[str, Parts]) -> Changeset:
+    """Return what puts the parts of one section into the target, in place of what it has under their ids."""
+
+    def all_of(kind: str) -> tuple[Any, ...]:
+        return tuple(parts[kind] for parts in items.values() if parts.get(kind) is not None)
+
+    documents, chunks, entities, relations = map(all_of, ("documents", "chunks", "entities", "relations"))
+    # Full text cannot be read back from a store, and is made again.
+    owners = await source.records.get_documents(list(dict.fromkeys(chunk.document_id for chunk in chunks)))
+    titles = {document.id: document.title for document in owners}
+    passages = [(chunk.id, chunk_index_text(titles.get(chunk.document_id, ""), chunk)) for chunk in chunks]
+    texts = {
+        Collection.CHUNKS: tuple(TextEntry(id_, tuple(terms(text))) for id_, text in passages),
+        Collection.ENTITIES: tuple(map(entity_terms, entities)),
+    }
+    vectors: dict[Collection, VectorBatch] = {}
+    for kind, collection in _VECTORS.items():
+        vectors |= batch_vectors(collection, {id_: parts.get(kind) for id_, parts in items.items()})
+    return Changeset(
+        documents=documents,
+        document_texts={id_: text for id_, parts in items.items() if (text := parts.get("document texts")) is not None},
+        removed_texts=tuple(item.id for item in documents if item.twin_of),
+        chunks=chunks,
+        extractions=all_of("extractions"),
+        curations=tuple(replace(item, sequence=0) for item in all_of("curations")),
+        name_rules=all_of("name rules"),
+        entity_evidence=all_of("entity evidence"),
+        relation_evidence=all_of("relation evidence"),
+        entities=entities,
+        relations=relations,
+        vectors=vectors,
+        texts={collection: entries for collection, entries in texts.items() if entries},
+        moments={item.id: item.created_at for item in (*entities, *relations)},
+    )
+
+
+async def _removal(target: Store, section: str, ids: Sequence[str]) -> Changeset:
+    """Return what takes things out of the target that the source has not."""
+    if section == "chunks":
+        return Changeset(removed_chunks=tuple(ids))
+    is_entity = section in ("entity evidence", "entities")
+    entity_ids, relation_ids = (ids, []) if is_entity else ([], ids)
+    entities, relations = await target.records.get_evidence(entity_ids, relation_ids, 0)
+    if section in ("entity evidence", "relation evidence"):
+        # An entity or relation goes with its evidence, and is copied again if people made it.
+        entities = [replace(item, mention_count=0) for item in entities]
+        relations = [replace(item, mention_count=0) for item in relations]
+    # Else the evidence stays: people deleted what it is of.
+    return Changeset(
+        entity_evidence=tuple(entities),
+        relation_evidence=tuple(relations),
+        removed_entities=tuple(entity_ids),
+        removed_relations=tuple(relation_ids),
+    )
+
+
+def batch_vectors(
+    collection: Collection, vectors: Mapping[str, NDArray[np.float32] | None]
+) -> dict[Collection, VectorBatch]:
+    """Return the vectors there are, as a changeset takes them."""
+    found = {id_: vector for id_, vector in vectors.items() if vector is not None}
+    return {collection: VectorBatch(tuple(found), np.stack(list(found.values())))} if found else {}
 
 
 # Copying a workspace page by page, so that a run that is broken off goes on, and comparing what has arrived.
@@ -142,11 +284,9 @@ def _digest(reply: CachedReply | None) -> int | None:
 # is written again, what the source has not (any more) is taken out. A target is another's, and left alone, if it has
 # a document, a curation or a rule that the source has not, or a document that was first seen at another moment.
 
-# In this order: nothing is written before what it belongs to.
-_SECTIONS: tuple[Section[Any], ...] = (
-    *(DocumentSection(), ChunkSection(), CurationSection(), RuleSection()),
-    *(EntityEvidenceSection(), RelationEvidenceSection(), EntitySection(), RelationSection()),
-)
+_REPLIES = "replies"
+_REPLY_PAGE = 200
+_ANSWERS = "query"
 
 
 class WorkspaceCopy:
@@ -156,7 +296,7 @@ class WorkspaceCopy:
         source: Only read.
         replies: Where replies of the source's models are kept.
         target: Empty, or holding part of the source.
-        progress: Told what is done.
+        progress: Gets the section that is copied or compared, and how many of its things have been.
     """
 
     def __init__(self, source: Store, replies: ReplyCache, target: Store, progress: MigrationProgress) -> None:
@@ -178,26 +318,30 @@ class WorkspaceCopy:
                 await stack.enter_async_context(store.ingest_lock())
             version = await self._source.get_data_version()
             await self._refuse_another()
-            sums = await self._copy_all()
+            sums = await self._copy()
             if await self._sweep():
-                sums = await self._copy_all()
-            replies, copied = await copy_replies(self._replies, self._target.replies)
-            self._copied += copied
+                sums = await self._copy()
+            replies = await self._copy_replies()
             if await self._source.get_data_version() != version:
                 raise ConflictError("somebody wrote to the source meanwhile; run the migration again, it goes on")
             await self._verify(sums)
-            await verify_replies(self._replies, self._target.replies)
-            kinds = {**sums, REPLIES: replies}
+            await self._verify_replies()
+            remade = 0
+            for collection in (Collection.CHUNKS, Collection.ENTITIES):
+                before = await self._source.inspection.digest_texts(collection)
+                after = await self._target.inspection.digest_texts(collection)
+                remade += sum(before.get(id_) != digest for id_, digest in after.items())
+            kinds = {**sums, _REPLIES: replies}
             return MigrationReport(
                 tuple(MigratedKind(kind, item.count, f"{item.checksum:016x}") for kind, item in kinds.items()),
                 self._copied,
-                await self._count_remade_texts(),
+                remade,
                 await self._target.get_data_version(),
             )
 
     async def _refuse_another(self) -> None:
         """Look at all that people gave the target; nothing is written before."""
-        async for ids in scan_pages(self._target, ScanKind.DOCUMENTS):
+        async for ids in _pages(self._target, "documents"):
             moments = {item.id: item.created_at for item in await self._source.records.get_documents(ids)}
             for document in await self._target.records.get_documents(ids):
                 if moments.get(document.id) != document.created_at:
@@ -205,65 +349,56 @@ class WorkspaceCopy:
                         f"the target holds {document.source!r}, which is not from the source; move into an empty "
                         "workspace"
                     )
-        for section in _SECTIONS:
-            if not section.is_removable:
-                await self._refuse_strays(section)
-
-    async def _refuse_strays(self, section: Section[Any]) -> None:
-        async for ids in section.pages(self._target):
-            known = await section.read(self._source, ids)
-            if strays := [id_ for id_ in ids if id_ not in known]:
+        for section in ("curations", "name rules"):
+            async for strays in self._strays(section):
                 raise ConflictError(
-                    f"the target holds {section.name} that are not from the source, such as {strays[0]!r}; "
+                    f"the target holds {section} that are not from the source, such as {strays[0]!r}; "
                     "move into an empty workspace"
                 )
+
+    async def _strays(self, section: str) -> AsyncIterator[list[str]]:
+        """Yield, a page at a time, what the target has and the source has not."""
+        async for ids in _pages(self._target, section):
+            known = await _read(self._source, section, ids)
+            if strays := [id_ for id_ in ids if id_ not in known]:
+                yield strays
 
     async def _sweep(self) -> bool:
         """Take out what an earlier run copied and the source has lost since; return whether there was any."""
         is_swept = False
-        for section in (item for item in reversed(_SECTIONS) if item.is_removable):
-            async for ids in section.pages(self._target):
-                known = await section.read(self._source, ids)
-                if strays := [id_ for id_ in ids if id_ not in known]:
-                    await self._target.apply(await section.find_removal(self._target, strays))
-                    is_swept = True
+        for section in reversed(_REMOVABLE):
+            async for strays in self._strays(section):
+                await self._target.apply(await _removal(self._target, section, strays))
+                is_swept = True
         return is_swept
 
-    async def _copy_all(self) -> dict[str, Tally]:
-        """Copy what the target has not alike; return what the source holds."""
+    async def _copy(self) -> dict[str, Tally]:
+        """Copy what the target has not alike; return what the source holds, by kind."""
         sums: dict[str, Tally] = {}
         for section in _SECTIONS:
-            await self._copy(section, sums)
-        return sums
-
-    async def _copy(self, section: Section[Any], sums: dict[str, Tally]) -> None:
-        done = 0
-        async for ids in section.pages(self._source):
-            for group in await section.groups(self._source, ids):
-                items = await section.read(self._source, group)
-                there = await section.read(self._target, group)
-                missing = {
-                    id_: item
-                    for id_, item in items.items()
-                    if id_ not in there or section.tally(item) != section.tally(there[id_])
-                }
+            done = 0
+            async for ids in _pages(self._source, section):
+                items = await _read(self._source, section, ids)
+                tallies = {id_: _tallies(parts) for id_, parts in items.items()}
+                there = {id_: _tallies(parts) for id_, parts in (await _read(self._target, section, ids)).items()}
+                missing = {id_: parts for id_, parts in items.items() if tallies[id_] != there.get(id_)}
                 if missing:
-                    await section.write(self._source, self._target, missing)
+                    await self._target.apply(await _changeset(self._source, missing))
                 self._copied += len(missing)
                 done += len(items)
-                _add(sums, section, list(items.values()))
-                self._progress(section.name, done)
+                _add(sums, tallies.values())
+                self._progress(section, done)
+        return sums
 
-    async def _verify(self, sums: dict[str, Tally]) -> None:
+    async def _verify(self, sums: Mapping[str, Tally]) -> None:
         arrived: dict[str, Tally] = {}
         for section in _SECTIONS:
             done = 0
-            async for ids in section.pages(self._target):
-                for group in await section.groups(self._target, ids):
-                    items = await section.read(self._target, group)
-                    _add(arrived, section, list(items.values()))
-                    done += len(items)
-                    self._progress(f"comparing {section.name}", done)
+            async for ids in _pages(self._target, section):
+                items = await _read(self._target, section, ids)
+                _add(arrived, map(_tallies, items.values()))
+                done += len(items)
+                self._progress(f"comparing {section}", done)
         for kind in sums.keys() | arrived.keys():
             here, there = sums.get(kind, Tally()), arrived.get(kind, Tally())
             if here != there:
@@ -274,19 +409,40 @@ class WorkspaceCopy:
         if faults := await self._target.inspection.find_faults():
             raise StoreError(f"the target is not sound: {faults[0]}; run 'heliograph check --repair' on it")
 
-    async def _count_remade_texts(self) -> int:
-        count = 0
-        for collection in (Collection.CHUNKS, Collection.ENTITIES):
-            before = await self._source.inspection.digest_texts(collection)
-            after = await self._target.inspection.digest_texts(collection)
-            count += sum(before.get(id_) != digest for id_, digest in after.items())
-        return count
+    async def _copy_replies(self) -> Tally:
+        """Keep in the target what the source keeps; return what that is."""
+        whole = Tally()
+        async for page, different in self._compare_replies():
+            await asyncio.gather(*map(self._target.replies.put_reply, different))
+            self._copied += len(different)
+            whole = sum((Tally(1, _digest(item)) for item in page), whole)
+        return whole
+
+    async def _verify_replies(self) -> None:
+        """Compare the replies that both keep; the target may keep more."""
+        async for _, different in self._compare_replies():
+            if different:
+                raise StoreError(
+                    f"the reply {different[0].key!r:.200} did not arrive as it was; run the migration again"
+                )
+
+    async def _compare_replies(self) -> AsyncIterator[tuple[list[CachedReply], list[CachedReply]]]:
+        """Yield replies of the source, and which of them the target has not alike.
+
+        Answers are left out: they hold for one state of one workspace only.
+        """
+        after = ""
+        while found := await self._replies.list_replies(after, _REPLY_PAGE):
+            after = found[-1].key
+            page = [item for item in found if item.cache_type != _ANSWERS]
+            there = await asyncio.gather(*(self._target.replies.get_reply(item.key) for item in page))
+            pairs = zip(page, there, strict=True)
+            yield page, [item for item, other in pairs if other is None or _digest(item) != _digest(other)]
 
 
-def _add(sums: dict[str, Tally], section: Section[Any], items: Sequence[Any]) -> None:
-    for item in items:
-        for kind, tally in section.tally(item).items():
-            sums[kind] = sums.get(kind, Tally()) + tally
+def _add(sums: dict[str, Tally], tallies: Iterable[Mapping[str, Tally]]) -> None:
+    for kind, tally in chain.from_iterable(item.items() for item in tallies):
+        sums[kind] = sums.get(kind, Tally()) + tally
 
 
 # Moving a workspace from one store to another: opens both, copies, compares, and has projections follow.
@@ -327,19 +483,14 @@ async def migrate_workspace(
     async with AsyncExitStack() as stack:
         here = await open_store(_alone(source), None)
         stack.push_async_callback(here.close)
-        embedding = _embedding_of(here)
+        if here.embedding is None:
+            raise InvalidRequestError(f"the store {here.describe()!r} does not say which embedding fills it; export it")
+        embedding = EmbeddingInfo(*here.embedding, max_input_tokens=1)
         there = await open_store(_alone(target), embedding)
         stack.push_async_callback(there.close)
         replies = await _open_replies(source, here, embedding, stack)
-        report = await WorkspaceCopy(here, replies, there, progress or _say_nothing).run()
+        report = await WorkspaceCopy(here, replies, there, progress or (lambda _section, _count: None)).run()
     return replace(report, lags=await _fill_projections(target, embedding))
-
-
-def _embedding_of(store: Store) -> EmbeddingInfo:
-    """Return what fills a store, as far as stores must know it; nothing is embedded."""
-    if store.embedding is None:
-        raise InvalidRequestError(f"the store {store.describe()!r} does not say which embedding fills it; export it")
-    return EmbeddingInfo(*store.embedding, max_input_tokens=1)
 
 
 def _place(settings: StoreSettings) -> tuple[object, ...]:
@@ -376,7 +527,3 @@ async def _fill_projections(settings: StoreSettings, embedding: EmbeddingInfo) -
         return dict(await store.get_lags())
     finally:
         await store.close()
-
-
-def _say_nothing(_kind: str, _count: int) -> None:
-    return

@@ -1,8 +1,8 @@
-"""Export a workspace in a named format, and import what a path holds.
+"""Export a workspace in a named format, and import what a path or a server holds.
 
 `export_workspace` writes an `ExportFormat` and leaves nothing half written under the name asked for.
-`detect_import` finds out what a path holds (an archive, or a working directory of LightRAG or nano-graphrag) and
-`import_path` takes it in.
+`detect_import` finds out what a place holds (an archive, or what LightRAG, nano-graphrag or GraphRAG have written) and
+`import_places` takes it in.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,13 +19,18 @@ from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailab
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.maintenance.archive import export_archive, import_archive, is_archive
 from heliograph.maintenance.export_formats import export_csv, export_graphml, export_markdown, export_vault
+from heliograph.maintenance.graphrag_files import find_graphrag, read_graphrag
 from heliograph.maintenance.lightrag_export import export_lightrag
-from heliograph.maintenance.lightrag_import import import_lightrag, is_lightrag
+from heliograph.maintenance.lightrag_files import is_lightrag, read_files
+from heliograph.maintenance.lightrag_import import import_lightrag
+from heliograph.maintenance.lightrag_layout import LightragRows, join_rows
+from heliograph.maintenance.lightrag_servers import check_scheme, read_server
 from heliograph.maintenance.whole_documents import (
     Contents,
     ImportKind,
     ImportProgress,
     ImportReport,
+    NoteList,
     WholeDocumentIntake,
 )
 from heliograph.stores.base import Store
@@ -98,20 +103,37 @@ def _check_free(path: Path) -> None:
         raise ConflictError(f"{str(path)!r} is there already; choose another name for the export")
 
 
-# Finding out what a path holds, and importing it.
+# Finding out what a place holds, and importing it.
+
+Place = str | Path
 
 
-def detect_import(path: Path) -> ImportKind:
-    """Return what a path holds.
+def detect_import(places: Sequence[Place]) -> ImportKind:
+    """Return what some places hold: paths, or URLs of servers that LightRAG has written to. No server is asked.
 
     Raises:
-        InvalidRequestError: Nothing that can be imported; says what can.
+        InvalidRequestError: Nothing that can be imported, or not together; says what can.
     """
+    kinds = [_detect(place) for place in places]
+    if not kinds:
+        raise InvalidRequestError("no place is named to import from; name a path or a URL")
+    if len(kinds) > 1 and set(kinds) != {ImportKind.LIGHTRAG}:
+        raise InvalidRequestError("several places are imported together only if they are LightRAG's; name one")
+    return kinds[0]
+
+
+def _detect(place: Place) -> ImportKind:
+    if _is_url(place):
+        check_scheme(str(place))
+        return ImportKind.LIGHTRAG
+    path = Path(place)
     try:
         if path.is_file() and is_archive(path):
             return ImportKind.ARCHIVE
         if path.is_dir() and is_lightrag(path):
             return ImportKind.LIGHTRAG
+        if path.is_dir() and find_graphrag(path):
+            return ImportKind.GRAPHRAG
         workspaces = sorted(item.name for item in path.iterdir() if is_lightrag(item)) if path.is_dir() else []
     except OSError as error:
         raise InvalidRequestError(f"{str(path)!r} cannot be read ({error.strerror or error}); check it") from error
@@ -125,14 +147,23 @@ def detect_import(path: Path) -> ImportKind:
         raise InvalidRequestError(f"there is no file or folder {str(path)!r}; check the path")
     raise InvalidRequestError(
         f"{str(path)!r} is neither an archive ('heliograph export FILE --format jsonl' writes one) nor a working "
-        "directory of LightRAG or nano-graphrag; 'heliograph index' takes documents in, 'heliograph restore' a backup"
+        "directory of LightRAG or nano-graphrag, nor GraphRAG's output; 'heliograph index' takes documents in, "
+        "'heliograph restore' a backup"
     )
 
 
-async def import_path(
-    store: Store, pipeline: IngestPipeline, curator: Curator, path: Path, progress: ImportProgress | None = None
+def _is_url(place: Place) -> bool:
+    return isinstance(place, str) and "://" in place
+
+
+async def import_places(
+    store: Store,
+    pipeline: IngestPipeline,
+    curator: Curator,
+    places: Sequence[Place],
+    progress: ImportProgress | None = None,
 ) -> ImportReport:
-    """Import an archive or a working directory of LightRAG; calls no model but the embedding.
+    """Import an archive, or what LightRAG keeps in one or several places; calls no model but the embedding.
 
     Each document is one commit. What is here already is left alone, so that an interrupted import can be run again.
 
@@ -140,19 +171,27 @@ async def import_path(
         store: The workspace, empty or not.
         pipeline: Writes documents.
         curator: Writes curations.
-        path: The archive or the directory.
+        places: Paths, or URLs.
         progress: Told what is taken in and how many.
 
     Raises:
         InvalidRequestError: Nothing that can be imported, or it is broken; documents before the break are in.
+        MissingDependencyError: A package is missing that reads it.
         ModelError: The embedding failed; finished documents stay.
-        StoreError: The store failed; finished documents stay.
+        StoreError: The store failed, or a server that is read; finished documents stay.
     """
-    kind = await asyncio.to_thread(detect_import, path)
-    intake, told = WholeDocumentIntake(store, pipeline), progress or _tell_nobody
+    kind = await asyncio.to_thread(detect_import, places)
+    intake, told, notes = WholeDocumentIntake(store, pipeline), progress or _tell_nobody, NoteList()
     if kind is ImportKind.ARCHIVE:
-        return await import_archive(store, intake, curator, path, told)
-    return await import_lightrag(intake, path, told)
+        return await import_archive(store, intake, curator, Path(places[0]), told)
+    found: list[LightragRows] = []
+    for place in places:
+        if _is_url(place):
+            found.append(await read_server(str(place), notes))
+        else:
+            read = read_graphrag if kind is ImportKind.GRAPHRAG else read_files
+            found.append(await asyncio.to_thread(read, Path(place), notes))
+    return await import_lightrag(intake, kind, join_rows(found, notes), notes, told)
 
 
 def _tell_nobody(_kind: str, _count: int) -> None:

@@ -149,6 +149,7 @@ class ImportKind(StrEnum):
 
     ARCHIVE = "archive"
     LIGHTRAG = "lightrag"
+    GRAPHRAG = "graphrag"
 
 
 class NoteKind(StrEnum):
@@ -198,7 +199,7 @@ class ImportReport:
 
     Attributes:
         kind: What was imported.
-        path: From where.
+        path: From where; several places have a space between.
         added: Documents that are new here.
         updated: Documents that took the place of others of the same id.
         unchanged: Documents that were here already with the same text, and were left alone.
@@ -347,15 +348,15 @@ def _check_chunks(document: Document, whole: WholeDocument, label: str) -> None:
     text = whole.text if is_committed(document) else None
     for position, chunk in enumerate(whole.chunks):
         is_own = chunk.id == chunk_id(document.id, chunk.text, seen[chunk.text]) and chunk.document_id == document.id
-        if not is_own or chunk.position != position or not _stands_in(chunk, text):
+        if (
+            not is_own
+            or chunk.position != position
+            or not (text is None or text[chunk.start : chunk.end] == chunk.text)
+        ):
             raise InvalidRequestError(f"the chunk {chunk.id!r} of {label} does not fit its text; the import is damaged")
         seen[chunk.text] += 1
     if is_committed(document) and not whole.chunks:
         raise InvalidRequestError(f"{label} has no chunks; the import is damaged")
-
-
-def _stands_in(chunk: Chunk, text: str | None) -> bool:
-    return text is None or text[chunk.start : chunk.end] == chunk.text
 
 
 def _checked_extractions(whole: WholeDocument) -> Sequence[Extraction]:
@@ -420,7 +421,7 @@ class DocumentImport:
         await gather_or_cancel(self._take(whole) for whole in waiting)
 
     def report(
-        self, kind: ImportKind, path: Path, *, curations: int = 0, graph: SourceGraph | None = None
+        self, kind: ImportKind, path: Path | str, *, curations: int = 0, graph: SourceGraph | None = None
     ) -> ImportReport:
         """Return what was done."""
         report = ImportReport(

@@ -45,9 +45,18 @@ from pydantic import ValidationError
 from heliograph._version import __version__
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import HeliographError, InvalidRequestError, NotFoundError, PermissionDenied
-from heliograph.mcp.calls import Call, Caller, Host, ProgressSender
 from heliograph.mcp.results import EntityDetail, RelationItem, WholeEntity
-from heliograph.mcp.tools import TOOLS, Tool, find_tool, require_document, require_entity
+from heliograph.mcp.tools import (
+    TOOLS,
+    Call,
+    Caller,
+    Host,
+    ProgressSender,
+    Tool,
+    find_tool,
+    require_document,
+    require_entity,
+)
 from heliograph.service.principal import Principal, Role, as_told, without_folders
 from heliograph.settings import McpSettings
 from heliograph.stores.base import DocumentQuery

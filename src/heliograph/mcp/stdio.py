@@ -42,8 +42,8 @@ from pydantic import ValidationError
 
 from heliograph.documents.markdown import replace_surrogates
 from heliograph.engine import Given
-from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.server import make_server
+from heliograph.mcp.tools import Caller, Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces

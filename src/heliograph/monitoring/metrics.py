@@ -210,7 +210,13 @@ class Metrics:
             buckets=_INGEST_BUCKETS,
             registry=registry,
         )
-        self._make_model_counters(registry)
+        labels = ("model", "purpose")
+        self._calls = Counter(_CALLS, "Calls, failed ones too.", labels, registry=registry)
+        self._failures = Counter(_FAILURES, "Calls that failed.", labels, registry=registry)
+        self._tokens = Counter(_TOKENS, "Tokens read and written.", (*labels, "direction"), registry=registry)
+        self._lookups = Counter(
+            "heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=registry
+        )
         self._make_http_metrics(registry)
         self.queries_running = _gauge("heliograph_queries_running", "Questions being answered.", registry)
         self.queries_waiting = _gauge("heliograph_queries_waiting", "Questions that wait.", registry)
@@ -255,15 +261,6 @@ class Metrics:
         """Have this process looked at for the other workers, if there are any; from one thread at a time."""
         if self._process:
             self._process.refresh()
-
-    def _make_model_counters(self, registry: CollectorRegistry) -> None:
-        labels = ("model", "purpose")
-        self._calls = Counter(_CALLS, "Calls, failed ones too.", labels, registry=registry)
-        self._failures = Counter(_FAILURES, "Calls that failed.", labels, registry=registry)
-        self._tokens = Counter(_TOKENS, "Tokens read and written.", (*labels, "direction"), registry=registry)
-        self._lookups = Counter(
-            "heliograph_cache_lookups", "Lookups in caches.", ("cache", "result"), registry=registry
-        )
 
     def _make_http_metrics(self, registry: CollectorRegistry) -> None:
         self._requests = Counter(

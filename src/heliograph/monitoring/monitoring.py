@@ -164,7 +164,6 @@ class Monitoring(Observer):
     def stage(
         self, name: str, attributes: Mapping[str, str | int], *, is_parent: bool = True, traceparent: str | None = None
     ) -> Generator[None]:
-        """Make a span, and count how long a stage of taking documents in took."""
         started = time.perf_counter()
         try:
             with self.tracer.span(name, attributes, is_parent=is_parent, traceparent=traceparent):
@@ -174,11 +173,9 @@ class Monitoring(Observer):
                 self.metrics.count_ingest_stage(name.removeprefix(_INGEST), time.perf_counter() - started)
 
     def traceparent(self) -> str:
-        """Return the header that names the span around."""
         return self.tracer.traceparent()
 
     def tell_question(self, report: QuestionReport) -> None:
-        """Count a question."""
         self.metrics.count_question(report)
         if report.outcome == "cancelled":
             return
@@ -192,11 +189,9 @@ class Monitoring(Observer):
         return self._by_mode.read()
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
-        """Count calls to a model."""
         self.metrics.count_model_calls(calls)
 
     def tell_lookup(self, cache: str, *, is_hit: bool) -> None:
-        """Count a lookup in a cache."""
         self.metrics.count_lookup(cache, is_hit=is_hit)
 
     @contextmanager

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.query.context.selection import with_leaders
+from heliograph.query.context.assembly import with_leaders
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.merging import round_robin
+from heliograph.query.models import FoundPart, Keywords
 from heliograph.query.plan import MAX_TOP_K, Plan
-from heliograph.query.retrieved import FoundPart, Keywords
 from heliograph.query.understanding import QuestionKind, Understanding, side_question
 from heliograph.stores.base import StoreView
 

@@ -19,15 +19,13 @@ from heliograph.errors import StoreError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.models import Usage, utc_now
-from heliograph.observing import stage, tell_lookup
+from heliograph.observing import Progress, QuestionTimer, stage, tell_lookup
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
 from heliograph.query.context.format import builtin_prompt
-from heliograph.query.data import QueryData, query_data
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval, query_data
 from heliograph.query.plan import Plan, make_plan
 from heliograph.query.retrieval import Retriever
-from heliograph.query.timing import Asked, Progress
 from heliograph.rerank.base import Reranker
 from heliograph.settings import IngestSettings, QuerySettings, RerankSettings
 from heliograph.stores.base import CachedReply, Fold, ReplyCache, Store, StoreView
@@ -166,7 +164,7 @@ class QueryEngine:
         plan = self._plan(question, param)
         if param.stream:
             return await (await self._stream(plan, progress)).collect()
-        with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
+        with stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
             return await self._answer(plan, progress or _silent, asked)
 
     async def stream(
@@ -186,7 +184,7 @@ class QueryEngine:
     ) -> QueryData:
         """Return what was found for a question as a dict of status, message, data and metadata.
 
-        `heliograph.query.data` describes its fields. Nothing found is status `failure`, not an error.
+        `heliograph.query.models` describes its fields. Nothing found is status `failure`, not an error.
 
         Raises:
             InvalidRequestError: The question or a parameter cannot be served.
@@ -207,7 +205,7 @@ class QueryEngine:
         return await self._observed(self._plan(question, param, is_bounded=is_bounded), progress)
 
     async def _observed(self, plan: Plan, progress: Progress | None) -> Retrieval:
-        with stage("query", mode=plan.mode.value), Asked(plan.mode) as asked:
+        with stage("query", mode=plan.mode.value), QuestionTimer(plan.mode) as asked:
             return await self._retrieve(plan, progress or _silent, asked)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
@@ -224,22 +222,20 @@ class QueryEngine:
     def _make_retriever(self, view: StoreView) -> Retriever:
         return Retriever(view, self._embedding, self._reranker, self._rerank_settings)
 
-    def _retriever_for(self, plan: Plan) -> Retriever:
-        """Return what retrieves: under a filter, from a view in which nothing else exists."""
-        return self._retriever if plan.filter is None else self._make_retriever(self._view_of(plan))
-
     def _view_of(self, plan: Plan) -> StoreView:
         return self._store if plan.filter is None else self._store.view(plan.filter, self._fold)
 
     def _chat_of(self, plan: Plan) -> ChatModel | None:
         return self._chat if plan.chat_model is None else plan.chat_model
 
-    async def _retrieve(self, plan: Plan, progress: Progress, asked: Asked) -> Retrieval:
-        retrieval = await self._retriever_for(plan).retrieve(plan, self._chat_of(plan), progress)
-        asked.note_retrieval(retrieval)
+    async def _retrieve(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Retrieval:
+        # Under a filter a view is searched in which nothing else exists.
+        retriever = self._retriever if plan.filter is None else self._make_retriever(self._view_of(plan))
+        retrieval = await retriever.retrieve(plan, self._chat_of(plan), progress)
+        asked.note_retrieval(retrieval.timings)
         return retrieval
 
-    async def _answer(self, plan: Plan, progress: Progress, asked: Asked) -> Answer:
+    async def _answer(self, plan: Plan, progress: Progress, asked: QuestionTimer) -> Answer:
         chat = self._chat_of(plan)
         key = await self._cache_key(plan, chat)
         if key and (known := await self._cache.get(key)):
@@ -258,7 +254,7 @@ class QueryEngine:
         return answer
 
     async def _stream(self, plan: Plan, progress: Progress | None) -> AnswerStream:
-        asked = Asked(plan.mode)
+        asked = QuestionTimer(plan.mode)
         with stage("query", mode=plan.mode.value), asked.unless_answered():
             retrieval = await self._retrieve(plan, progress or _silent, asked)
             model = answering_model(plan, retrieval, self._chat_of(plan))

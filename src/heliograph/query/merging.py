@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import count, zip_longest
 from typing import Literal, TypeVar
 
-from heliograph.query.retrieved import SourceMark
+from heliograph.query.models import SourceMark
 
 T = TypeVar("T")
 

@@ -17,21 +17,24 @@ from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.models import GraphPath
+from heliograph.observing import Progress, StageClock
 from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.channels import Findings, find_evidence, search_chunks, search_entities, search_relations
-from heliograph.query.context.assembly import ChunkKeeper, build_context
+from heliograph.query.context.assembly import (
+    ChunkKeeper,
+    Selection,
+    build_context,
+    find_related_chunks,
+    select,
+    trace_retrieval,
+)
 from heliograph.query.context.format import context_format, fit_budgets, fit_paths, room_for_rows
-from heliograph.query.context.selection import Selection, select
 from heliograph.query.fusion.models import FusedHits, SearchLimits
 from heliograph.query.fusion.search import FusedSearch
-from heliograph.query.keywords import find_keywords
 from heliograph.query.linking import find_paths
 from heliograph.query.merging import ChunkPicks, MergedChunks, fuse_lists, merge_chunks, ordered, round_robin
-from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, is_understood
-from heliograph.query.related_chunks import find_related_chunks
-from heliograph.query.retrieved import Failure, Keywords, ProcessingInfo, Retrieval
-from heliograph.query.timing import Progress, StageClock
-from heliograph.query.tracing import trace_retrieval
+from heliograph.query.models import Failure, Keywords, ProcessingInfo, Retrieval
+from heliograph.query.plan import FUSED_CHANNELS, Channel, Plan, find_keywords, is_understood
 from heliograph.query.understanding import Understanding, find_understanding
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings

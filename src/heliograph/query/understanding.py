@@ -17,9 +17,9 @@ from typing import Any, cast
 
 from heliograph.chat.base import ChatMessage, ChatModel, ChatRequest, Purpose
 from heliograph.errors import BadModelReply
+from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.query.json_replies import objects_in
 from heliograph.text.chinese import tag_words
 from heliograph.text.language import detect_language, is_chinese
 from heliograph.text.phrases import SentenceReading, read_texts
@@ -382,6 +382,13 @@ _ALSO_OF = re.compile(
 _ONE_OF_MANY = re.compile(r"\b(?:one|ones|next|others?|rest|that|this)\b|[另其]|下一|这|那", re.IGNORECASE)
 _ELLIPSIS = re.compile(r"^(?:and )?(?:what|how) else\b", re.IGNORECASE)
 _BARE = re.compile(rf"^({_ASKING})[?.]*$", re.IGNORECASE)
+# "Which Octave function finds a zero, and which starts a timer?": what is asked for twice is named once.
+_ASKED_NOUN = re.compile(
+    r"(?:which|what)\s+((?:[\w-]+\s+){0,3}?[\w-]+)\s+(?!is\b|does\b|has\b|was\b)[a-z]+s\b", re.IGNORECASE
+)
+_WITHOUT_NOUN = re.compile(
+    r"(which|what)\s+(?=[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
+)
 _PART_LEAD = re.compile(
     r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE
 )
@@ -498,6 +505,8 @@ def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -
         return f"{first.replace(subject, other)}?" if subject and subject in first else ""
     if match := _BARE.match(part):
         return f"{match[1].lower()} {_OPENING.sub('', first)}?"
+    if (noun := _ASKED_NOUN.match(first)) and (match := _WITHOUT_NOUN.match(part)):
+        return f"{match[1]} {noun[1]} {part[match.end() :]}"
     if any(name in part for name in entities):
         return part
     subject = _subject(first)
@@ -523,7 +532,8 @@ def _subject(first: str) -> str:
     if match := _SUBJECT_ZH.match(text):
         return match[1]
     (words,) = tag_words([text])
-    return "".join(word.text for word in takewhile(lambda word: word.tag in _NOMINAL, words))
+    subject = "".join(word.text for word in takewhile(lambda word: word.tag in _NOMINAL, words))
+    return "" if _INTERROGATIVE_ZH.search(subject) else subject
 
 
 def _has_subject(part: str) -> bool:

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["RerankHit", "Reranker"]
-
 
 @dataclass(frozen=True, slots=True)
 class RerankHit:

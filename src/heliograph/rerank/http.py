@@ -133,11 +133,6 @@ def _jina_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any
     return {**_plain_body(model, query, texts), "return_documents": False}
 
 
-def _vllm_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
-    # Without it a text beyond the window is refused; -1 stands for the window.
-    return {**_plain_body(model, query, texts), "truncate_prompt_tokens": -1}
-
-
 def _tei_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:  # noqa: ARG001 (it serves one model)
     return {"query": query, "texts": list(texts), "raw_scores": False, "return_text": False, "truncate": True}
 
@@ -162,7 +157,13 @@ _SERVICES: Mapping[str, Service] = {
     "cohere": Service("https://api.cohere.com/v2", "/rerank", "rerank-v3.5", _plain_body),
     "jina": Service("https://api.jina.ai/v1", "/rerank", "jina-reranker-v2-base-multilingual", _jina_body),
     "siliconflow": Service("https://api.siliconflow.cn/v1", "/rerank", f"BAAI/{_DEFAULT_MODEL}", _jina_body),
-    "vllm": Service("", "/rerank", _DEFAULT_MODEL, _vllm_body),
+    # Without the last a text beyond the window is refused; -1 stands for the window.
+    "vllm": Service(
+        "",
+        "/rerank",
+        _DEFAULT_MODEL,
+        lambda model, query, texts: {**_plain_body(model, query, texts), "truncate_prompt_tokens": -1},
+    ),
     "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
     "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
     "tei": Service("", "/rerank", _DEFAULT_MODEL, _tei_body, (), "score"),
@@ -209,7 +210,6 @@ class HttpReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """Provider and model."""
         return self._name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -235,7 +235,6 @@ class HttpReranker(Reranker):
         return hits[:top_n]
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.aclose()
 
     def _decoded(self, response: httpx.Response) -> object:

@@ -67,7 +67,10 @@ def find_files(folder: Path | None, graph_name: str) -> CrossEncoderFiles:
             f"`rerank.model_dir` is {str(folder)!r}, which holds no tokenizer.json; name another folder"
         )
     config = _read(folder / "config.json")
-    limits = (_model_limit(config), _whole(_read(folder / "tokenizer_config.json").get("model_max_length")))
+    limit = _whole(config.get("max_position_embeddings"))
+    if any(kind in str(config.get("model_type", "")) for kind in _OFFSET_POSITIONS):
+        limit = max(limit - 2, 0)
+    limits = (limit, _whole(_read(folder / "tokenizer_config.json").get("model_max_length")))
     known = [limit for limit in limits if limit and limit <= _MOST_TOKENS]
     pad_id = config.get("pad_token_id")
     return CrossEncoderFiles(
@@ -94,12 +97,6 @@ def _find_graph(folder: Path, name: str) -> Path:
         f"`rerank.model_dir` {str(folder)!r} holds {'several ONNX files' if found else 'no ONNX file'}; "
         + (f"set `rerank.model_file` to one of {names}" if found else "export the model to model.onnx first")
     )
-
-
-def _model_limit(config: Mapping[str, Any]) -> int:
-    limit = _whole(config.get("max_position_embeddings"))
-    is_offset = any(kind in str(config.get("model_type", "")) for kind in _OFFSET_POSITIONS)
-    return max(limit - 2, 0) if is_offset else limit
 
 
 def _whole(value: object) -> int:
@@ -310,7 +307,6 @@ class OnnxReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """Folder and file."""
         return self._name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
@@ -331,7 +327,6 @@ class OnnxReranker(Reranker):
         return [RerankHit(index, scores[index]) for index in order[:top_n]]
 
     async def close(self) -> None:
-        """Let go of the model."""
         self._is_closed = True
         self._loaded = None
 

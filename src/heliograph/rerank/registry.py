@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.rerank.base import Reranker
-from heliograph.rerank.wrappers import BatchingReranker, LimitedReranker, SplittingReranker, wrap_reranker
+from heliograph.rerank.wrappers import BatchingReranker, GuardedReranker, SplittingReranker
 from heliograph.settings import RerankSettings
 
 
 async def build_reranker(settings: RerankSettings) -> Reranker | None:
-    """Return the reranker of the settings, or None when they name neither a provider nor an address.
+    """Return the reranker of the settings, or None when they name neither a provider nor an address, or the chat model.
 
     Nothing is called or loaded yet.
 
@@ -29,18 +29,14 @@ async def build_reranker(settings: RerankSettings) -> Reranker | None:
         SettingsError: A setting that the provider needs is missing or wrong.
         MissingDependencyError: The extra that the provider needs is not installed.
     """
-    if not settings.provider and not settings.base_url.strip():
+    if settings.provider == "chat" or (not settings.provider and not settings.base_url.strip()):
         return None
     if settings.provider == "onnx":
         module = await asyncio.to_thread(import_module, "heliograph.rerank.onnx")
         local = await asyncio.to_thread(module.OnnxReranker, settings)
-        return SplittingReranker(LimitedReranker(local, 1), settings.max_document_tokens)
+        return SplittingReranker(GuardedReranker(local, CallGuard(1)), settings.max_document_tokens)
     module = await asyncio.to_thread(import_module, "heliograph.rerank.http")
-    return SplittingReranker(_wrap(module.HttpReranker(settings), settings), settings.max_document_tokens)
-
-
-def _wrap(model: Reranker, settings: RerankSettings) -> Reranker:
-    # What lasts longer than a ranking may take would be waited for in vain.
+    model = module.HttpReranker(settings)
     policy = RetryPolicy(settings.max_retries, max_retry_after_seconds=settings.timeout_seconds)
-    wrapped = wrap_reranker(model, settings.timeout_seconds, settings.max_concurrency, policy)
-    return BatchingReranker(wrapped, settings.max_batch_documents)
+    guarded = GuardedReranker(model, CallGuard(settings.max_concurrency, settings.timeout_seconds, policy))
+    return SplittingReranker(BatchingReranker(guarded, settings.max_batch_documents), settings.max_document_tokens)

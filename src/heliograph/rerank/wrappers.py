@@ -1,18 +1,15 @@
-"""Wrappers of rerankers: long texts in pieces, many in batches, a limit on calls at once, retries, a timeout."""
+"""Wrappers of rerankers: calls within bounds, long texts in pieces, many in batches."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
-from heliograph.calls.limit import PriorityLimiter, RetryPolicy, call_with_retry
+from heliograph.calls.limit import CallGuard
 from heliograph.calls.tasks import run_together
-from heliograph.errors import ModelTimeout, ModelUnavailable, RateLimited
+from heliograph.errors import ModelUnavailable, RateLimited
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import token_ends
-
-# Only queries rerank, so all calls are equal and wait in order of arrival.
-_PRIORITY = 0
 
 
 class WrapperReranker(Reranker):
@@ -27,106 +24,41 @@ class WrapperReranker(Reranker):
 
     @property
     def name(self) -> str:
-        """The inner reranker's: a wrapper does not change scores."""
         return self.inner.name
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the inner reranker's hits."""
         return await self.inner.rerank(query, documents, top_n)
 
     async def close(self) -> None:
-        """Close the inner reranker."""
         await self.inner.close()
 
 
-class LimitedReranker(WrapperReranker):
-    """Lets at most so many calls run at once.
-
-    Args:
-        inner: The reranker to call.
-        max_concurrency: Calls at once; at least 1.
-    """
-
-    def __init__(self, inner: Reranker, max_concurrency: int) -> None:
-        super().__init__(inner)
-        self._limiter = PriorityLimiter(max_concurrency)
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the inner reranker's hits, after waiting for a slot."""
-        async with self._limiter.slot(_PRIORITY):
-            return await self.inner.rerank(query, documents, top_n)
-
-
-class RetryingReranker(WrapperReranker):
-    """Tries again by a policy after a failure that may pass.
+class GuardedReranker(WrapperReranker):
+    """Calls a reranker within bounds.
 
     Someone waits for the answer, and the search has an order of its own, so a service that asks to wait longer than
-    the policy allows is not waited for at all.
+    the guard allows is not waited for at all. Only queries rerank, so all calls are equal and wait in order of arrival.
 
     Args:
         inner: The reranker to call.
-        policy: How often and how long to wait.
-        sleep: Waits that many seconds.
+        guard: The bounds.
     """
 
-    def __init__(
-        self, inner: Reranker, policy: RetryPolicy, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
-    ) -> None:
+    def __init__(self, inner: Reranker, guard: CallGuard) -> None:
         super().__init__(inner)
-        self._policy = policy
-        self._sleep = sleep
+        self._guard = guard
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of the first call that succeeds."""
-        return await call_with_retry(lambda: self._try(query, documents, top_n), self._policy, sleep=self._sleep)
-
-    async def _try(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        try:
-            return await self.inner.rerank(query, documents, top_n)
-        except RateLimited as error:
-            if (error.retry_after_seconds or 0) > self._policy.max_retry_after_seconds:
-                raise ModelUnavailable(f"{error} (it asks to wait {error.retry_after_seconds:.0f} seconds)") from error
-            raise
-
-
-class TimedReranker(WrapperReranker):
-    """Cancels a call that takes too long.
-
-    Args:
-        inner: The reranker to call.
-        timeout_seconds: Longest wait for one reply.
-    """
-
-    def __init__(self, inner: Reranker, timeout_seconds: float) -> None:
-        super().__init__(inner)
-        self._timeout_seconds = timeout_seconds
-
-    async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the inner reranker's hits.
-
-        Raises:
-            ModelTimeout: They did not come in time.
-        """
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
+        async def attempt() -> list[RerankHit]:
+            try:
                 return await self.inner.rerank(query, documents, top_n)
-        except TimeoutError:
-            raise ModelTimeout(
-                f"reranker {self.name!r} gave no reply within {self._timeout_seconds:g} seconds; "
-                "try again, or raise `timeout_seconds`"
-            ) from None
+            except RateLimited as error:
+                wait_seconds = error.retry_after_seconds or 0
+                if wait_seconds > self._guard.retries.max_retry_after_seconds:
+                    raise ModelUnavailable(f"{error} (it asks to wait {wait_seconds:.0f} seconds)") from error
+                raise
 
-
-def wrap_reranker(model: Reranker, timeout_seconds: float, max_concurrency: int, policy: RetryPolicy) -> Reranker:
-    """Return a reranker within all wrappers.
-
-    Args:
-        model: The provider.
-        timeout_seconds: Longest wait for one reply.
-        max_concurrency: Calls at once; at least 1.
-        policy: How often to try again.
-    """
-    return RetryingReranker(LimitedReranker(TimedReranker(model, timeout_seconds), max_concurrency), policy)
+        return await self._guard.call(attempt, f"reranker {self.name!r} gave no reply")
 
 
 # Wrappers that make texts fit a reranker: long ones in pieces, many in batches.
@@ -159,7 +91,6 @@ class SplittingReranker(WrapperReranker):
         return f"{self.inner.name}/{self._max_tokens}"
 
     async def rerank(self, query: str, documents: Sequence[str], top_n: int) -> list[RerankHit]:
-        """Return the hits of the documents' best pieces; of equals the one that was given first comes first."""
         if not documents or top_n < 1:
             return []
         pieces, owners = await asyncio.to_thread(_all_pieces, documents, self._max_tokens)

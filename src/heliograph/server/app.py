@@ -13,48 +13,26 @@ from fastapi import APIRouter, FastAPI
 from heliograph._version import __version__
 from heliograph.engine import Given
 from heliograph.monitoring.metrics import SharedMetrics
-from heliograph.server.errors import add_error_handlers
 from heliograph.server.mcp import McpRoute
 from heliograph.server.openapi import Shapes, describe_api
 from heliograph.server.pages import add_pages
 from heliograph.server.requests import PUBLIC_PATHS, Drain, Requests
-from heliograph.server.routes import (
-    auth,
-    curations,
-    document_intake,
-    document_listing,
-    document_pipeline,
-    documents,
-    graph,
-    graph_detail,
-    graph_edits,
-    health,
-    metrics,
-    ollama,
-    openai,
-    query,
-    workspaces,
-)
+from heliograph.server.responses import add_error_handlers
+from heliograph.server.routes import document_intake, documents, events, graph, ollama, openai, query
+from heliograph.server.routes import service as service_routes
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 
 _ROUTERS: tuple[APIRouter, ...] = (
-    auth.router,
-    health.router,
-    metrics.router,
-    workspaces.router,
+    service_routes.router,
     query.router,
     document_intake.router,
-    document_listing.router,
-    document_pipeline.router,
     # Before `/documents/{id}`, since two of its paths lie below `/documents`.
-    graph_edits.router,
+    graph.router,
     documents.router,
+    events.router,
     ollama.router,
     openai.router,
-    graph.router,
-    graph_detail.router,
-    curations.router,
 )
 # How failures are told to clients that expect another shape.
 _PROBLEM_SHAPES: Shapes = {"/api/": ollama.render_problem, "/api/v1/": None, "/v1/": openai.render_problem}

@@ -13,8 +13,7 @@ from fastapi import Depends, Request
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import AuthenticationError
 from heliograph.query.answers.answer import AnswerStream
-from heliograph.query.data import QueryData
-from heliograph.query.models import Answer, QueryParam, Retrieval
+from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
 from heliograph.server.openapi import responses
 from heliograph.server.responses import until_disconnect
 from heliograph.service.admission import Admission

@@ -26,8 +26,8 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from heliograph.errors import AuthenticationError, OverloadedError, PermissionDenied
-from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.server import make_server
+from heliograph.mcp.tools import Caller, Host
 from heliograph.server.dependencies import find_workspace
 from heliograph.server.requests import Drain
 from heliograph.service.principal import Principal, Role

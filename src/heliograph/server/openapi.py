@@ -26,7 +26,7 @@ from heliograph.errors import (
     RequestTooLargeError,
     StoreUnavailable,
 )
-from heliograph.server.errors import status_of
+from heliograph.server.responses import status_of
 from heliograph.wire.service import InvalidProblem, Problem
 
 # Examples for the OpenAPI document: what a service replied to small requests, and one body per failure.

@@ -85,9 +85,10 @@ class Admission:
 
     def _make_room(self, client: str) -> None:
         """Refuse the last of those who wait for the client with the most places, or who comes, if that is no fewer."""
+        seconds = self._mean_seconds * (self.waiting + 1) / self._max_concurrent
         refused = OverloadedError(
             f"{self.running} questions are being answered and {self.waiting} wait; try again later",
-            self._retry_after(),
+            min(max(seconds, 1.0), _LONGEST_RETRY_SECONDS),
         )
         greediest = max(self._queues, key=lambda name: len(self._queues[name]), default=client)
         queue = self._queues.get(greediest, deque())
@@ -115,7 +116,3 @@ class Admission:
             queue.remove(turn)
             if not queue:
                 del self._queues[client]
-
-    def _retry_after(self) -> float:
-        seconds = self._mean_seconds * (self.waiting + 1) / self._max_concurrent
-        return min(max(seconds, 1.0), _LONGEST_RETRY_SECONDS)

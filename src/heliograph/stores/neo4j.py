@@ -63,8 +63,8 @@ class Neo4jAddress:
     database: str
 
     @classmethod
-    def parse(cls, url: str) -> Neo4jAddress:
-        """Read an address.
+    def parse(cls, url: str, setting: str = "store.graph_url") -> Neo4jAddress:
+        """Read an address; errors name the setting.
 
         Raises:
             SettingsError: It is none; never repeats the password.
@@ -76,9 +76,7 @@ class Neo4jAddress:
             port = 0
         database = unquote(parts.path.strip("/"))
         if not parts.hostname or not port or "/" in database:
-            raise SettingsError(
-                "store.graph_url is no address of Neo4j; write neo4j://user:password@host:7687/database"
-            )
+            raise SettingsError(f"{setting} is no address of Neo4j; write neo4j://user:password@host:7687/database")
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         query = f"?{parts.query}" if parts.query else ""
         return cls(
@@ -99,21 +97,21 @@ _PASSING = (TransientError, DatabaseError)
 
 
 @contextmanager
-def translate_errors(where: str) -> Generator[None]:
+def translate_errors(where: str, setting: str = "store.graph_url") -> Generator[None]:
     """Turn the driver's exceptions into `StoreError`s that name the place; a bad address is a `SettingsError`."""
     try:
         yield
     except ConfigurationError as error:
-        raise SettingsError(f"store.graph_url does not suit Neo4j at {where!r}: {error}") from error
+        raise SettingsError(f"{setting} does not suit Neo4j at {where!r}: {error}") from error
     except _OUT_OF_REACH as error:
         reason = str(error) or "no answer in time"
-        raise StoreUnavailable(f"Neo4j at {where!r} is out of reach: {reason}; check store.graph_url") from error
+        raise StoreUnavailable(f"Neo4j at {where!r} is out of reach: {reason}; check {setting}") from error
     except _PASSING as error:
         raise StoreUnavailable(f"Neo4j at {where!r} cannot serve now: {error.message} ({error.code})") from error
     except Neo4jError as error:
         if isinstance(error, AuthError) or str(error.code).startswith(_SECURITY):
             raise StoreAccessDenied(
-                f"Neo4j at {where!r} refuses: {error.message}; check the user and password in store.graph_url"
+                f"Neo4j at {where!r} refuses: {error.message}; check the user and password in {setting}"
             ) from error
         raise StoreError(f"Neo4j at {where!r} refuses: {error.message} ({error.code})") from error
     except DriverError as error:

@@ -97,14 +97,14 @@ class QdrantAddress:
 
 
 @contextmanager
-def translate_errors(where: str) -> Generator[None]:
+def translate_errors(where: str, setting: str = "store.vectors_url") -> Generator[None]:
     """Turn the client's exceptions into `StoreError`s that name the place."""
     try:
         yield
     except UnexpectedResponse as error:
         message = f"Qdrant at {where!r} answered {error.status_code} {error.reason_phrase}: {error.content[:300]!r}"
         if error.status_code in (401, 403):
-            raise StoreAccessDenied(f"{message}; check the API key in store.vectors_url") from error
+            raise StoreAccessDenied(f"{message}; check the API key in {setting}") from error
         if error.status_code == 404 and b"ollection" in error.content:
             # Removed behind our back, or lost with the server's files; whoever follows makes it anew.
             raise StoreUnavailable(f"{message}; it is made again") from error
@@ -114,9 +114,9 @@ def translate_errors(where: str) -> Generator[None]:
     except (ApiException, QdrantException, OSError, RuntimeError, TimeoutError) as error:
         # Time-outs have no words of their own.
         reason = getattr(error, "source", error)
-        raise StoreUnavailable(f"Qdrant at {where!r} is out of reach: {reason!r}; check store.vectors_url") from error
+        raise StoreUnavailable(f"Qdrant at {where!r} is out of reach: {reason!r}; check {setting}") from error
     except ValueError as error:
-        raise StoreUnavailable(f"what answers at {where!r} is no Qdrant: {error}; check store.vectors_url") from error
+        raise StoreUnavailable(f"what answers at {where!r} is no Qdrant: {error}; check {setting}") from error
 
 
 # Connecting to Qdrant and making the collections and their indexes, where they are not there yet.

@@ -88,17 +88,12 @@ def terms(text: str) -> list[str]:
     found: list[str] = []
     for run, token in _TOKEN.findall(_THOUSANDS.sub("", text) if "," in text else text):
         if run:
-            found.extend(_pairs(run))
+            found.extend(
+                [] if run in stop_words("zh") else [run] if len(run) == 1 else list(map("".join, pairwise(run)))
+            )
         else:
             found.extend(_token_terms(token) if len(token) <= _LONGEST_CACHED else _terms_of(token))
     return found
-
-
-def _pairs(run: str) -> list[str]:
-    """Return the overlapping pairs of a run of characters; a run of one is its own term."""
-    if len(run) == 1:
-        return [] if run in stop_words("zh") else [run]
-    return list(map("".join, pairwise(run)))
 
 
 @lru_cache(maxsize=65_536)

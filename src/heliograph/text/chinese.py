@@ -360,13 +360,13 @@ def _last_part(run: list[TaggedWord], first: int) -> int:
         closes = "" if run[index].tag == "f" else _closing_type(run[index].text)
         # "MQTT 协议" is known as "MQTT".
         is_product = closes == "artifact" and not _HAN.search(run[first].text)
-        if is_same_place or (closes and not is_product and not _is_general(run, first, index)):
+        if is_same_place or (
+            closes
+            and not is_product
+            and not (index == first + 1 and run[first].tag != "nz" and run[index].text in _GENERAL_NOUNS)
+        ):
             last = index
     return last
-
-
-def _is_general(run: list[TaggedWord], first: int, index: int) -> bool:
-    return index == first + 1 and run[first].tag != "nz" and run[index].text in _GENERAL_NOUNS
 
 
 def _closing_type(word: str) -> str:
@@ -381,14 +381,13 @@ def _span(words: list[TaggedWord], offset: int) -> Iterator[NameSpan]:
     text = "".join(word.text for word in words).strip("".join(_DOTS))
     if not 2 <= len(text) <= _LONGEST_NAME or _NO_NAME.fullmatch(text) or text in stop_words("zh"):
         return
-    if _JOINS_LATIN.search(text) or (not _HAN.search(text) and not _is_latin_name(text)):
+    if _JOINS_LATIN.search(text) or (
+        not _HAN.search(text)
+        and not (len(text) > 2 and text.casefold() not in stop_words("en") and text.casefold() not in COMMON_WORDS)
+    ):
         return
     kind = _TYPES[words[0].tag]
     if len(words) > 1 or kind == "unknown":
         kind = _closing_type(text) or kind
     start = offset + words[0].start
     yield NameSpan(text, start, start + len(text), kind)
-
-
-def _is_latin_name(text: str) -> bool:
-    return len(text) > 2 and text.casefold() not in stop_words("en") and text.casefold() not in COMMON_WORDS

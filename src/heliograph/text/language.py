@@ -79,7 +79,9 @@ def detect_language(text: str) -> str:
 
     Reads at most 8,000 characters, from the start and the middle. Text without letters is "en".
     """
-    sample = text if len(text) <= 2 * _SAMPLE_LENGTH else _sample(text)
+    sample, middle = text, len(text) // 2
+    if len(text) > 2 * _SAMPLE_LENGTH:
+        sample = text[:_SAMPLE_LENGTH] + " " + text[middle : middle + _SAMPLE_LENGTH]
     if sample.isascii():
         return _latin_language(sample)
     latin = len(_LATIN.findall(sample))
@@ -90,11 +92,6 @@ def detect_language(text: str) -> str:
     if counts[language] <= latin:
         return _latin_language(sample)
     return _by_telling_letters(language, sample, counts[language])
-
-
-def _sample(text: str) -> str:
-    middle = len(text) // 2
-    return text[:_SAMPLE_LENGTH] + " " + text[middle : middle + _SAMPLE_LENGTH]
 
 
 def _by_telling_letters(language: str, sample: str, letters: int) -> str:

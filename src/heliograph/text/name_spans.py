@@ -129,11 +129,18 @@ _PLACE_BEFORE = re.compile(
     r"(?:born|died|lived?s?|living|located|situated|based|raised|buried|settled|resid\w+|arrived) (?:in|at|near)$"
     r"|(?:moved|travell?ed|returned|emigrated|went|flew|sent) to$|(?:city|town|village|capital|mayor|island) of$|near$"
 )
+# "Red Channel" and "Options Flags Field" are no places.
+_UNSURE_PLACES = frozenset(
+    {"area", "building", "channel", "drive", "field", "fields", "pass", "path", "plain", "port", "range", "state"}
+    | {"station", "summit", "zone"}
+)
 _OF = frozenset({"of", "for"})
 _NAME_PARTICLES = frozenset({"van", "von", "bin", "ibn"})
 _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
 _NEXT_WORD = re.compile(r"\s*(\w+)")
-_INITIAL = re.compile(r"[A-Z]\.")
+_INITIAL = re.compile(r"\b[A-Z]\.")
+# "Li Hua", whose given name is a frequent piece of other words, too.
+_LONGEST_SYLLABLE = 4
 
 
 def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False) -> str:
@@ -168,12 +175,14 @@ def _by_head(words: Sequence[str]) -> str:
         head = kept[-1] if len(kept) > 1 else ""
     if words[0] in GIVEN_NAMES and len(words) == 2 and head not in ORGANIZATION_WORDS:
         return ""
-    return next((kind for kind, heads in _BY_HEAD if head in heads), "")
+    kind = next((kind for kind, heads in _BY_HEAD if head in heads), "")
+    is_unsure = head in _UNSURE_PLACES and all(map(is_usually_lower, words[: words.index(head)]))
+    return "" if kind == "location" and is_unsure else kind
 
 
 def _by_inner_word(words: Sequence[str]) -> str:
     """Judge by a word inside the name, as in "King's College London"."""
-    inner = words[1:-1]
+    inner = frozenset(words[1:-1]) - _UNSURE_PLACES
     return next((kind for kind, heads in _BY_HEAD[1:3] if not heads.isdisjoint(inner)), "")
 
 
@@ -184,8 +193,14 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
         return "concept" if len(words) == 1 else ""
     if len(words) > 4 or any(character.isdigit() for character in name):
         return ""
-    if words[0] in GIVEN_NAMES or words[-1] in {"jr", "sr"} or not _NAME_PARTICLES.isdisjoint(words):
+    written = name.split()
+    is_given = words[0] in GIVEN_NAMES and written[0][1:].islower()
+    if is_given or words[-1] in {"jr", "sr"} or not _NAME_PARTICLES.isdisjoint(words):
         return "person"
+    # "Long Shadow" and "L. Overrides" are made as names are, but of common words.
+    is_common = (len(words[-1]) > _LONGEST_SYLLABLE and is_usually_lower(words[-1])) or words[-1] in COMMON_WORDS
+    if is_common or words[-1] in PLACES or words[-1] in DEMONYMS:
+        return ""
     is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
     has_initial = len(words) > 1 and _INITIAL.search(name) and not _INITIAL.fullmatch(name[-2:])
     return "person" if is_chinese or has_initial else ""
@@ -332,8 +347,13 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
     """Judge a capital at the start of a sentence, where it proves nothing by itself."""
     word, lower = tokens[index].text, tokens[index].lower
     base = word.removesuffix("'s").removesuffix("’s")
-    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in GIVEN_NAMES or base.lower() in PLACES:
+    if lower in STRIPPED_TITLES or lower in KEPT_TITLES or base.lower() in PLACES:
         return True
+    if base.lower() in GIVEN_NAMES:
+        # "Mark the text" against "Mark Shurtleff", "Mark said".
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        is_followed = following is not None and (following.text[0].isupper() or following.lower in PERSON_VERBS)
+        return is_followed or not (lower in evidence.lower or lower in COMMON_WORDS or is_usually_lower(base))
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
@@ -635,6 +655,8 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
         return False
     if words[0] in STRUCTURE_WORDS and words[-1][0].isdigit():
         return False
+    if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
+        return False  # Initials of a name that stands elsewhere: "K. M".
     if all(word in CALENDAR or word[0].isdigit() for word in words):
         return False
     if len(words) > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, wraps
 
 from heliograph.ids import entity_id, relation_id
@@ -70,6 +70,22 @@ def name_to_entity_id(name: str) -> str:
 def names_to_relation_id(name: str, other: str) -> str:
     """Return the id of the undirected relation between the entities that two names stand for."""
     return _relation_id(name_to_entity_id(name), name_to_entity_id(other))
+
+
+_UNKNOWN = "unknown"
+_LEAST_SHARE = 5
+
+
+def prevailing_type(votes: Mapping[str, int]) -> str:
+    """Return the type that most votes speak for; `unknown` if they are less than a fifth of all votes.
+
+    One sentence in which a program "said" something makes no person of it, however many others leave its type open.
+    """
+    known = {kind: count for kind, count in votes.items() if kind and kind != _UNKNOWN}
+    if not known:
+        return _UNKNOWN
+    best = min(known, key=lambda kind: (-known[kind], kind))
+    return best if known[best] * _LEAST_SHARE >= sum(votes.values()) else _UNKNOWN
 
 
 # Which entity or relation a mention counts for: what its resolution says, else what its names alone stand for.

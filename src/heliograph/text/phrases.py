@@ -106,6 +106,7 @@ _NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
 _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
 _CODE_WORD = re.compile(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
+_PLACEHOLDERS = word_list("placeholders")
 _CODE_LITERALS = frozenset({"true", "false", "null", "none", "nil", "undefined"})
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
@@ -297,6 +298,9 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
 
 def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
     if term.casefold() in _CODE_LITERALS or term.casefold() in evidence.function_words:
+        return False
+    # A value or a field of one page is no name: `name`, `default`, `foo`.
+    if term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS):
         return False
     return is_identifier(term) or _CODE_WORD.fullmatch(term) is not None
 

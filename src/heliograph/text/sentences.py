@@ -107,7 +107,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
         opened = _FENCE.match(text, line_start, line_end)
         is_whole = bool(fence or opened or _WHOLE_LINE.match(text, line_start, line_end))
         if opened:
-            fence = _fence_after(fence, opened.group(1))
+            mark = opened.group(1)
+            fence = "" if fence == mark else fence or mark
         is_apart = line_start != end + 1 or _BLOCK_START.match(text, line_start, line_end)
         if start >= 0 and (is_whole or is_apart):
             yield start, end, False
@@ -122,20 +123,16 @@ def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
         yield start, end, False
 
 
-def _fence_after(fence: str, mark: str) -> str:
-    """Return the fence that is open after a line that begins with `mark`."""
-    if not fence:
-        return mark
-    return "" if fence == mark else fence
-
-
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     number = _LIST_NUMBER.match(text, start, end)
     search_from = number.end() if number else start
     for match in _END.finditer(text, search_from, end):
         if match.end() < end and _is_end(text, start, match, end):
-            yield from _trimmed(text, start, match.end())
-            start = match.end()
+            # A backtick behind the mark may open the code that the next sentence begins with: "。`nosuid` 选项".
+            opens = text[match.end() - 1] == "`" and text.count("`", start, match.end()) % 2
+            stop = match.end() - 1 if opens else match.end()
+            yield from _trimmed(text, start, stop)
+            start = stop
     yield from _trimmed(text, start, end)
 
 
@@ -148,7 +145,8 @@ def _is_end(text: str, start: int, match: re.Match[str], end: int) -> bool:
         return mark in "!?" or (mark == "." and match.end() - match.start() == 1)
     if not after.isspace():
         return False
-    following = _word_after(text, match.end(), end)
+    word = _NEXT_WORD.match(text, match.end(), end)
+    following = (word.group(1) or "") if word else ""
     if following[:1].islower():
         return False
     return mark != "." or match.group().startswith("..") or not _is_abbreviation(text, start, match.start(), following)
@@ -171,11 +169,6 @@ def _is_abbreviation(text: str, start: int, dot: int, following: str) -> bool:
 
 
 _NEXT_WORD = re.compile(r"\s*[\"'“‘«(\[*_`#]*([\w’']{1,40})?")
-
-
-def _word_after(text: str, start: int, end: int) -> str:
-    match = _NEXT_WORD.match(text, start, end)
-    return (match.group(1) or "") if match else ""
 
 
 def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -58,6 +58,14 @@ class JobResponse(Shape):
         )
 
 
+class WorkEvent(Shape):
+    """How the documents of a workspace are, and what is under way."""
+
+    documents: dict[str, int] = Field(description="How many there are, by status.")
+    jobs: tuple[JobResponse, ...] = Field(description="What runs, and of each kind what comes next.")
+    latest: JobResponse | None = Field(description="What was asked for last, so that what is soon done is told, too.")
+
+
 class JobListResponse(Shape):
     """Jobs, the latest first."""
 
@@ -406,6 +414,16 @@ def _unique(ids: list[str]) -> list[str]:
     if len(set(ids)) != len(ids):
         raise ValueError("Document IDs must be unique")
     return ids
+
+
+class RetryRequest(BaseModel):
+    """Which failed documents to try again."""
+
+    doc_ids: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
+        Field(max_length=10_000, description="None means all that failed."),
+        AfterValidator(_unique),
+    ] = []
 
 
 class DeleteRequest(BaseModel):

@@ -7,10 +7,20 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ModeName
-from heliograph.query.data import citation_data, explanation_data, reference_data, retrieval_metadata
-from heliograph.query.models import Answer, Mode, QueryParam
+from heliograph.query.models import (
+    Answer,
+    Mode,
+    QueryParam,
+    Retrieval,
+    RetrievedChunk,
+    RetrievedEntity,
+    RetrievedRelation,
+    citation_data,
+    explanation_data,
+    reference_data,
+    retrieval_metadata,
+)
 from heliograph.query.plan import check_length
-from heliograph.query.retrieved import Retrieval, RetrievedChunk, RetrievedEntity, RetrievedRelation
 
 # An `Answer` as the JSON of `/query` and of the last lines of a stream.
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from heliograph.calls.limit import CallGuard
 from heliograph.chat.base import ChatRequest, Purpose
-from heliograph.chat.wrappers import LimitedChatModel
+from heliograph.chat.wrappers import GuardedChatModel
 from heliograph.errors import ModelUnavailable
 from heliograph.testing.fakes import FakeChatModel
 
@@ -22,7 +23,7 @@ async def settle() -> None:
 
 async def test_limit_holds_for_replies_and_streams_together(make_request: MakeRequest) -> None:
     inner = FakeChatModel("a reply of some length")
-    model = LimitedChatModel(inner, 2)
+    model = GuardedChatModel(inner, CallGuard(2))
 
     async def read() -> None:
         async for _ in model.stream(make_request()):
@@ -36,7 +37,7 @@ async def test_limit_holds_for_replies_and_streams_together(make_request: MakeRe
 async def test_limit_lets_queries_go_before_indexing(make_request: MakeRequest) -> None:
     inner = FakeChatModel("said")
     inner.gate = asyncio.Event()
-    model = LimitedChatModel(inner, 1)
+    model = GuardedChatModel(inner, CallGuard(1))
     order = (Purpose.EXTRACT, Purpose.SUMMARY, Purpose.EXTRACT, Purpose.ANSWER, Purpose.KEYWORDS)
     tasks = []
     for purpose in order:
@@ -49,12 +50,14 @@ async def test_limit_lets_queries_go_before_indexing(make_request: MakeRequest) 
 
 @pytest.mark.parametrize("purpose", Purpose)
 async def test_limit_knows_every_purpose(make_request: MakeRequest, purpose: Purpose) -> None:
-    assert (await LimitedChatModel(FakeChatModel("said"), 1).complete(make_request(purpose=purpose))).text == "said"
+    assert (
+        await GuardedChatModel(FakeChatModel("said"), CallGuard(1)).complete(make_request(purpose=purpose))
+    ).text == "said"
 
 
 async def test_stream_holds_its_slot_until_it_is_closed(make_request: MakeRequest) -> None:
     inner = FakeChatModel("a reply of some length")
-    model = LimitedChatModel(inner, 1)
+    model = GuardedChatModel(inner, CallGuard(1))
     pieces = model.stream(make_request())
     await anext(pieces)
     waiting = asyncio.create_task(model.complete(make_request()))
@@ -66,7 +69,7 @@ async def test_stream_holds_its_slot_until_it_is_closed(make_request: MakeReques
 
 
 async def test_stream_that_fails_gives_its_slot_back(make_request: MakeRequest) -> None:
-    model = LimitedChatModel(FakeChatModel("a reply of some length", cut_stream_after=1), 1)
+    model = GuardedChatModel(FakeChatModel("a reply of some length", cut_stream_after=1), CallGuard(1))
     for _ in range(3):
         with pytest.raises(ModelUnavailable):
             _ = [piece async for piece in model.stream(make_request())]

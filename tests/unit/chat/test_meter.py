@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from heliograph.chat.base import ChatReply, ChatRequest, Purpose
-from heliograph.chat.wrappers import CallCount, ChatMeter, MeteredChatModel
+from heliograph.chat.wrappers import CallCount, ChatMeter, GuardedChatModel
 from heliograph.errors import ModelTimeout, ModelUnavailable
 from heliograph.models import Usage
 from heliograph.testing.fakes import FakeChatModel
@@ -17,7 +17,7 @@ MakeRequest = Callable[..., ChatRequest]
 
 
 async def test_meter_counts_calls_and_tokens_per_purpose(make_request: MakeRequest) -> None:
-    model = MeteredChatModel(FakeChatModel("one two three"))
+    model = GuardedChatModel(FakeChatModel("one two three"))
     for purpose in (Purpose.EXTRACT, Purpose.EXTRACT, Purpose.ANSWER):
         await model.complete(make_request("hello", purpose))
     counts = model.usage()
@@ -30,7 +30,7 @@ async def test_meter_counts_calls_and_tokens_per_purpose(make_request: MakeReque
 async def test_meter_counts_failures(make_request: MakeRequest) -> None:
     inner = FakeChatModel("said")
     inner.fail_next(ModelTimeout("slow"), ModelTimeout("slow"))
-    model = MeteredChatModel(inner)
+    model = GuardedChatModel(inner)
     with pytest.raises(ModelTimeout):
         await model.complete(make_request())
     with pytest.raises(ModelTimeout):
@@ -39,7 +39,7 @@ async def test_meter_counts_failures(make_request: MakeRequest) -> None:
 
 
 async def test_meter_counts_what_a_stream_cost(make_request: MakeRequest) -> None:
-    model = MeteredChatModel(FakeChatModel("one two three", piece_characters=4))
+    model = GuardedChatModel(FakeChatModel("one two three", piece_characters=4))
     finished: list[ChatReply] = []
     assert len([piece async for piece in model.stream(make_request("hello", on_finish=finished.append))]) == 4
     assert model.usage().total == CallCount(1, 0, Usage(1, 3))
@@ -47,7 +47,7 @@ async def test_meter_counts_what_a_stream_cost(make_request: MakeRequest) -> Non
 
 
 async def test_meter_estimates_a_stream_left_early(make_request: MakeRequest) -> None:
-    model = MeteredChatModel(FakeChatModel("one two three", piece_characters=4))
+    model = GuardedChatModel(FakeChatModel("one two three", piece_characters=4))
     pieces = model.stream(make_request())
     await anext(pieces)
     await pieces.aclose()  # type: ignore[attr-defined]
@@ -58,7 +58,7 @@ async def test_meter_estimates_a_stream_left_early(make_request: MakeRequest) ->
 
 
 async def test_meter_estimates_a_stream_that_breaks_off(make_request: MakeRequest) -> None:
-    model = MeteredChatModel(FakeChatModel("one two three", piece_characters=4, cut_stream_after=2))
+    model = GuardedChatModel(FakeChatModel("one two three", piece_characters=4, cut_stream_after=2))
     with pytest.raises(ModelUnavailable):
         _ = [piece async for piece in model.stream(make_request())]
     total = model.usage().total
@@ -71,7 +71,7 @@ async def test_meter_estimates_a_stream_whose_model_does_not_tell(make_request: 
         async def stream(self, request: ChatRequest) -> AsyncIterator[str]:
             yield "one two three"
 
-    model = MeteredChatModel(Silent())
+    model = GuardedChatModel(Silent())
     assert [piece async for piece in model.stream(make_request())] == ["one two three"]
     assert model.usage().total.usage.output_tokens == 3
 
@@ -79,7 +79,7 @@ async def test_meter_estimates_a_stream_whose_model_does_not_tell(make_request: 
 async def test_meter_counts_a_cancelled_call_as_a_call(make_request: MakeRequest) -> None:
     inner = FakeChatModel("said")
     inner.gate = asyncio.Event()
-    model = MeteredChatModel(inner)
+    model = GuardedChatModel(inner)
     task = asyncio.create_task(model.complete(make_request()))
     await asyncio.sleep(0)
     task.cancel()
@@ -89,7 +89,7 @@ async def test_meter_counts_a_cancelled_call_as_a_call(make_request: MakeRequest
 
 async def test_meter_can_be_shared_and_its_snapshot_does_not_change(make_request: MakeRequest) -> None:
     meter = ChatMeter()
-    models = [MeteredChatModel(FakeChatModel("said"), meter) for _ in range(2)]
+    models = [GuardedChatModel(FakeChatModel("said"), meter=meter) for _ in range(2)]
     before = meter.usage()
     for model in models:
         await model.complete(make_request())

@@ -36,10 +36,7 @@ def test_registry_builds_nothing_without_a_model_name(name: str, replies: Any) -
 def test_registry_orders_the_wrappers(replies: Any) -> None:
     assert layers(build_chat_model(ChatSettings(model="m"), replies)) == [
         "CachedChatModel",
-        "RetryingChatModel",
-        "LimitedChatModel",
-        "MeteredChatModel",
-        "TimedChatModel",
+        "GuardedChatModel",
         "OpenAIChatModel",
     ]
 

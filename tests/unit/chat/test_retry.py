@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.chat.base import ChatRequest
-from heliograph.chat.wrappers import RetryingChatModel
+from heliograph.chat.wrappers import GuardedChatModel
 from heliograph.errors import BadModelReply, ModelTimeout, ModelUnavailable, RateLimited
 from heliograph.testing.fakes import FakeChatModel
 
@@ -19,8 +19,8 @@ async def no_wait(seconds: float) -> None:
     """Stand in for a sleep."""
 
 
-def retrying(inner: FakeChatModel, retries: int = 2) -> RetryingChatModel:
-    return RetryingChatModel(inner, RetryPolicy(retries), sleep=no_wait)
+def retrying(inner: FakeChatModel, retries: int = 2) -> GuardedChatModel:
+    return GuardedChatModel(inner, CallGuard(retries=RetryPolicy(retries), sleep=no_wait))
 
 
 async def test_complete_is_tried_again(make_request: MakeRequest) -> None:

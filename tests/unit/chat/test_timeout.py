@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from heliograph.calls.limit import CallGuard
 from heliograph.chat.base import ChatReply, ChatRequest
-from heliograph.chat.wrappers import TimedChatModel
+from heliograph.chat.wrappers import GuardedChatModel
 from heliograph.errors import ModelTimeout
 from heliograph.testing.fakes import FakeChatModel
 
@@ -28,25 +29,27 @@ async def test_complete_that_takes_too_long_is_cancelled(make_request: MakeReque
     inner = FakeChatModel("said")
     inner.gate = asyncio.Event()
     with pytest.raises(ModelTimeout, match=r"'fake' gave no reply within 0\.01 seconds; .*timeout_seconds"):
-        await TimedChatModel(inner, 0.01).complete(make_request())
+        await GuardedChatModel(inner, CallGuard(timeout_seconds=0.01)).complete(make_request())
     assert inner.cancelled == 1
 
 
 async def test_complete_in_time_is_left_alone(make_request: MakeRequest) -> None:
-    assert (await TimedChatModel(FakeChatModel("said"), 60).complete(make_request())).text == "said"
+    assert (
+        await GuardedChatModel(FakeChatModel("said"), CallGuard(timeout_seconds=60)).complete(make_request())
+    ).text == "said"
 
 
 async def test_stream_that_never_starts_is_cancelled(make_request: MakeRequest) -> None:
     inner = FakeChatModel("said")
     inner.gate = asyncio.Event()
     with pytest.raises(ModelTimeout, match="piece"):
-        await anext(TimedChatModel(inner, 0.01).stream(make_request()))
+        await anext(GuardedChatModel(inner, CallGuard(timeout_seconds=0.01)).stream(make_request()))
     assert (inner.cancelled, inner.under_way) == (1, 0)
 
 
 async def test_stream_that_gets_stuck_is_cancelled(make_request: MakeRequest) -> None:
     inner = StuckMidway()
-    pieces = TimedChatModel(inner, 0.01).stream(make_request())
+    pieces = GuardedChatModel(inner, CallGuard(timeout_seconds=0.01)).stream(make_request())
     assert await anext(pieces) == "first"
     with pytest.raises(ModelTimeout, match="piece"):
         await anext(pieces)
@@ -56,7 +59,7 @@ async def test_stream_that_gets_stuck_is_cancelled(make_request: MakeRequest) ->
 async def test_stream_is_not_charged_for_its_readers_time(make_request: MakeRequest) -> None:
     seen: list[str] = []
     finished: list[ChatReply] = []
-    async for piece in TimedChatModel(FakeChatModel("said in pieces"), 0.02).stream(
+    async for piece in GuardedChatModel(FakeChatModel("said in pieces"), CallGuard(timeout_seconds=0.02)).stream(
         make_request(on_finish=finished.append)
     ):
         seen.append(piece)

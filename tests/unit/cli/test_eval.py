@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heliograph.cli import eval as command
-from heliograph.cli.eval import EvaluationFiles
+from heliograph.cli import analysis as command
+from heliograph.cli.analysis import EvaluationFiles
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.engine import AsyncHeliograph
 from heliograph.evaluation.results import EvaluationRun

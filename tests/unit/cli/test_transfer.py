@@ -47,7 +47,7 @@ def test_lightrag_directory_is_recognised_and_its_gaps_are_shown(world: World) -
     assert result.exit_code == 0
     assert "1 added" in result.stdout
     assert "left out" in result.stdout
-    assert "graph_chunk_entity_relation.graphml" in result.stdout
+    assert "none is there" in result.stdout
     assert world.json("import", "rag")["unchanged"] == 1
 
 

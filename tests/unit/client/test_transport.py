@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.client import ClientOptions, HeliographClient, QueryOptions
-from heliograph.client.reading import problem_error, read_as, retry_after_seconds
+from heliograph.client.reading import StreamReader, problem_error, read_as, retry_after_seconds
 from heliograph.client.records import DocumentList, JobRecord
-from heliograph.client.streams import StreamReader
 from heliograph.errors import (
     AuthenticationError,
     ConflictError,

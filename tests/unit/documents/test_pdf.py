@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import zlib
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from heliograph.documents.base import Limits
+from heliograph.documents.isolation import DocumentReader
 from heliograph.errors import IngestError
 
 from .samples import SENTENCE, PdfPages, load
@@ -105,3 +108,24 @@ def test_limits_of_pages_and_characters_hold() -> None:
 
 def test_pdf_under_another_name_is_read_as_one() -> None:
     assert load("notes.txt", PdfPages().line(72, 100, "Words.").data()).text == "Words.\n"
+
+
+def test_page_is_drawn_as_png_of_the_width_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(PdfPages().line(72, 100, "First.").next().line(72, 100, "Second.").next().data())
+    reader = DocumentReader(Limits())
+    try:
+        one, other = (reader.draw_page(path, "a.pdf", number, 300) for number in (1, 2))
+        with pytest.raises(IngestError, match="has 2 pages, and no page 3"):
+            reader.draw_page(path, "a.pdf", 3, 300)
+        path.write_bytes(b"%PDF-1.4 no more")
+        with pytest.raises(IngestError, match="no PDF that can be read"):
+            reader.draw_page(path, "a.pdf", 1, 300)
+    finally:
+        reader.close()
+    assert one != other
+    assert one.startswith(b"\x89PNG\r\n\x1a\n")
+    assert abs(int.from_bytes(one[16:20], "big") - 300) <= 1
+    # Pixels are there and not all white.
+    start = one.index(b"IDAT") + 4
+    assert len(set(zlib.decompress(one[start:-16]))) > 3

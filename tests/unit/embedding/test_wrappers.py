@@ -7,14 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.embedding.wrappers import (
     EmbeddingCount,
     EmbeddingMeter,
-    LimitedEmbeddingModel,
-    RetryingEmbeddingModel,
-    TimedEmbeddingModel,
+    GuardedEmbeddingModel,
     WrapperEmbeddingModel,
 )
 from heliograph.errors import BadModelReply, ModelTimeout, RateLimited
@@ -51,7 +49,7 @@ async def test_wrapper_passes_everything_through() -> None:
 
 async def test_limit_holds_and_queries_go_first() -> None:
     gated = GatedModel()
-    limited = LimitedEmbeddingModel(gated, 1)
+    limited = GuardedEmbeddingModel(gated, CallGuard(1))
     calls = [asyncio.create_task(limited.embed([text], "document")) for text in ("a", "b", "c")]
     await asyncio.sleep(0)
     calls.append(asyncio.create_task(limited.embed(["q"], "query")))
@@ -71,7 +69,7 @@ async def test_retry_tries_again_what_may_pass() -> None:
 
     fake = FakeEmbeddingModel()
     fake.fail_next(RateLimited("slow down"), ModelTimeout("late"))
-    retrying = RetryingEmbeddingModel(fake, RetryPolicy(2), sleep=sleep)
+    retrying = GuardedEmbeddingModel(fake, CallGuard(retries=RetryPolicy(2), sleep=sleep))
     assert len((await retrying.embed(["a"], "query")).vectors) == 1
     assert len(waits) == 2
     fake.fail_next(BadModelReply("nonsense"))
@@ -81,7 +79,7 @@ async def test_retry_tries_again_what_may_pass() -> None:
 
 
 async def test_timeout_names_the_model_and_the_wait() -> None:
-    timed = TimedEmbeddingModel(GatedModel(), 0.01)
+    timed = GuardedEmbeddingModel(GatedModel(), CallGuard(timeout_seconds=0.01))
     with pytest.raises(ModelTimeout, match=r"'fake'.*0\.01 seconds"):
         await timed.embed(["a"], "query")
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from heliograph.errors import StoreUnavailable
-from heliograph.mcp.calls import ProgressSender
+from heliograph.mcp.tools import ProgressSender
 
 from ...mcp.world import until
 from .world import World, offered

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from heliograph.engine import Given
-from heliograph.mcp.calls import Caller, Host
 from heliograph.mcp.server import make_server
+from heliograph.mcp.tools import Caller, Host
 from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.workspaces import Workspaces

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from heliograph.embedding.base import EmbeddingKind, Embeddings
 from heliograph.query.auto import AutoSearch, adapt_plan
 from heliograph.query.fusion.models import FusedHit, FusedHits, SearchLimits
-from heliograph.query.models import QueryParam
-from heliograph.query.retrieved import Keywords
+from heliograph.query.models import Keywords, QueryParam
 from heliograph.query.understanding import QuestionKind, Understanding
 from heliograph.testing.fakes import FakeChatModel, FakeReranker
 

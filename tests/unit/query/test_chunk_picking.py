@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.related_chunks import (
+from heliograph.query.context.assembly import (
     OwnedChunks,
     assign_chunks,
     pick_by_shared_relations,

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query import timing as timings
-from heliograph.query.timing import StageClock
+from heliograph import observing as timings
+from heliograph.observing import StageClock
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.errors import (
     BadModelReply,
     ContextTooLong,
@@ -19,7 +19,7 @@ from heliograph.errors import (
 )
 from heliograph.rerank.base import RerankHit
 from heliograph.rerank.http import HttpReranker
-from heliograph.rerank.wrappers import RetryingReranker
+from heliograph.rerank.wrappers import GuardedReranker
 from heliograph.settings import RerankSettings
 
 TEXTS = ("x", "none", "xxx", "xx")
@@ -196,7 +196,7 @@ async def test_busy_service_is_asked_again_after_the_wait_it_names(server: Any, 
 
     server.faults.append(fault(status=429, body={}, headers={"retry-after": "3"}))
     server.faults.append(fault(status=500, body={}))
-    model = RetryingReranker(reranker(server), RetryPolicy(2), sleep=sleep)
+    model = GuardedReranker(reranker(server), CallGuard(retries=RetryPolicy(2), sleep=sleep))
     assert (await model.rerank("q", TEXTS, 1))[0].index == 2
     await model.close()
     assert waits[0] >= 3

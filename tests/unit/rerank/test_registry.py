@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.errors import ModelUnavailable, RateLimited, SettingsError
 from heliograph.rerank.registry import build_reranker
-from heliograph.rerank.wrappers import RetryingReranker
+from heliograph.rerank.wrappers import GuardedReranker
 from heliograph.settings import RerankSettings
 from heliograph.testing.fakes import FakeReranker
 
@@ -40,6 +40,7 @@ async def test_missing_folder_of_the_local_model_is_refused(tmp_path: Path) -> N
 async def test_wait_longer_than_allowed_is_not_waited_for() -> None:
     inner = FakeReranker()
     inner.fail_next(RateLimited("busy", 60))
+    guard = CallGuard(retries=RetryPolicy(3, max_retry_after_seconds=30))
     with pytest.raises(ModelUnavailable, match="wait 60 seconds"):
-        await RetryingReranker(inner, RetryPolicy(3, max_retry_after_seconds=30)).rerank("q", ["a"], 1)
+        await GuardedReranker(inner, guard).rerank("q", ["a"], 1)
     assert len(inner.calls) == 1

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from heliograph.calls.limit import RetryPolicy
+from heliograph.calls.limit import CallGuard, RetryPolicy
 from heliograph.errors import ModelTimeout, RateLimited
 from heliograph.rerank.base import RerankHit
-from heliograph.rerank.wrappers import LimitedReranker, RetryingReranker, TimedReranker, wrap_reranker
+from heliograph.rerank.wrappers import GuardedReranker
 from heliograph.testing.fakes import FakeReranker
 
 TEXTS = ("the red fox", "a blue whale", "the fox is quick and red")
@@ -60,7 +60,7 @@ async def test_fake_of_nothing_gives_nothing(texts: Sequence[str], top_n: int) -
 
 async def test_limited_reranker_lets_so_many_run() -> None:
     inner = SlowReranker()
-    model = LimitedReranker(inner, 2)
+    model = GuardedReranker(inner, CallGuard(2))
     tasks = [asyncio.create_task(model.rerank("fox", TEXTS, 1)) for _ in range(6)]
     for _ in range(10):
         await asyncio.sleep(0)
@@ -72,7 +72,7 @@ async def test_limited_reranker_lets_so_many_run() -> None:
 async def test_retrying_reranker_tries_again() -> None:
     inner = FakeReranker()
     inner.fail_next(RateLimited("busy", 3), ModelTimeout("slow"))
-    hits = await RetryingReranker(inner, RetryPolicy(2), sleep=no_wait).rerank("blue", TEXTS, 1)
+    hits = await GuardedReranker(inner, CallGuard(retries=RetryPolicy(2), sleep=no_wait)).rerank("blue", TEXTS, 1)
     assert [hit.index for hit in hits] == [1]
     assert len(inner.calls) == 3
 
@@ -80,13 +80,13 @@ async def test_retrying_reranker_tries_again() -> None:
 async def test_timed_reranker_cancels_what_takes_too_long() -> None:
     inner = SlowReranker()
     with pytest.raises(ModelTimeout, match=r"'fake'.*timeout_seconds"):
-        await TimedReranker(inner, 0.01).rerank("fox", TEXTS, 1)
+        await GuardedReranker(inner, CallGuard(timeout_seconds=0.01)).rerank("fox", TEXTS, 1)
     assert inner.under_way == 0
 
 
 async def test_wrapped_reranker_passes_name_hits_and_close_through() -> None:
     inner = FakeReranker(name="inner")
-    model = wrap_reranker(inner, timeout_seconds=5, max_concurrency=2, policy=RetryPolicy(1))
+    model = GuardedReranker(inner, CallGuard(2, 5, RetryPolicy(1)))
     assert model.name == "inner"
     assert await model.rerank("fox", TEXTS, 3) == await inner.rerank("fox", TEXTS, 3)
     await model.close()

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.errors import InvalidRequestError, RequestTooLargeError
-from heliograph.server import limits
-from heliograph.server.limits import BodyLimits, check_json
+from heliograph.server import requests
+from heliograph.server.requests import BodyLimits, check_json
 from heliograph.settings import ServerSettings, Settings
 
 from .guarded import ADMIN, WRITER, guarded_settings, served
@@ -108,7 +108,7 @@ async def test_others_are_answered_while_a_long_body_is_looked_through(
             assert answered.wait(60)
         check_json(body, max_depth, max_values)
 
-    monkeypatch.setattr(limits, "check_json", waiting)
+    monkeypatch.setattr(requests, "check_json", waiting)
     async with served(Settings.load(store={"data_dir": tmp_path})) as (_, client):
         text = {"text": "The lamp burns oil. " * 100_000}
         sending = asyncio.create_task(client.post("/documents/text", json=text))
@@ -196,8 +196,8 @@ json_values = st.recursive(
 @given(st.binary(max_size=40) | st.text('"\\\\a,[]{}', max_size=40).map(str.encode), st.integers(1, 4))
 def test_frame_is_what_stands_outside_of_strings(body: bytes, piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "_IN_STRING", re.compile(rb'(?:[^"\\]|\\.){0,%d}+' % piece, re.DOTALL))
-        assert limits._frame(body, 1_000) == re.sub(rb'"(?:[^"\\]|\\.)*+(?:"|\\$)?', b"", body, flags=re.DOTALL)
+        patch.setattr(requests, "_IN_STRING", re.compile(rb'(?:[^"\\]|\\.){0,%d}+' % piece, re.DOTALL))
+        assert requests._frame(body, 1_000) == re.sub(rb'"(?:[^"\\]|\\.)*+(?:"|\\$)?', b"", body, flags=re.DOTALL)
 
 
 def depth(value: object) -> int:

@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 
-from heliograph.server.protocol import ProblemProtocol
+from heliograph.server.run import ProblemProtocol
 
 POST = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n"
 WHOLE = POST + b"x" * 40

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from heliograph.observing import REQUEST_ID
-from heliograph.server.request_log import JsonFormatter, TextFormatter, configure_logging
+from heliograph.server.run import JsonFormatter, TextFormatter, configure_logging
 from heliograph.settings import ServerSettings, Settings
 
 from .guarded import ADMIN, guarded_settings, served

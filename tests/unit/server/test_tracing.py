@@ -18,7 +18,7 @@ from heliograph.chat.base import Purpose
 from heliograph.engine import Given
 from heliograph.monitoring.otel import OtelTracer
 from heliograph.server.app import create_app
-from heliograph.server.request_log import JsonFormatter
+from heliograph.server.run import JsonFormatter
 from heliograph.service.service import Service
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel, FakeReranker

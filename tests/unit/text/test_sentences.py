@@ -36,6 +36,7 @@ def test_english_sentences_are_split(sentences: list[str]) -> None:
     "sentences",
     [
         ["网关很小。", "它支持MQTT！", "真的吗？"],
+        ["不能执行。", "`nosuid` 是一个选项。", "用 `a。`", "完了。"],
         ["他说：“你好。”", "然后走了。"],
         ["“好！”，他说。", "完了。"],
         ["价格是3.5元。", "笔名S.G. Tallentyre写作。"],

@@ -91,7 +91,11 @@ class InferenceQueue:
             jobs = [_Job(priority, turn, next(self._arrivals), run, Future()) for turn, run in enumerate(runs, first)]
             for job in jobs:
                 heapq.heappush(self._jobs, job)
-            self._start_threads()
+            missing = min(len(self._jobs) - self._idle, self._max_threads - len(self._threads))
+            for _ in range(missing):
+                thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
             self._changed.notify(len(jobs))
         return [job.future for job in jobs]
 
@@ -106,13 +110,6 @@ class InferenceQueue:
                 job.future.set_exception(_closed())
         for thread in self._threads:
             thread.join()
-
-    def _start_threads(self) -> None:
-        missing = min(len(self._jobs) - self._idle, self._max_threads - len(self._threads))
-        for _ in range(missing):
-            thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._threads.append(thread)
-            thread.start()
 
     def _work(self) -> None:
         while (job := self._next()) is not None:

@@ -119,7 +119,11 @@ class _GraphBuilder:
         queries, keys, values = (self._node("Gather", [by_head, rows]) for rows in self._rows)
         factor = 1 / math.sqrt(self._head_size)
         scores = self._node("FusedMatMul", [queries, keys], domain=_CONTRIB, transB=1, alpha=factor)
-        attended = self._node("MatMul", [self._shares(scores), values])
+        masked = f"{scores}.masked"
+        with_padding = _softmax(masked, helper.make_node("Add", [scores, MASK_INPUT], [masked]))
+        attended = self._node(
+            "MatMul", [self._node("If", [PADDED_INPUT], then_branch=with_padding, else_branch=_softmax(scores)), values]
+        )
         attended = self._node("Gather", [self._cut_by_head(attended), SLOTS_INPUT])
         attended = self._node("Reshape", [attended, self._integers("whole", 0, hidden)])
         product = self._product(f"{prefix}ao", attended, weights.matrix(f"{prefix}ao.w", hidden))
@@ -130,12 +134,6 @@ class _GraphBuilder:
 
     def _cut_by_head(self, value: str) -> str:
         return self._node("Reshape", [value, self._integers("head", -1, self._head_size)])
-
-    def _shares(self, scores: str) -> str:
-        """Return the softmax of scores, those of padding left out; where there is none, that pass is saved."""
-        masked = f"{scores}.masked"
-        with_padding = _softmax(masked, helper.make_node("Add", [scores, MASK_INPUT], [masked]))
-        return self._node("If", [PADDED_INPUT], then_branch=with_padding, else_branch=_softmax(scores))
 
     def _feed_forward(self, layer: int, value: str) -> str:
         weights, prefix, hidden, inner = self._weights, f"l{layer}.", self._shape.hidden, self._shape.inner

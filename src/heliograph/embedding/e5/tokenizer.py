@@ -67,22 +67,16 @@ class E5Tokenizer:
     def _stream(self, text: str) -> Iterator[int]:
         start = 0
         while start < len(text):
-            end = _slice_end(text, start)
+            end = min(start + _SLICE_CHARACTERS, len(text))
+            # After a space if there is one, so that no word is cut.
+            if end < len(text) and (space := text.rfind(" ", start, end)) > start:
+                end = space + 1
             yield from self._ids(text[start:end])
             start = end
 
     def _ids(self, text: str) -> list[int]:
         clean = text.encode("utf-8", "ignore").decode().translate(_REPLACED)
         return self._processor.encode(unicodedata.normalize("NFKC", clean), out_type=int)
-
-
-def _slice_end(text: str, start: int) -> int:
-    """Return where a slice ends: after a space if there is one, so that no word is cut."""
-    end = start + _SLICE_CHARACTERS
-    if end >= len(text):
-        return len(text)
-    space = text.rfind(" ", start, end)
-    return space + 1 if space > start else end
 
 
 def make_tokenizer_model(weights: E5Weights) -> bytes:

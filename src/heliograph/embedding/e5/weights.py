@@ -168,12 +168,10 @@ class E5Weights:
         self._piece_blob = cursor.take(blob_bytes)
         _replacements, replacement_bytes = cursor.unpack("iI")
         cursor.take(replacement_bytes)
-        self._tensors = dict(self._directory_entry(cursor) for _ in range(cursor.unpack("i")[0]))
-
-    @staticmethod
-    def _directory_entry(cursor: _Cursor) -> tuple[str, _Tensor]:
-        name = cursor.take(cursor.unpack("H")[0]).decode("ascii")
-        return name, _Tensor(*cursor.unpack("BIQQ"))
+        self._tensors: dict[str, _Tensor] = {}
+        for _ in range(cursor.unpack("i")[0]):
+            name = cursor.take(cursor.unpack("H")[0]).decode("ascii")
+            self._tensors[name] = _Tensor(*cursor.unpack("BIQQ"))
 
     def pieces(self) -> list[Piece]:
         """Return the tokenizer's entries; a piece's place in the list is its token id."""

@@ -15,6 +15,7 @@ from heliograph.chat.base import ChatMessage, ChatModel, ChatReply, ChatRequest,
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Usage
+from heliograph.observing import QuestionTimer
 from heliograph.query.answers.citations import (
     CitationFilter,
     Grounding,
@@ -24,10 +25,8 @@ from heliograph.query.answers.citations import (
 )
 from heliograph.query.answers.extractive import cited_references, nothing_found, quote_answer
 from heliograph.query.context.format import drops_user_prompt, show_prompt, system_prompt
-from heliograph.query.models import Answer, AnswerKind, Context, Reference
+from heliograph.query.models import Answer, AnswerKind, Context, Reference, Retrieval
 from heliograph.query.plan import Plan
-from heliograph.query.retrieved import Retrieval
-from heliograph.query.timing import Asked
 from heliograph.stores.base import RecordsStore
 from heliograph.text.sentences import sentence_spans
 
@@ -322,7 +321,7 @@ class AnswerStream:
         retrieval: Retrieval,
         source: ChatModel | Answer,
         records: RecordsStore,
-        asked: Asked | None = None,
+        asked: QuestionTimer | None = None,
     ) -> None:
         """Take a ready answer as the only piece, or ask a chat model once the first piece is wanted.
 
@@ -333,7 +332,7 @@ class AnswerStream:
         self._plan = plan
         self._source = source
         self._records = records
-        self._asked = asked or Asked(plan.mode)
+        self._asked = asked or QuestionTimer(plan.mode)
         self._reading: weakref.ref[AsyncGenerator[str]] | None = None
         # Once reading has begun, its end is told; a stream that is closed before it tells so itself.
         self._is_begun = False

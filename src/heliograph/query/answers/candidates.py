@@ -192,6 +192,20 @@ _CHINESE = (
         ),
     ),
 )
+_GERMAN = tuple(
+    (kind, re.compile(rf"\b(?:{cue})\b", re.IGNORECASE))
+    for kind, cue in (
+        (AnswerType.PERSON, "wer|wem|wen|wessen"),
+        (AnswerType.DATE, "wann|(?:welche[rsnm]?|seit welchem) (?:jahr|tag|monat|datum)"),
+        (AnswerType.NUMBER, "wie ?(?:viele?|hoch|groß|lange?|oft|alt|tief|schwer|breit|weit)|welcher betrag"),
+        (AnswerType.LOCATION, "wo|wohin|woher|(?:aus )?welche[rsnm]? (?:stadt|land|ort|staat|bundesstaat|insel)"),
+        (
+            AnswerType.CODE,
+            r"welche[rsnm]? (?:befehl|kommando|option|parameter|funktion|\w*datei|\w*verzeichnis|paket|taste|schalter"
+            "|direktive|variable|feld)",
+        ),
+    )
+)
 # What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
 _CODE = re.compile(
     r"`([^`\n]+)`|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
@@ -204,12 +218,66 @@ _DATE = re.compile(
     r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期",
     re.IGNORECASE,
 )
+# Not the section of a manual page: "git-gc(1)".
 _NUMBER = re.compile(
-    r"\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
+    r"(?<!\w\()\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
     r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
     rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
     re.IGNORECASE,
 )
+# What is asked for more precisely, and what it looks like: a length of time, a key, an option of a command line.
+_COUNT = (
+    r"(?:(?<![A-Za-z\d.])\d[\d.,]*|\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty"
+    r"|forty|sixty|hundred|thousand|million|half an?|ein|eine|einer|zwei|drei|vier|fünf|zehn)\b"
+    r"|[一二两三四五六七八九十百千万半]+)"
+)
+_FORMS = tuple(
+    (re.compile(asked, re.IGNORECASE), re.compile(answer))
+    for asked, answer in (
+        (
+            r"\bhow (?:long|often)\b|\bhow many (?:milli)?(?:second|minute|hour|day|week|month|year)s\b"
+            r"|\btime-?out\b|\b(?:what|which) (?:interval|delay|period)\b|\bafter (?:what|which) time\b"
+            r"|多久|多长时间|超时时间|(?:多少|几)(?:毫秒|秒|分钟|小时|天|周|个月|年)|\bwie (?:lange|oft)\b"
+            r"|\bwie viele (?:sekunden|minuten|stunden|tage|wochen|monate|jahre)",
+            rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?"
+            r"|months?|years?|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
+            r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b)"
+            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)",
+        ),
+        (
+            r"\bhow (?:large|big)\b|\bhow many (?:kilo|mega|giga)?(?:byte|bit)s\b|\bstorage size\b|多大|多少(?:字节|兆)"
+            r"|\bwie groß\b|\bwie viele bytes\b",
+            rf"(?i:{_COUNT}[ -]?(?:kilo|mega|giga|tera)?(?:bytes?|bits?)\b|{_COUNT} ?[KMGT]i?B\b)|\d ?(?:字节|兆)",
+        ),
+        (
+            r"\b(?:which|what)\b[^?,;]{0,24}\b(?:keys?|shortcut)\b|(?:哪个|什么|哪些)?(?:快捷|组合)?键"
+            r"|\bwelche[rsnm]? taste",
+            r"(?<!\w)(?:Shift|Ctrl|Alt|Command|Cmd|Option key|Strg|Umschalt|Tab|Esc|Enter|Return|Delete|Del|Backspace"
+            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?= ?(?:key|keyboard|键|-?Taste))|(?<=keyboard shortcut )\b[A-Z]\b",
+        ),
+        (
+            r"\b(?:which|what)\b[^?,;]{0,32}\b(?:options?|flags?|switch|parameters?)\b|(?:哪个|什么|哪些)(?:选项|参数)"
+            r"|\bwelche[rsnm]? (?:option|parameter|schalter)",
+            r"(?<![\w-])--?[A-Za-z][\w-]*",
+        ),
+        (
+            r"\bwhere\b.*\b(?:stored?|kept|keeps?|saved?|located|lies?|written|writes?|placed|found)\b"
+            r"|\b(?:which|what)\b[^?,;]{0,32}\b(?:files?|director(?:y|ies)|folder|path)\b|文件在哪|(?:写|存|保存|放)在"
+            r"|(?:哪个|什么|哪些)(?:配置)?(?:文件|目录|路径)|文件是哪"
+            r"|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
+            r"|\bwo (?:liegt|liegen|steht|stehen|befinde\w+|speicher\w+)\b",
+            r"(?<![\w<:/])~?/[A-Za-z][\w.+-]*(?:/[\w.+*-]*)*"
+            r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b",
+        ),
+        (r"\bports?\b|端口", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
+        (r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)", r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w.)-])"),
+    )
+)
+_HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
+# Of what both scripts can say (names, numbers) all is worth so much of a question.
+_OTHER_SCRIPT = 0.7
+# Of a whole fit, what is of the kind asked for, but not of the form.
+_KIND_ALONE = 0.4
 _PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
 _MAYBE = 0.6
@@ -219,12 +287,25 @@ _ANY_NAME = 0.5
 
 def expected_type(focus: Focus) -> AnswerType:
     """Return what the question word and its noun ask for."""
-    return _chinese_type(focus) if focus.is_chinese else _english_type(focus)
+    if focus.is_chinese:
+        return _type_of_last(focus, _CHINESE)
+    return _english_type(focus) if focus.start < focus.end else _type_of_last(focus, _GERMAN)
 
 
-def _chinese_type(focus: Focus) -> AnswerType:
+def expected_form(question: str) -> re.Pattern[str] | None:
+    """Return what the answer looks like if the question says more than its kind ("how many days", "which key")."""
+    for asked, answer in _FORMS:
+        if asked.search(question):
+            return answer
+    if match := _HOW_MANY.search(question):
+        noun = re.escape(match[1] or match[2])
+        return re.compile(rf"{_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE)
+    return None
+
+
+def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]]]) -> AnswerType:
     """Return the type of the last cue; of cues that end together, the one that begins first."""
-    found = [(match.end(), -match.start(), kind) for kind, cue in _CHINESE for match in cue.finditer(focus.text)]
+    found = [(match.end(), -match.start(), kind) for kind, cue in cues for match in cue.finditer(focus.text)]
     return max(found)[2] if found else AnswerType.OTHER
 
 
@@ -301,6 +382,7 @@ class AskedQuestion:
         is_chinese: Whether it is Chinese.
         expected: What it asks for.
         sides: What it lets choose between, in lower case; empty unless it compares.
+        form: What an answer looks like, where the question says more than the kind; None if it does not.
     """
 
     folded: str
@@ -310,6 +392,14 @@ class AskedQuestion:
     is_chinese: bool
     expected: AnswerType
     sides: tuple[str, ...] = ()
+    form: re.Pattern[str] | None = None
+
+    def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
+        """Return how well a sentence fits what is asked for, from 0 to 1; arguments as of `type_match`."""
+        fit = type_match(self.expected, sentence, new_names, self.folded)
+        if self.form is None:
+            return fit
+        return 1.0 if _holds_new(self.form, sentence, self.folded) else _KIND_ALONE * fit
 
     def names(self, title: str) -> bool:
         """Return whether the question says a plain title."""
@@ -318,6 +408,13 @@ class AskedQuestion:
     def share(self, words: Iterable[str]) -> float:
         """Return the share of the question that these distinct terms make up, by weight."""
         return sum(self.weights.get(word, 0.0) for word in words) / self.total
+
+    def shared_by(self, text: str, words: Iterable[str]) -> float:
+        """Return the share that a sentence holds; of a Chinese question and another script, of what both can say."""
+        if not self.is_chinese or is_chinese(text):
+            return self.share(words)
+        total = sum(weight for word, weight in self.weights.items() if word.isascii())
+        return _OTHER_SCRIPT * sum(self.weights.get(word, 0.0) for word in words) / total if total else 0.0
 
     def near_share(self, words: Iterable[str]) -> float:
         """Return the same, each term counted by how near it stands to the question word."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from heliograph.calls.tasks import run_together
 from heliograph.ingest.blocks import HeadingPaths
 from heliograph.models import Document
-from heliograph.query.retrieved import Context, RetrievedChunk
+from heliograph.query.models import Citation, Context, RetrievedChunk
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
@@ -183,7 +183,8 @@ class CitationFilter:
     def _plain(self, is_last: bool) -> tuple[int, str] | None:
         text = self._pending
         if self._fence:
-            return _line_or_all(text)
+            end = text.find("\n") + 1 or len(text)
+            return end, text[:end]
         if text[0] == "`":
             self._is_inline_code = not self._is_inline_code
             return 1, "`"
@@ -196,15 +197,12 @@ class CitationFilter:
                 self.says_no_answer = True
                 return no_answer.end(), ""
             if mark := _MARK.match(text):
-                return mark.end(), self._rewritten(mark)
+                numbers = list(dict.fromkeys(str(number) for number in _expanded(mark["numbers"])))
+                kept = [number for number in numbers if number in self._known]
+                self.dropped += len(numbers) - len(kept)
+                space = mark[0][0] if kept and mark[0][0] in " \t" else ""
+                return mark.end(), space + "".join(f"[{number}]" for number in kept)
         return 1, text[0]
-
-    def _rewritten(self, mark: re.Match[str]) -> str:
-        numbers = list(dict.fromkeys(str(number) for number in _expanded(mark["numbers"])))
-        kept = [number for number in numbers if number in self._known]
-        self.dropped += len(numbers) - len(kept)
-        space = mark[0][0] if kept and mark[0][0] in " \t" else ""
-        return space + "".join(f"[{number}]" for number in kept)
 
 
 def _parts(piece: str) -> Iterator[str]:
@@ -242,11 +240,6 @@ def _may_be_heading(text: str) -> bool:
     return any(known.startswith(word) for known in _REFERENCES_WORDS)
 
 
-def _line_or_all(text: str) -> tuple[int, str]:
-    end = text.find("\n") + 1 or len(text)
-    return end, text[:end]
-
-
 _LEADING_MARKS = re.compile(r"(?:\s*\[\d{1,3}\])+[.。]?")
 _MARKS = re.compile(r"\s?\[\d{1,3}\]")
 # Titles, code, rules and lead-ins claim nothing that could be supported.
@@ -255,37 +248,6 @@ _LEAD_IN = (":", "：")
 _FENCES = ("```", "~~~")
 # Where a heading may stand: behind marks, or above a line of them. Whether one does, the whole document says.
 _MAYBE_HEADING = re.compile(r"^[ ]{0,3}(?:#|[=-]+[ \t]*$)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Citation:
-    """A passage of a document that a sentence of an answer rests on.
-
-    Attributes:
-        reference_id: Number of the document in the list of references.
-        source: The document's source.
-        document_id: The document.
-        chunk_id: The chunk that was retrieved.
-        start: First character of the quote in the document's text.
-        end: One past the last.
-        quote: Exactly `document_text[start:end]`.
-        page: Number of the page, from 1, where the document has pages.
-        headings: Titles of the sections around the quote, outermost first.
-        answer_start: First character, in the answer's text, of the sentence that rests on it.
-        answer_end: One past the last.
-    """
-
-    reference_id: str
-    source: str
-    document_id: str
-    chunk_id: str
-    start: int
-    end: int
-    quote: str
-    page: int | None
-    headings: tuple[str, ...]
-    answer_start: int
-    answer_end: int
 
 
 @dataclass(frozen=True, slots=True)

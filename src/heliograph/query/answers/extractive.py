@@ -26,7 +26,7 @@ from heliograph.query.answers.quotables import (
 )
 from heliograph.query.answers.sentence_ranking import Shortlist, choose, is_answered, shortlist
 from heliograph.query.context.format import shown_sources
-from heliograph.query.retrieved import Context, Failure, FoundPart, Reference, Retrieval
+from heliograph.query.models import Context, Failure, FoundPart, Reference, Retrieval
 from heliograph.query.understanding import QuestionKind, Understanding, understand_by_rules
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import detect_language

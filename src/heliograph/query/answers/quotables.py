@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from heliograph.query.retrieved import RetrievedChunk
+from heliograph.query.models import RetrievedChunk
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 
@@ -42,6 +42,19 @@ _POINTS_BACK = re.compile(
     r"|in this case|in that case|for this reason|then|er|sie|es|dies|diese[rsnm]?|dabei|damit|dazu|daher|deshalb"
     r"|sonst|jedoch)\b"
     r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
+    re.IGNORECASE,
+)
+# What it may say of it later on, as if the sentence before were read: "if the script exits with this code".
+_POINTS_BACK_WITHIN = re.compile(
+    r"[^.;:]{0,80}?\b(?:this|these|such)\s+(?!(?:is|are|was|were|way|means|page|section|chapter|manual|document|guide"
+    r"|book|tutorial|version|release|as)\b)[a-z]+|[^。；：]{0,30}?(?:该|上述|这[个种些])(?!章|节|手册|文档|页)",
+    re.IGNORECASE,
+)
+# What speaks of a term without naming it, some sentences into its explanation.
+_ELLIPTICAL = re.compile(
+    r"(?:the|its)? ?(?:default|initial|minimum|maximum|valid|allowed|possible|recommended)\b|defaults? to\b"
+    r"|by default\b|if (?:not|un)[ -]?(?:set|specified|given)\b|默认|缺省|预设"
+    r"|(?:der |die )?(?:standard|voreingestellt|vorgabe)",
     re.IGNORECASE,
 )
 _SAME_AS_ABOVE = re.compile(
@@ -207,6 +220,8 @@ class _Reading:
     Attributes:
         heading: The heading above.
         term: The term that is explained, from the last line that named one.
+        is_term_new: Whether nothing was said of it yet.
+        explained: What was said of it first; empty if that was long.
         leading: The sentence that leads in to a list, a table or code.
         columns: Names of the columns of the table that is read.
         found: What may be quoted.
@@ -217,6 +232,8 @@ class _Reading:
     is_code: bool
     heading: str = ""
     term: str = ""
+    is_term_new: bool = True
+    explained: str = ""
     leading: str = ""
     columns: Sequence[str] = ()
     found: list[Quotable] = field(default_factory=list[Quotable])
@@ -242,6 +259,7 @@ class _Reading:
                 continue
             if heading := _HEADING.match(shown):
                 self.heading, self.term, self.leading, self.columns = heading[1].strip(), "", "", ()
+                self.is_term_new = True
                 continue
             if self.found and _is_row(written) and _TABLE_RULE.match(shown):
                 header = self.found[-1]
@@ -259,13 +277,14 @@ class _Reading:
                 continue
             self.columns = ()
             if is_paragraph and _is_term(shown):
-                # Several terms may share what stands below them.
-                self.term = f"{self.term}, {shown}" if self.found == [] and self.term else shown
-                self.leading = ""
+                # Several terms may share what stands below them ("-s", "--sign").
+                both = f"{self.term}, {shown}"
+                self.term = both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown
+                self.leading, self.is_term_new = "", True
                 self._note(frozenset(terms(shown)), "")
                 continue
             if match := _TERM_BEFORE_COLON.match(shown):
-                self.term = match[1]
+                self.term, self.is_term_new = match[1], True
             if shown.endswith(_LEADS_IN):
                 self.leading = shown_text(written)
                 self._note(frozenset(terms(shown)), self.leading)
@@ -287,18 +306,24 @@ class _Reading:
             start, shown, before = previous.start, f"{previous.shown} {shown}", before | previous.words
         is_cut = (start == 0 and self.item.chunk.start > 0) or end == len(text)
         lead = self._lead(shown, form)
+        if self.term and self.is_term_new:
+            self.explained = shown if form is Form.PROSE and len(shown) <= _LONGEST_LEAD else ""
+        elif self.term and self.explained and form is Form.PROSE and _ELLIPTICAL.match(shown):
+            lead = f"{self.term.rstrip(':：')}: {self.explained}"
         nearby = above | frozenset(terms(self.heading)) | self.first | self.before | before
-        told = frozenset(terms(f"{self.term}\n{self.leading}")) | frozenset(terms(" ".join(self.columns)))
+        told = frozenset(terms(f"{self.term}\n{self.leading}\n{lead}")) | frozenset(terms(" ".join(self.columns)))
         self.found.append(
             Quotable(self.item, self.place, start, end, shown, words | told, nearby, is_cut, form, lead, self.heading)
         )
         self._note(words, shown)
+        self.is_term_new = False
 
     def _pointed_at(self, shown: str, form: Form, start: int, end: int) -> list[Quotable]:
         """Return what stands right before a sentence and is needed to understand it, the nearest first."""
         text, found = self.item.chunk.text, list[Quotable]()
         is_same = _SAME_AS_ABOVE.search(shown) is not None
-        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and _POINTS_BACK.match(shown))):
+        points = _POINTS_BACK.match(shown) or (not self.term and _POINTS_BACK_WITHIN.match(shown))
+        if form in (Form.ROW, Form.CODE) or not (is_same or (form is Form.PROSE and points)):
             return found
         for previous in self.found[: -1 - (_TAKEN_IN if is_same else 1) : -1]:
             between = text[previous.end : start]

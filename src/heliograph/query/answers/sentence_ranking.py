@@ -13,12 +13,12 @@ from heliograph.query.answers.candidates import (
     AnswerType,
     AskedQuestion,
     Candidate,
+    expected_form,
     expected_type,
     find_focus,
     nearness,
     plain_name,
     says,
-    type_match,
 )
 from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
@@ -190,7 +190,7 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
         known = _known_before(candidate, chosen)
         fresh = [name for name in candidate.new if name.text.casefold() not in known]
         value = asked.near_share(candidate.own) + _STANDING * candidate.standing + _BRIDGE * candidate.bridged
-        value += _TYPE_WEIGHT * type_match(asked.expected, candidate.sentence.told, fresh, asked.folded)
+        value += _TYPE_WEIGHT * asked.fit(candidate.sentence.told, fresh)
         value += _MEANING_FIRST * candidate.cosine
         if candidate is not lead:
             return value
@@ -212,7 +212,7 @@ def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate
         for item in candidates
         if item.document_id == lead.document_id
         and asked.share((item.own | title) & asked.weights.keys()) >= _WHOLE
-        and type_match(asked.expected, item.sentence.told, item.new, asked.folded) >= _LEAST_TYPE
+        and asked.fit(item.sentence.told, item.new) >= _LEAST_TYPE
     ]
     return [max(whole, key=_score)] if whole else []
 
@@ -249,6 +249,10 @@ def _follows(candidate: Candidate, chosen: Sequence[Candidate], asked: AskedQues
 _CANDIDATES = 28
 _OF_FIRST_CHUNKS = 10
 _FIRST_CHUNKS = 3
+# In another language than the question's: sentences, of so many first chunks, whose beginning tells the language.
+_FOREIGN = 24
+_FOREIGN_CHUNKS = 5
+_LONGEST_DETECTED = 600
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
 # a number, a date or code that is asked for and not said by the question is worth more: it is seldom there by chance.
 _NEARBY = 0.1
@@ -276,12 +280,19 @@ _RELEVANT = 0.72
 _LEAST_COVERED = 0.22
 _NEARNESS = 0.5
 _LEAST_TOLD = 0.5
-# The cosines of the nearest sentence and of the nearest chunk must come to this where a chunk is about what the
-# question names; to more where none is, and where words say that nothing answers, as for a question that presupposes
-# what never happened. A question of several steps is far from every sentence, but it names what the first is about.
-LEAST_ANSWERED = 0.84
-LEAST_OF_UNNAMED = 0.92
-CLEARLY_ANSWERED = 1.0
+# The cosines of the nearest sentence and of the nearest chunk must come to this; to less where the documents are in
+# another language, which costs every model some nearness; to more where words say that nothing answers, as for a
+# question that presupposes what never happened, and where a name in the question stands nowhere in what was found.
+LEAST_ANSWERED = 0.90
+LEAST_OF_OTHER_LANGUAGE = 0.74
+CLEARLY_ANSWERED = 0.96
+_NAME_MISSING = 0.2
+# Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
+_ENGLISH_WORD = re.compile(
+    r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
+)
+_NAME = re.compile(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
+_LATIN = re.compile(r"[A-Za-z][A-Za-z0-9._+-]+")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -295,12 +306,14 @@ class Shortlist:
         items: The sentences, best first, each with what it is worth by its words and its chunk.
         titles: Titles of documents by id.
         is_told: Whether one of them says anything of the question, as far as words tell.
+        least: What the cosines of the nearest sentence and the nearest chunk must come to for an answer.
     """
 
     asked: AskedQuestion
     items: Sequence[tuple[float, Quotable]]
     titles: Mapping[str, str]
     is_told: bool
+    least: float
 
 
 def best_sentences(
@@ -331,52 +344,59 @@ def shortlist(
     """
     words = frozenset(terms(question))
     asked = _read_question(question, words, sentences, understanding)
-    is_told = not words or not _is_comparable(question, sentences) or _says_anything(words, asked, sentences)
+    is_comparable = _is_comparable(question, sentences)
+    is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
+    least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
+    least = (least if is_told else CLEARLY_ANSWERED) + _NAME_MISSING * _misses_name(question, sentences)
     titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
-    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first)}
+    others = _in_other_languages(question, asked, scored)
+    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
-    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told)
+    return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
+
+
+def _in_other_languages(
+    question: str, asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]]
+) -> Sequence[tuple[float, int, Quotable]]:
+    """Return sentences of the first chunks in another language, those with what is asked for first.
+
+    Words tell nothing of them, so their meaning is read of more of them.
+    """
+    language = detect_language(question)
+    chunks = {item[2].item.chunk.id: item[2].item.chunk.text for item in scored if item[2].place < _FOREIGN_CHUNKS}
+    foreign = {id_ for id_, text in chunks.items() if detect_language(text[:_LONGEST_DETECTED]) != language}
+    found = [item for item in scored if item[2].item.chunk.id in foreign]
+    return sorted(found, key=lambda item: (-asked.fit(item[2].told, ()), -item[0]))[:_FOREIGN]
 
 
 def is_answered(listed: Shortlist, cosines: Sequence[float]) -> bool:
-    """Return whether any of the sentences is near enough to the question to answer it, whatever the language.
+    """Return whether any of the sentences is near enough to the question to answer it, whatever the language."""
+    return answer_margin(listed, cosines) >= 0.0
 
-    A question without content words ("What is it?") is taken for answered, and so is one of which a single sentence has
-    every word, at least two, whatever an embedding makes of it. `docs/answers.md` says how the thresholds were found
-    and what they cost.
+
+def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
+    """Return by how much the sentences come nearer to the question than they must to answer it.
+
+    Near are the nearest sentence and the nearest chunk, their cosines added up; in modes that merge round robin, which
+    tell nothing of the chunks' cosines, the sentence counts twice. A question without content words ("What is it?") is
+    taken for answered, and so is one of which a single sentence has every word, at least two, whatever an embedding
+    makes of it. `docs/answers.md` says how the thresholds were found and what they cost.
 
     Args:
         listed: The sentences.
         cosines: Of the question and each of them, in the usual scale.
     """
-    if not listed.asked.weights and not terms(listed.asked.folded):
-        return True
     wanted = frozenset(terms(listed.asked.folded))
+    if not wanted and not listed.asked.weights:
+        return 1.0
     if len(wanted) > 1 and any(wanted <= frozenset(terms(sentence.in_place)) for _, sentence in listed.items):
-        return True
-    if not listed.is_told:
-        least = CLEARLY_ANSWERED
-    else:
-        least = LEAST_ANSWERED if any(map(_is_of_named, listed.items)) else LEAST_OF_UNNAMED
-    return nearness_told(listed, cosines) >= least
-
-
-def _is_of_named(item: tuple[float, Quotable]) -> bool:
-    """Return whether a sentence stands in a chunk about what the question names."""
-    return item[1].item.scores.get(Channel.ENTITY, 0.0) > 0.0
-
-
-def nearness_told(listed: Shortlist, cosines: Sequence[float]) -> float:
-    """Return the cosines of the nearest sentence and of the nearest chunk, added up.
-
-    Modes that merge round robin tell nothing of the chunks' cosines; there the sentence counts twice.
-    """
+        return 1.0
     nearest = max(cosines, default=0.0)
     chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
-    return nearest + max(chunks, default=nearest)
+    return nearest + max(chunks, default=nearest) - listed.least
 
 
 def _has_cosine(sentence: Quotable) -> bool:
@@ -420,6 +440,7 @@ def _read_question(
         is_chinese(question),
         expected_type(focus),
         compared_sides(read, understanding),
+        expected_form(read),
     )
 
 
@@ -453,6 +474,27 @@ def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:
     return detect_language(question) == detect_language(best)
 
 
+def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
+    """Return whether a name in the question, no word of it, stands in the chunks; what is transliterated may do so."""
+    if is_chinese(question):
+        names = _LATIN.findall(question)
+    elif _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
+        names = [name for match in _NAME.finditer(question) if (name := _without_opening(question, match))]
+    else:
+        return False
+    texts = {sentence.item.chunk.id: sentence.item.chunk.text for sentence in sentences}
+    held = frozenset(word.casefold() for text in texts.values() for word in _LATIN.findall(text))
+    held |= {part for word in held for part in re.split(r"[._+-]+", word)}
+    return any(held.isdisjoint(word.casefold().rstrip(".") for word in name.split()) for name in names)
+
+
+def _without_opening(question: str, match: re.Match[str]) -> str:
+    """Return a name without a capital that only begins a sentence."""
+    opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
+    first, _, rest = match[0].partition(" ")
+    return rest if opens and not re.search(r"[a-z][A-Z]|[A-Z]{2}", first) else match[0]
+
+
 def _scored(
     asked: AskedQuestion, sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]
 ) -> list[tuple[float, int, Quotable]]:
@@ -460,7 +502,7 @@ def _scored(
     found: list[tuple[float, int, Quotable]] = []
     for order, sentence in enumerate(sentences):
         nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words
-        score = asked.share(sentence.words) + _NEARBY * asked.share(nearby)
+        score = asked.shared_by(sentence.shown, sentence.words) + _NEARBY * asked.share(nearby)
         score += _standing(sentence, best) - _LENGTH * math.log1p(len(sentence.shown) / 100)
         score -= _CODE * (sentence.form is Form.CODE)
         score *= 1.0 if is_chinese(sentence.shown) == asked.is_chinese else _OTHER_SCRIPT
@@ -469,9 +511,9 @@ def _scored(
 
 
 def _standing(sentence: Quotable, best: float) -> float:
-    """Return how well a sentence's chunk was found; by its place alone where channels were not fused."""
+    """Return how well a sentence's chunk was found; by its place alone where channels were not fused or overruled."""
     place = max(0.0, 1.0 - sentence.place / _LAST_PLACE)
-    if best <= 0.0:
+    if best <= 0.0 or sentence.item.rerank_score is not None:
         return _PLACE_ALONE * place
     return _CHUNK_SCORE * max(0.0, sum(sentence.item.scores.values())) / best + _CHUNK_PLACE * place
 
@@ -485,13 +527,13 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
         new = tuple(name for name in names if name.text.casefold() not in asked.folded)
-        fits = _kind_weight(asked.expected) * type_match(asked.expected, sentence.told, new, asked.folded)
+        fits = _kind_weight(asked) * asked.fit(sentence.told, new)
         own = sentence.words & asked.weights.keys()
         candidates.append(
             Candidate(
                 sentence,
                 score + fits + _MEANING * cosine,
-                asked.share(own) + fits + _MEANING * cosine,
+                asked.shared_by(sentence.shown, own) + fits + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,
@@ -504,8 +546,8 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     return sorted(candidates, key=lambda item: -item.score)
 
 
-def _kind_weight(expected: AnswerType) -> float:
-    is_sure = expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+def _kind_weight(asked: AskedQuestion) -> float:
+    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     return _SURE_TYPE if is_sure else _TYPE
 
 

@@ -1,7 +1,8 @@
-"""Which of the chunks found are kept, and how all that was kept becomes a `Context`.
+"""From what the channels found to a `Context`: what is kept within the budgets, and what became of the rest.
 
-Chunks are put into a reranker's order if there is one, then cut to number and tokens; references are numbered, and the
-text is written.
+In order: which entities and relations fit, which chunks they bring, which of all chunks are kept (put into a reranker's
+order if there is one, then cut to number and tokens), the context with its references and text, and on request the
+trace of what was kept and dropped.
 """
 
 from __future__ import annotations
@@ -9,32 +10,402 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
-from heliograph.models import Chunk, GraphPath
+from heliograph.models import Chunk, Entity, GraphPath, Relation
+from heliograph.observing import Progress, StageClock
+from heliograph.query.channels import Findings
 from heliograph.query.context.format import (
     MAX_SOURCES,
+    Budget,
     ContextFormat,
     ContextRows,
+    count_prompt_tokens,
     first_reference,
     fit_rows,
     number_sources,
+    paths_tokens,
+    show_prompt,
     sources_of,
+    system_prompt,
 )
-from heliograph.query.context.selection import Selection, evidence_order, needed_chunks, with_leaders
 from heliograph.query.linking import path_row
-from heliograph.query.merging import MergedChunks
+from heliograph.query.merging import ChunkPicks, MergedChunks, round_robin
+from heliograph.query.models import (
+    Context,
+    Reference,
+    RetrievedChunk,
+    RetrievedEntity,
+    RetrievedRelation,
+    Trace,
+    TracedChunk,
+    TracedItem,
+)
 from heliograph.query.plan import Plan
-from heliograph.query.retrieved import Context, Reference, RetrievedChunk, RetrievedEntity, RetrievedRelation
-from heliograph.query.timing import Progress, StageClock
 from heliograph.rerank.base import Reranker
 from heliograph.settings import RerankSettings
-from heliograph.stores.base import RecordsStore
+from heliograph.stores import changeset
+from heliograph.stores.base import GraphStore, IncidentRelation, RecordsStore, StoreView
+from heliograph.text.tokens import count_tokens
 
 logger = logging.getLogger(__name__)
+
+Vector = NDArray[np.float32]
+
+# The order in which chunks are written into a context, and which of them a budget must spare.
+#
+# Chunks found by fusion come best first; for reading, what belongs together stands together: a chunk that was reached
+# over a bridge behind the chunks that led to it, and chunks of one document in the document's order. The chunks
+# themselves stay ranked; only the text is ordered. In the modes of LightRAG text and ranking are the same.
+
+# Hits among which a chain counts as what the question needs.
+_HEAD = 5
+
+
+def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]]) -> list[int]:
+    """Return the places of the chunks in the order of reading; every place once.
+
+    Args:
+        chunks: Chunks, best first.
+        chains: Per chunk that was reached over bridges, the chunks passed on the way to it, the first hit first.
+    """
+    places = {chunk.id: place for place, chunk in enumerate(chunks)}
+    of_document: dict[str, list[int]] = {}
+    for place, chunk in enumerate(chunks):
+        of_document.setdefault(chunk.document_id, []).append(place)
+    ends: dict[str, list[str]] = {}
+    for chunk in chunks:
+        for passed in chains.get(chunk.id, ())[:1]:
+            ends.setdefault(passed, []).append(chunk.id)
+    order: dict[int, None] = {}
+    for chunk in chunks:
+        # The chain that leads here, the chunk itself, then the chains that set out from it, the best end first.
+        ways = [(*chains.get(chunk.id, ()), chunk.id), *((*chains[end], end) for end in ends.get(chunk.id, ()))]
+        group = [places[id_] for way in ways for id_ in way if id_ in places and places[id_] not in order]
+        for place in group:
+            order.update(
+                dict.fromkeys(sorted(of_document[chunks[place].document_id], key=lambda other: chunks[other].position))
+            )
+    return [*dict.fromkeys(order)]
+
+
+def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the chunks of every hop of the best chain: the first hit, what was passed, and what was reached.
+
+    Empty if none of the first five was reached over a bridge.
+
+    Args:
+        ranked: Chunk ids, best first.
+        chains: As in `evidence_order`.
+    """
+    reached = next((id_ for id_ in ranked[:_HEAD] if chains.get(id_)), None)
+    return () if reached is None else tuple(dict.fromkeys((*chains[reached], reached)))
+
+
+# Chunks that must outlive a cut: one for each part of a question and each side of a comparison.
+
+
+def with_leaders(order: Sequence[str], leaders: Sequence[str], head: int) -> list[str]:
+    """Return the order with every leader among the first `head` places, and as little else moved as that takes.
+
+    A leader that stands further down takes the last place there that is not a leader's; who stood there follows behind
+    the head. A leader that is missing is added. If there are more leaders than places, the first of them get in.
+
+    Args:
+        order: Chunk ids, best first.
+        leaders: Chunk ids, most important first.
+        head: Places at the front; at least 1.
+    """
+    wanted = list(dict.fromkeys(leaders))[:head]
+    front, rest = list(order[:head]), list(order[head:])
+    late = [leader for leader in wanted if leader not in front]
+    for leader in late:
+        if len(front) >= head:
+            place = next(index for index in reversed(range(len(front))) if front[index] not in wanted)
+            rest.insert(0, front.pop(place))
+        front.append(leader)
+    return [*front, *(chunk_id for chunk_id in rest if chunk_id not in late)]
+
+
+# About as many as the default budget holds, so that one page is nearly always enough; where some relations are read
+# already, as many as it holds of their like and an eighth more.
+_FIRST_PAGE = 160
+_MARGIN = 9 / 8
+_LARGEST_PAGE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRelation:
+    """A relation and the sum of its ends' degrees."""
+
+    relation: Relation
+    degree: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What fits.
+
+    Attributes:
+        entities: Entities kept.
+        relations: Relations kept.
+        tokens: What their rows cost, newlines included.
+        entities_found: Distinct entities found.
+        relations_found: Distinct relations found.
+        entities_cut: Entities that did not fit, best first.
+        relations_cut: Ids of the relations that did not fit, or are gone meanwhile, best first.
+    """
+
+    entities: Sequence[Entity] = ()
+    relations: Sequence[RankedRelation] = ()
+    tokens: int = 0
+    entities_found: int = 0
+    relations_found: int = 0
+    entities_cut: Sequence[Entity] = ()
+    relations_cut: Sequence[str] = ()
+
+
+async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextFormat, plan: Plan) -> Selection:
+    """Merge what the channels found, round robin, and keep what fits."""
+    entities = round_robin([found.entities for found in findings], key=lambda entity: entity.id)
+    relations = round_robin([found.relations for found in findings], key=lambda relation: relation.id)
+    read = {relation_id: relation for found in findings for relation_id, relation in found.relations_read.items()}
+    entity_budget, relation_budget = Budget(plan.max_entity_tokens), Budget(plan.max_relation_tokens)
+    kept_entities = _fit_entities(entities, form, entity_budget)
+    kept_relations = await _fit_relations(graph, relations, read, entities, form, relation_budget)
+    spent = entity_budget.spent + relation_budget.spent
+    kept_ids = {item.relation.id for item in kept_relations}
+    return Selection(
+        kept_entities,
+        kept_relations,
+        spent,
+        len(entities),
+        len(relations),
+        entities[len(kept_entities) :],
+        [item.id for item in relations if item.id not in kept_ids] if plan.param.explain else (),
+    )
+
+
+def _fit_entities(entities: Sequence[Entity], form: ContextFormat, budget: Budget) -> Sequence[Entity]:
+    for place, entity in enumerate(entities, start=1):
+        if not budget.take(form.entity_cost(place, entity)):
+            return entities[: place - 1]
+    return entities
+
+
+async def _fit_relations(
+    graph: GraphStore,
+    ranked: Sequence[IncidentRelation],
+    read: Mapping[str, Relation],
+    entities: Sequence[Entity],
+    form: ContextFormat,
+    budget: Budget,
+) -> list[RankedRelation]:
+    kept: list[RankedRelation] = []
+    start, size = 0, _first_page(read.values(), budget.limit)
+    while start < len(ranked):
+        page = ranked[start : start + size]
+        unread = [item.id for item in page if item.id not in read]
+        found = [read[item.id] for item in page if item.id in read]
+        found += await graph.get_relations(unread) if unread else ()
+        relations = {relation.id: relation for relation in await graph.name_ends(found, entities)}
+        for item in page:
+            relation = relations.get(item.id)
+            if relation is None:
+                continue  # Removed since it was ranked.
+            if not budget.take(form.relation_cost(len(kept) + 1, relation, item.degree)):
+                return kept
+            kept.append(RankedRelation(relation, item.degree))
+        start += size
+        size = min(budget.expected_rows(), _LARGEST_PAGE)
+    return kept
+
+
+def _first_page(read: Collection[Relation], limit: int) -> int:
+    tokens = sum(relation.token_count for relation in read)
+    return min(_FIRST_PAGE, int(_MARGIN * limit * len(read) / tokens) + 1) if tokens else _FIRST_PAGE
+
+
+# Which chunks the selected entities and relations bring.
+#
+# Each item (an entity or a relation, best first) lists chunks. A chunk belongs to the first item that lists it; an
+# item's chunks are ordered by how many items list them. Then one of three rules picks: WEIGHT gives each item a quota
+# that falls linearly with its place, VECTOR takes the chunks nearest to the question (both as LightRAG 1.5.7 does),
+# and otherwise they come by entity and by number of shared relations. Pure: nothing here reads a store.
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedChunks:
+    """Chunks of items.
+
+    Attributes:
+        groups: Per item the chunks that belong to it, most listed first, ties in the item's order.
+        frequencies: Per chunk the items that list it.
+    """
+
+    groups: Sequence[Sequence[str]]
+    frequencies: Mapping[str, int]
+
+    def candidates(self) -> list[str]:
+        """Return all chunks, by item."""
+        return list(chain.from_iterable(self.groups))
+
+
+def assign_chunks(items: Sequence[Sequence[str]], taken: Container[str] = (), *, keep_empty: bool) -> OwnedChunks:
+    """Give every chunk to the first item that lists it.
+
+    Args:
+        items: Chunk ids per item, best item first; items without any are left out.
+        taken: Chunks to leave out, uncounted.
+        keep_empty: Whether an item all of whose chunks belong to others keeps its place. It does among entities and
+            does not among relations; it matters to the quotas.
+    """
+    frequencies: dict[str, int] = {}
+    groups: list[list[str]] = []
+    for chunk_ids in items:
+        group: list[str] = []
+        for chunk_id in chunk_ids:
+            if chunk_id not in taken:
+                known = frequencies.get(chunk_id, 0)
+                frequencies[chunk_id] = known + 1
+                if not known:
+                    group.append(chunk_id)
+        if group or (keep_empty and chunk_ids):
+            groups.append(group)
+    for group in groups:
+        group.sort(key=frequencies.__getitem__, reverse=True)
+    return OwnedChunks(groups, frequencies)
+
+
+def pick_by_weight(owned: OwnedChunks, most: int, least: int = 1) -> list[str]:
+    """Pick by quotas that fall in a straight line from `most` for the first item to `least` for the last.
+
+    Quotas are rounded half to even. What items cannot fill is handed out one by one, each to the first item that
+    still has a chunk.
+    """
+    groups = owned.groups
+    if len(groups) <= 1:
+        return list(chain.from_iterable(groups))[:most]
+    quotas = [round(most - place / (len(groups) - 1) * (most - least)) for place in range(len(groups))]
+    picked = [chunk_id for group, quota in zip(groups, quotas, strict=True) for chunk_id in group[:quota]]
+    unfilled = sum(quotas) - len(picked)
+    leftovers = chain.from_iterable(group[quota:] for group, quota in zip(groups, quotas, strict=True))
+    picked.extend(chunk_id for _, chunk_id in zip(range(unfilled), leftovers, strict=False))
+    return picked
+
+
+def pick_by_vector(
+    owned: OwnedChunks, vectors: Mapping[str, NDArray[np.float32]], question: NDArray[np.float32], limit: int
+) -> list[str] | None:
+    """Return the `limit` chunks nearest to the question by cosine, or None if this rule cannot serve.
+
+    It cannot when a candidate has no vector or there is nothing to pick; ties keep the order of the items.
+    """
+    candidates = owned.candidates()
+    rows = [vectors[chunk_id] for chunk_id in candidates if chunk_id in vectors]
+    if limit <= 0 or not rows or len(rows) < len(candidates):
+        return None
+    matrix = np.concatenate(rows).reshape(len(rows), -1)
+    scores = matrix @ question
+    return [candidates[index] for index in np.argsort(-scores, kind="stable")[:limit]]
+
+
+def pick_by_shared_relations(
+    owned: OwnedChunks, neighbours: Sequence[Sequence[Iterable[str]]], limit: int
+) -> list[str]:
+    """Pick in the order of the items, within one item by how many of its neighbours list the chunk too.
+
+    Args:
+        owned: The chunks, one group per item.
+        neighbours: Per item the chunk ids of each entity at the other end of one of its relations.
+        limit: Chunks to pick at the most.
+    """
+    picked: list[str] = []
+    for group, others in zip(owned.groups, neighbours, strict=True):
+        shared = Counter(chain.from_iterable(others))
+        picked.extend(sorted(group, key=shared.__getitem__, reverse=True))
+    return picked[:limit]
+
+
+# Shared relations are counted over this many relations of all entities together, the best ranked.
+MAX_COUNTED_RELATIONS = 5000
+
+
+async def find_related_chunks(
+    store: StoreView, plan: Plan, selection: Selection, question: Vector | None
+) -> tuple[ChunkPicks, ChunkPicks]:
+    """Return the chunks of the entities and those of the relations; the latter leave out the former.
+
+    Args:
+        store: Where vectors and neighbours are read.
+        plan: Says how chunks are picked, and how many.
+        selection: The entities and relations.
+        question: The question's vector, needed for VECTOR.
+    """
+    of_entities = [entity.chunk_ids for entity in selection.entities]
+    of_relations = [item.relation.chunk_ids for item in selection.relations]
+    owned = assign_chunks(of_entities, keep_empty=True)
+    vectors = await _read_vectors(store, plan, owned, of_relations)
+    if plan.chunk_picking == "shared_relations":
+        picked = await _pick_shared(store.graph, plan, selection.entities, owned)
+    else:
+        picked = _pick(plan, owned, vectors, question)
+    entity_picks = ChunkPicks("E", picked, owned.frequencies)
+    rest = assign_chunks(of_relations, set(picked), keep_empty=False)
+    if plan.chunk_picking == "shared_relations":
+        picked = rest.candidates()[: plan.related_chunks * len(rest.groups)]
+    else:
+        picked = _pick(plan, rest, vectors, question)
+    return entity_picks, ChunkPicks("R", picked, rest.frequencies)
+
+
+def _pick(plan: Plan, owned: OwnedChunks, vectors: Mapping[str, Vector], question: Vector | None) -> list[str]:
+    if plan.chunk_picking == "vector" and question is not None and owned.groups:
+        limit = int(plan.related_chunks * len(owned.groups) / 2)
+        picked = pick_by_vector(owned, vectors, question, limit)
+        if picked is not None:
+            return picked
+        logger.warning("chunks are picked by weight: there are chunks without a vector, or too few to pick from")
+    return pick_by_weight(owned, plan.related_chunks)
+
+
+async def _read_vectors(
+    store: StoreView, plan: Plan, owned: OwnedChunks, of_relations: Sequence[Sequence[str]]
+) -> Mapping[str, Vector]:
+    if plan.chunk_picking != "vector":
+        return {}
+    ids = dict.fromkeys(owned.frequencies)
+    ids.update(dict.fromkeys(chunk_id for chunk_ids in of_relations for chunk_id in chunk_ids))
+    return await store.vectors.get_vectors(changeset.Collection.CHUNKS, list(ids)) if ids else {}
+
+
+async def _pick_shared(graph: GraphStore, plan: Plan, entities: Sequence[Entity], owned: OwnedChunks) -> list[str]:
+    listed = [entity for entity in entities if entity.chunk_ids]
+    neighbours = await _neighbour_chunks(graph, listed)
+    return pick_by_shared_relations(owned, neighbours, plan.related_chunks * len(owned.groups))
+
+
+async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> list[list[Sequence[str]]]:
+    """Return, per entity, the chunk ids of every entity at the other end of one of its relations."""
+    ranked = await graph.rank_incident_relations([entity.id for entity in entities])
+    relations = await graph.get_relations([item.id for item in ranked[:MAX_COUNTED_RELATIONS]])
+    others: dict[str, list[str]] = {entity.id: [] for entity in entities}
+    for relation in relations:
+        for end, other in ((relation.source_id, relation.target_id), (relation.target_id, relation.source_id)):
+            if end in others:
+                others[end].append(other)
+    known = {entity.id: entity for entity in entities}
+    unread = dict.fromkeys(other for ends in others.values() for other in ends if other not in known)
+    known |= {entity.id: entity for entity in await graph.get_entities(list(unread))}
+    return [[known[other].chunk_ids for other in others[entity.id] if other in known] for entity in entities]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +529,6 @@ def _log_marks(chunks: Sequence[RetrievedChunk]) -> None:
     if logger.isEnabledFor(logging.INFO):
         logger.info("final chunks: %s", " ".join(str(item.marks[-1]) for item in chunks))
 
-
-# Which of the chunks found are kept: put into a reranker's order if there is one, then cut to number and tokens.
 
 # Putting chunks into the order of a reranker, if there is one and it answers.
 #
@@ -312,3 +681,126 @@ async def _count_fitting(form: ContextFormat, limit: int, ranked: _Ranked, bodie
     rows = [form.chunk_row(place, widest, bodies[chunk.id]) for place, (chunk, _) in enumerate(ranked, start=1)]
     bounds = [form.chunk_bound(chunk, row) for (chunk, _), row in zip(ranked, rows, strict=True)]
     return await fit_rows(rows, bounds, limit)
+
+
+# What became of everything that was found: kept, or dropped and why. Made only for a question that asks to have it
+# explained, since it reads chunks and relations that the question itself has no use for.
+
+# Of what was dropped, the best; the rest is counted only.
+_MOST_CHUNKS = 100
+_MOST_ITEMS = 40
+_OPENING = 240
+
+
+async def trace_retrieval(
+    store: StoreView,
+    plan: Plan,
+    form: ContextFormat,
+    selection: Selection,
+    merged: MergedChunks,
+    kept: KeptChunks,
+    context: Context,
+) -> Trace:
+    """Return what became of chunks, entities and relations, and where the tokens went.
+
+    Args:
+        store: Where chunks that were dropped are read.
+        plan: What was asked for.
+        form: How rows are written, and so what they cost.
+        selection: Entities and relations that fitted, and those that did not.
+        merged: All chunks found, best first.
+        kept: Chunks that fitted.
+        context: What all of it became.
+
+    Raises:
+        StoreError: The store failed.
+    """
+    shown = [item.chunk.id for item in context.chunks]
+    kept_ids = frozenset(shown)
+    dropped = [id_ for id_ in merged.ids if id_ not in kept_ids][: max(0, _MOST_CHUNKS - len(shown))]
+    wanted = [*shown, *dropped]
+    cut = selection.relations_cut[:_MOST_ITEMS]
+    chunks, sources = await run_together(store.records.get_chunks(wanted), store.records.get_sources(wanted))
+    relations = await store.graph.name_ends(
+        await store.graph.get_relations(cut), (*selection.entities, *selection.entities_cut)
+    )
+    entity_rows = [form.entity_row(place, item) for place, item in enumerate(selection.entities, start=1)]
+    relation_rows = [
+        form.relation_row(place, item.relation, item.degree) for place, item in enumerate(selection.relations, start=1)
+    ]
+    return Trace(
+        chunks=_chunks(plan, form, merged, kept, {chunk.id: chunk for chunk in chunks}, sources, wanted),
+        entities=(
+            *(TracedItem(item.name, is_kept=True) for item in selection.entities),
+            *(TracedItem(item.name, is_kept=False) for item in selection.entities_cut[:_MOST_ITEMS]),
+        ),
+        relations=(
+            *(
+                TracedItem(f"{item.relation.source} – {item.relation.target}", is_kept=True)
+                for item in selection.relations
+            ),
+            *(TracedItem(f"{item.source} – {item.target}", is_kept=False) for item in relations),
+        ),
+        tokens={
+            "prompt": count_prompt_tokens(plan),
+            "question": count_tokens(plan.question),
+            "frame": form.frame_tokens(has_graph=plan.uses_graph) + paths_tokens(form, context.paths or ()),
+            "entities": _count(entity_rows),
+            "relations": _count(relation_rows),
+            "chunks": sum(
+                count_tokens(form.chunk_row(place, item.reference_id, form.chunk_body(item.chunk)))
+                for place, item in enumerate(context.chunks, start=1)
+            ),
+            "total": plan.max_total_tokens,
+        },
+        prompt=show_prompt(plan, system_prompt(plan, context.text)) if plan.is_written else "",
+    )
+
+
+def _chunks(
+    plan: Plan,
+    form: ContextFormat,
+    merged: MergedChunks,
+    kept: KeptChunks,
+    known: dict[str, Chunk],
+    sources: dict[str, str],
+    ids: Sequence[str],
+) -> tuple[TracedChunk, ...]:
+    places = {id_: place for place, id_ in enumerate(merged.ids, start=1)}
+    scores = dict(kept.ranked)
+    final = {chunk.id for chunk, _ in kept.chunks}
+    marks = dict(zip(ids, merged.marks(ids), strict=True))
+    order = sorted((id_ for id_ in ids if id_ in known), key=lambda id_: places.get(id_, len(places)))
+    return tuple(
+        TracedChunk(
+            chunk_id=id_,
+            document_id=known[id_].document_id,
+            source=sources.get(id_, ""),
+            page=known[id_].page,
+            headings=known[id_].headings,
+            start=known[id_].start,
+            opening=known[id_].text[:_OPENING],
+            tokens=count_tokens(form.chunk_body(known[id_])),
+            place=places.get(id_, 0),
+            marks=tuple(str(mark) for mark in marks[id_]),
+            scores=merged.scores.get(id_, {}),
+            rerank_score=scores.get(id_),
+            path=merged.paths.get(id_, ()),
+            outcome=_outcome(plan, kept, id_, places.get(id_, 0), is_kept=id_ in final),
+        )
+        for id_ in order
+    )
+
+
+def _outcome(plan: Plan, kept: KeptChunks, id_: str, place: int, *, is_kept: bool) -> str:
+    """Return why a chunk is not in the context; `kept` if it is."""
+    if is_kept:
+        return "kept"
+    if any(id_ == ranked for ranked, _ in kept.ranked):
+        return "budget"
+    # A reranker has seen all chunks; without one only the first few went on.
+    return "count" if not kept.is_reranked or place > plan.chunk_top_k else "rerank"
+
+
+def _count(rows: Sequence[str]) -> int:
+    return count_tokens("\n".join(rows))

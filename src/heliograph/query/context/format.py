@@ -23,8 +23,8 @@ from typing import ClassVar
 from heliograph.models import Chunk, Entity, GraphPath, Relation
 from heliograph.prompts import load_prompt
 from heliograph.query.linking import path_row
+from heliograph.query.models import Reference
 from heliograph.query.plan import Channel, Plan
-from heliograph.query.retrieved import Reference
 from heliograph.text.tokens import count_tokens, entity_row, relation_row
 
 # Fitting rows into token budgets: whole rows, the first ones, never a part of one.
@@ -223,7 +223,8 @@ class ContextFormat(ABC):
         if rows.paths:
             sections.append(f"{_PATHS_HEADING}\n\n{_fenced(chr(10).join(rows.paths), '')}")
         sections.append(self._section("chunks", rows.chunks))
-        sections.append(_references(rows.references))
+        lines = (f"[{reference.reference_id}] {shown_sources(reference)}" for reference in rows.references)
+        sections.append(f"List of the documents, by number:\n\n{_fenced(chr(10).join(lines), '')}")
         return "\n".join(sections)
 
     @cached_property
@@ -333,11 +334,6 @@ def shown_source(source: str) -> str:
 def shown_sources(reference: Reference) -> str:
     """Return the sources of a reference on one line."""
     return "; ".join(map(shown_source, (reference.source, *reference.other_sources)))
-
-
-def _references(references: Iterable[Reference]) -> str:
-    lines = (f"[{reference.reference_id}] {shown_sources(reference)}" for reference in references)
-    return f"List of the documents, by number:\n\n{_fenced(chr(10).join(lines), '')}"
 
 
 def _fenced(body: str, language: str) -> str:

@@ -1,10 +1,13 @@
 """The entity bridge: from a chunk over an entity that it mentions to the chunk that says the rest.
 
 A question such as "Who directed the film that X sang in?" names X and asks for what no chunk near the question says.
-The best chunks are read for entities; for each pair of chunk and entity the *residual question* is embedded, which is
-the question without what the chunk is about and with the entity's name; and a chunk that holds the entity gains by how
-much nearer it is to the residual question than to the question itself. Gaining, not being near, is what protects
-questions that one chunk answers: there the residual question is near to nothing new.
+The best chunks are read for entities; for each pair of chunk and entity there is a *residual question*, which is the
+question without what the chunk is about and with the entity's name; and a chunk that holds the entity gains by how much
+nearer it is to the residual question than to the question itself. Gaining, not being near, is what protects questions
+that one chunk answers: there the residual question is near to nothing new.
+
+Embedding is what bridges cost. So the vector of a residual question is first estimated from vectors that are stored,
+the question's and the entity's, and only those residual questions are embedded that may bring a chunk to the front.
 
 Pure: what is read and embedded between the two steps is the search's business (`heliograph.query.fusion.search`).
 """
@@ -13,8 +16,9 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +29,9 @@ from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 
+# An estimate must bring a chunk nearly to the score of the last of so many first hits.
+_FIRST_HITS = 5
+_NEARLY = 0.9
 # A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
 _NAMED_ORDER = 0.3
 _ABOUT_ORDER = 1.3
@@ -176,8 +183,8 @@ def gains(
     known: Mapping[str, float],
     scores: Mapping[str, float],
     parameters: FusionParameters,
-) -> dict[str, Gain]:
-    """Return the best gain of every chunk that gains anything.
+) -> list[dict[str, Gain]]:
+    """Return, per bridge, the gain of every chunk that gains anything over it.
 
     No chunk gains so much that it would stand before the one that its bridge starts from: what leads on from a chunk
     is worth reading after it. So strong bridges cannot push down what answers a question alone.
@@ -189,17 +196,51 @@ def gains(
         scores: Per chunk its score so far; one without a score has none, and a start without one is no bound.
         parameters: Weights and bounds.
     """
-    best: dict[str, Gain] = {}
+    gained: list[dict[str, Gain]] = []
     for item, near in zip(followed, nearness.cosines, strict=True):
         weights = item.weights(parameters)
         ids = [chunk_id for chunk_id in weights if chunk_id in nearness.columns]
         cosines = near[[nearness.columns[chunk_id] for chunk_id in ids]]
         bound = scores.get(item.bridge.chunk_id, math.inf)
+        found: dict[str, Gain] = {}
         for chunk_id, cosine in zip(ids, cosines.tolist(), strict=True):
             value = weights[chunk_id] * (cosine - known[chunk_id] - parameters.least_gain)
             value = min(value, bound - scores.get(chunk_id, 0.0))
-            if value > 0 and (chunk_id not in best or value > best[chunk_id].value):
-                best[chunk_id] = Gain(value, item.bridge, cosine)
+            if value > 0:
+                found[chunk_id] = Gain(value, item.bridge, cosine)
+        gained.append(found)
+    return gained
+
+
+def promising(
+    estimated: Sequence[Mapping[str, Gain]], scores: Mapping[str, float], parameters: FusionParameters
+) -> list[int]:
+    """Return the places of the bridges whose residual questions are worth embedding, at most `parameters.residuals`.
+
+    A bridge is worth it that may bring a chunk among the first hits; where these are far ahead, none is.
+
+    Args:
+        estimated: Per bridge what chunks may gain over it.
+        scores: Per chunk its score so far.
+        parameters: Weights and bounds.
+    """
+    first = nlargest(_FIRST_HITS, scores.values())
+    least = _NEARLY * first[-1] if len(first) == _FIRST_HITS else 0.0
+    reach = [
+        max((gain.value + scores.get(chunk_id, 0.0) for chunk_id, gain in found.items()), default=0.0)
+        for found in estimated
+    ]
+    order = sorted((place for place, score in enumerate(reach) if score > least), key=lambda place: -reach[place])
+    return sorted(order[: parameters.residuals])
+
+
+def best_gains(gained: Iterable[Mapping[str, Gain]]) -> dict[str, Gain]:
+    """Return the best gain of every chunk; of equal ones the first."""
+    best: dict[str, Gain] = {}
+    for found in gained:
+        for chunk_id, gain in found.items():
+            if chunk_id not in best or gain.value > best[chunk_id].value:
+                best[chunk_id] = gain
     return best
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from heliograph.query.linking import LinkedEntity, Respelt
+from heliograph.query.models import FoundPart
 from heliograph.query.plan import FUSED_CHANNELS, Channel
-from heliograph.query.retrieved import FoundPart
 
 # The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
 #
@@ -33,7 +33,10 @@ class FusionParameters:
         least_similar: Least cosine of such an entity.
         similar_limit: Such entities at the most.
         first_hops: Best chunks whose entities may lead on.
-        bridges: Pairs of a chunk and an entity followed from them; each costs an embedding of a short text.
+        bridges: Pairs of a chunk and an entity followed from them.
+        residuals: Residual questions embedded for them at the most: of those pairs that promise most.
+        estimate: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
+        estimated: What a gain by such an estimate is worth beside one by an embedded residual question.
         bridge: Weight of what a bridge gains.
         question: Share of the question's own vector in a bridge's, which keeps it from drifting away.
         mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
@@ -46,7 +49,7 @@ class FusionParameters:
         aside: What a bridge is worth from a paragraph without any word of the question, beside one from that paragraph
             of the chunk that holds most of them.
         second_hops: Chunks found over a bridge from which a second one is tried.
-        second_bridges: Pairs followed from these.
+        second_bridges: Pairs followed from these, with as many residual questions at the most.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
         damping: Probability that the walk goes on and does not start anew.
@@ -63,6 +66,9 @@ class FusionParameters:
     similar_limit: int = 3
     first_hops: int = 5
     bridges: int = 16
+    residuals: int = 4
+    estimate: float = 0.8
+    estimated: float = 0.8
     bridge: float = 3.0
     question: float = 0.3
     mentioned: float = 0.6

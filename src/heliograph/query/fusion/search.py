@@ -19,13 +19,14 @@ from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.channels import search_keywords
 from heliograph.query.fusion.bridge import (
-    FollowedBridge,
     Gain,
     Nearness,
     Start,
     Wanted,
+    best_gains,
     follow_bridges,
     gains,
+    promising,
     residual_question,
     widen,
 )
@@ -397,22 +398,39 @@ class FusedSearch:
         followed = widen(followed, holders, parameters)
         if not followed:
             return {}
-        await found.read_vectors(id_ for item in followed for id_ in (*item.about, *item.mentioning))
+        beyond = [id_ for item in followed for id_ in (*item.about, *item.mentioning)]
+        entity_ids = list(dict.fromkeys(item.bridge.entity_id for item in followed))
+        _, entities = await run_together(
+            found.read_vectors(beyond), self._store.vectors.get_vectors(Collection.ENTITIES, entity_ids)
+        )
         known = {id_: max(cosine, beaten.get(id_, cosine)) for id_, cosine in found.cosines.items()}
-        nearness = await self._compare(found, followed)
         # A chunk that nothing has found yet will count with its cosine once a bridge leads there.
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | found.totals()
-        reached = gains(followed, nearness, known, scores, parameters)
+        # What residual questions would find is estimated first, from vectors that are stored.
+        unknown = np.zeros_like(found.vector)
+        estimates = found.vector + parameters.estimate * np.stack(
+            [entities.get(item.bridge.entity_id, unknown) for item in followed]
+        )
+        estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
+        nearness = found.nearness(estimates, parameters.question, beyond)
+        gained = gains(followed, nearness, known, scores, parameters)
+        chosen = promising(gained, scores, parameters)
+        gained = [
+            {id_: replace(gain, value=parameters.estimated * gain.value) for id_, gain in over.items()}
+            for over in gained
+        ]
+        if chosen:
+            embedded = [followed[place] for place in chosen]
+            texts = [
+                residual_question(found.question, _subjects(found, item.bridge), item.bridge.name) for item in embedded
+            ]
+            vectors = (await self._embedding.embed(texts, "query")).vectors
+            nearness = found.nearness(vectors, parameters.question, beyond)
+            for place, exact in zip(chosen, gains(embedded, nearness, known, scores, parameters), strict=True):
+                gained[place] = exact
+        reached = best_gains(gained)
         found.paths = {chunk_id: gain.bridge.path for chunk_id, gain in reached.items()} | found.paths
         return reached
-
-    async def _compare(self, found: Found, followed: Sequence[FollowedBridge]) -> Nearness:
-        texts = [
-            residual_question(found.question, _subjects(found, item.bridge), item.bridge.name) for item in followed
-        ]
-        embedded = await self._embedding.embed(texts, "query")
-        reached = (id_ for item in followed for id_ in (*item.about, *item.mentioning))
-        return found.nearness(embedded.vectors, self._parameters.question, reached)
 
     def _best(self, found: Found, count: int) -> list[str]:
         return best(found.totals(), count)

@@ -1,37 +1,59 @@
-"""Documents in: text, texts, uploads, URLs, and scans of the input folder.
+"""Documents come in and are worked on: texts, uploads, URLs, the input folder; jobs, retries, deletions as LightRAG's.
 
-What a response accepts is on disk by then: texts as pending documents, uploads as files of the input folder with a job
-that reads them. The rest is done in the background.
+Every route here starts or follows a background job. An upload goes from the connection straight to the disk, within a
+limit, under a safe name: its form holds one part named `file` and perhaps one named `metadata`, a JSON object. Memory
+holds a piece at a time, and an upload that breaks off leaves nothing behind.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
+from fastapi.exceptions import RequestValidationError
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
 
 from heliograph.documents.registry import known_suffixes
 from heliograph.documents.sources import check_url
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import IngestError, InvalidRequestError
+from heliograph.errors import ConflictError, IngestError, InvalidRequestError, NotFoundError, RequestTooLargeError
 from heliograph.ids import track_id as new_track_id
-from heliograph.ingest.intake import identify_files
+from heliograph.ingest.intake import clean_metadata, identify_files
 from heliograph.ingest.models import IngestReport, Outcome
 from heliograph.ingest.samples import find_samples
 from heliograph.models import COMMITTED_STATUSES
-from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
+from heliograph.server.dependencies import Admin, CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.server.uploads import receive_upload
-from heliograph.service.jobs.models import JobKind, JobRequest
+from heliograph.server.requests import check_json
+from heliograph.service.jobs.input_folder import InputFolder, checked_name
+from heliograph.service.jobs.models import JobKind, JobRequest, JobState
 from heliograph.service.principal import without_folders
+from heliograph.settings import ServerSettings
 from heliograph.wire.documents import (
+    ClearResponse,
+    DeleteRequest,
+    DeleteResponse,
     InsertResponse,
+    JobListResponse,
+    JobResponse,
+    MessageResponse,
+    PipelineResponse,
+    RecoveryRequest,
+    RecoveryResponse,
+    RepairRequest,
+    RetryRequest,
     ScanResponse,
     SupportedTypesResponse,
     TextRequest,
     TextsRequest,
     UrlRequest,
+    pipeline_response,
 )
 
 router = APIRouter(prefix="/documents", tags=["documents"])
@@ -179,3 +201,305 @@ async def _inserted(kb: AsyncHeliograph, report: IngestReport, *, has_chunking: 
         return InsertResponse(status="duplicated", message=message, track_id=track_id, document_ids=ids)
     message = f"{waiting} of {len(ids)} texts accepted. Processing will continue in background.{note}"
     return InsertResponse(status="success", message=message, track_id=report.track_id, document_ids=ids)
+
+
+# Receiving one uploaded file.
+
+_MOST_FIELD_BYTES = 65_536
+_MOST_OTHER_BYTES = 131_072
+_FLUSH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that was received whole.
+
+    Attributes:
+        name: A safe name.
+        part: Where it lies until it is given its name.
+        metadata: What the form said about it.
+    """
+
+    name: str
+    part: Path
+    metadata: Mapping[str, Any] | None
+
+
+async def receive_upload(request: Request, folder: InputFolder, settings: ServerSettings) -> Upload:
+    """Receive a multipart form with a file.
+
+    Raises:
+        ConflictError: Something other than a file has this name in the input folder.
+        InvalidRequestError: The form is broken, or the name or metadata is not acceptable.
+        RequestTooLargeError: The file is longer than `max_upload_bytes`, or its metadata too large or deep.
+        RequestValidationError: There is no file in it.
+        StoreUnavailable: It cannot be written.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != b"multipart/form-data" or not options.get(b"boundary"):
+        raise _missing_file()
+    max_bytes, length = settings.max_upload_bytes, request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and int(length) > max_bytes + _MOST_OTHER_BYTES:
+        raise RequestTooLargeError(f"the upload has more than {max_bytes:,} bytes; raise server.max_upload_bytes")
+    form = _Form(folder)
+    try:
+        part = await _receive(request, form, options[b"boundary"], folder, max_bytes)
+        return Upload(form.name, part, _metadata(bytes(form.metadata), settings))
+    except BaseException:
+        if form.part is not None:
+            form.part.unlink(missing_ok=True)
+        raise
+
+
+async def _receive(request: Request, form: _Form, boundary: bytes, folder: InputFolder, max_bytes: int) -> Path:
+    try:
+        parser = MultipartParser(boundary, form.callbacks())
+        async for piece in request.stream():
+            parser.write(piece)
+            if form.part is not None and form.size >= _FLUSH_BYTES:
+                await asyncio.to_thread(folder.write, form.part, form.taken(), max_bytes)
+        parser.finalize()
+    except FormParserError as error:
+        raise InvalidRequestError(f"the form is broken: {error}") from error
+    if not form.is_whole:
+        raise InvalidRequestError("the form was cut off; send it again")
+    if form.part is None:
+        raise _missing_file()
+    await asyncio.to_thread(folder.write, form.part, form.taken(), max_bytes)
+    await asyncio.to_thread(folder.sync, form.part)
+    return form.part
+
+
+class _Form:
+    """What the parser has met so far; its methods are called by the parser."""
+
+    def __init__(self, folder: InputFolder) -> None:
+        self._folder = folder
+        self._headers: dict[bytes, bytes] = {}
+        self._header = b""
+        self._value = b""
+        self._field = b""
+        self._pieces: list[bytes] = []
+        self.size = 0
+        self.name = ""
+        self.part: Path | None = None
+        self.metadata = bytearray()
+        self.is_whole = False
+
+    def callbacks(self) -> Any:
+        """Return what the parser calls."""
+        return {
+            "on_part_begin": self._begin_part,
+            "on_part_data": self._take_data,
+            "on_header_field": self._take_header,
+            "on_header_value": self._take_value,
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._end_headers,
+            "on_end": self._end,
+        }
+
+    def taken(self) -> list[bytes]:
+        """Return the pieces of the file that came since the last call."""
+        pieces, self._pieces, self.size = self._pieces, [], 0
+        return pieces
+
+    def _begin_part(self) -> None:
+        self._headers, self._field = {}, b""
+
+    def _take_header(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def _take_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _end_header(self) -> None:
+        self._headers[self._header.lower()] = self._value
+        self._header = self._value = b""
+
+    def _end_headers(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition"))
+        self._field = options.get(b"name", b"")
+        if self._field != b"file":
+            return
+        if self.part is not None:
+            raise InvalidRequestError("the form holds several files; send one a request")
+        if b"filename" not in options:
+            raise _missing_file()
+        try:
+            name = options[b"filename"].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidRequestError("the name of the file is not in UTF-8; rename the file") from error
+        self.name = checked_name(name)
+        self.part = self._folder.begin(self.name)
+
+    def _take_data(self, data: bytes, start: int, end: int) -> None:
+        if self._field == b"file":
+            self._pieces.append(data[start:end])
+            self.size += end - start
+        elif self._field == b"metadata":
+            self.metadata += data[start:end]
+            if len(self.metadata) > _MOST_FIELD_BYTES:
+                raise RequestTooLargeError(f"metadata has more than {_MOST_FIELD_BYTES:,} bytes; give less")
+
+    def _end(self) -> None:
+        self.is_whole = True
+
+
+def _metadata(data: bytes, settings: ServerSettings) -> Mapping[str, Any] | None:
+    if not data:
+        return None
+    check_json(data, settings.max_json_depth, settings.max_json_values)
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise InvalidRequestError(f"metadata is not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InvalidRequestError("metadata must be a JSON object")
+    return clean_metadata(value, "uploaded")
+
+
+def _missing_file() -> RequestValidationError:
+    return RequestValidationError(
+        [{"type": "missing", "loc": ("body", "file"), "msg": "Field required", "input": None}]
+    )
+
+
+# Background work: what is under way, cancelling and retrying it, deleting documents as LightRAG does, and caches.
+
+_CLEAR_SECONDS = 300.0
+
+
+@router.get("/pipeline_status", summary="See what is under way")
+async def pipeline_status(_: ReadEngine, workspace: Workspace, service: CurrentService) -> PipelineResponse:
+    """Return what runs and waits in the workspace, and what happened last."""
+    return pipeline_response(await service.jobs.state(workspace))
+
+
+@router.post("/cancel_pipeline", summary="Cancel what is under way")
+async def cancel_pipeline(
+    _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> MessageResponse:
+    """Cancel all jobs but deletions. Documents that were not finished are kept as failed, for `reprocess_failed`."""
+    if not await service.jobs.cancel_all(workspace, principal.name):
+        return MessageResponse(status="not_busy", message="Pipeline is not currently running. No cancellation needed.")
+    message = "Pipeline cancellation has been requested. Documents will be marked as FAILED."
+    return MessageResponse(status="cancellation_requested", message=message)
+
+
+_RETRY_BODY = {
+    "requestBody": {"content": {"application/json": {"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}}}}
+}
+
+
+@router.post(
+    "/reprocess_failed",
+    summary="Try failed documents again",
+    responses=responses(404, 409),
+    openapi_extra=_RETRY_BODY,
+)
+async def reprocess_failed(
+    kb: WriteEngine,
+    principal: Writer,
+    workspace: Workspace,
+    service: CurrentService,
+    body: RetryRequest | None = None,
+) -> MessageResponse:
+    """Process failed documents, failed chunks of partial ones, and whatever waits; unreadable files are read anew.
+
+    With `doc_ids`, only these of them.
+    """
+    ids = tuple(body.doc_ids) if body else ()
+    await _check_known(kb, ids)
+    asked = JobRequest(JobKind.RETRY, new_track_id("retry"), principal.name, document_ids=ids)
+    await service.jobs.submit(workspace, asked)
+    message = "Reprocessing of failed documents has been initiated in background"
+    return MessageResponse(status="reprocessing_started", message=message)
+
+
+@router.delete("/delete_document", summary="Delete documents by id", responses=responses(404, 409))
+async def delete_document(
+    body: DeleteRequest, kb: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> DeleteResponse:
+    """Delete documents and all that only they said, in the background; nothing is deleted if an id is unknown."""
+    await _check_known(kb, body.doc_ids)
+    asked = JobRequest(
+        JobKind.DELETE,
+        new_track_id("delete"),
+        principal.name,
+        document_ids=tuple(body.doc_ids),
+        deletes_files=body.delete_file,
+    )
+    job = await service.jobs.submit(workspace, asked)
+    message = f"Deletion of {len(body.doc_ids)} documents has been initiated in the background."
+    doc_id = ", ".join(body.doc_ids)
+    return DeleteResponse(status="deletion_started", message=message, doc_id=doc_id, job_id=job.id)
+
+
+async def _check_known(kb: AsyncHeliograph, ids: Sequence[str]) -> None:
+    found = {document.id for document in await kb.store.records.get_documents(ids)}
+    if missing := [id_ for id_ in ids if id_ not in found]:
+        raise NotFoundError(f"there are no documents {', '.join(map(repr, missing[:10]))}; nothing was done")
+
+
+@router.delete("", summary="Delete all documents and the files of the input folder", responses=responses(409))
+async def clear_documents(
+    _: WriteEngine, principal: Admin, workspace: Workspace, service: CurrentService
+) -> ClearResponse:
+    """Delete everything in the workspace, files of the input folder included; refused while anything is under way."""
+    if await service.jobs.count_unfinished(workspace):
+        message = "Other work is under way; wait for it, or cancel it, and try again."
+        return ClearResponse(status="busy", message=message)
+    job = await service.jobs.submit(workspace, JobRequest(JobKind.CLEAR, new_track_id("clear"), principal.name))
+    job = await service.jobs.wait(workspace, job.id, _CLEAR_SECONDS)
+    if job.state is JobState.DONE:
+        files = job.progress.counts.get("files", 0)
+        return ClearResponse(status="success", message=f"All documents cleared successfully. Deleted {files} files.")
+    return ClearResponse(status="fail", message=job.error or "The deletion takes long and goes on in the background.")
+
+
+@router.post("/clear_cache", summary="Drop cached replies of models")
+async def clear_cache(kb: WriteEngine, _: Admin) -> MessageResponse:
+    """Drop all cached replies of chat models; documents and graph stay as they are."""
+    count = await kb.clear_cache()
+    return MessageResponse(status="success", message=f"Successfully cleared all cache ({count} replies)")
+
+
+@router.post("/source_conflicts/repair", summary="Settle a conflict of sources", responses=responses(409))
+async def repair_source_conflict(body: RepairRequest, _: WriteEngine) -> MessageResponse:
+    """Always a conflict of its own: there is none to settle, see `GET /documents/source_conflicts`."""
+    raise ConflictError(f"no two documents claim {body.canonical_source_key!r:.200}; nothing has to be repaired")
+
+
+@router.post("/recovery/force_reset", summary="Reset after a crash")
+async def force_reset(body: RecoveryRequest, _: Admin) -> RecoveryResponse:
+    """Do nothing: every change is one transaction, so that a crash leaves nothing to reset."""
+    if not body.confirm:
+        raise InvalidRequestError("confirm is false; set it to true to reset")
+    return RecoveryResponse(status="no_recovery_required", message="Nothing has to be reset.")
+
+
+@router.get("/jobs", summary="List background jobs")
+async def list_jobs(
+    _: ReadEngine,
+    workspace: Workspace,
+    service: CurrentService,
+    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> JobListResponse:
+    """Return jobs, the latest first; those long finished are dropped."""
+    jobs, total = await service.jobs.page(workspace, offset, limit)
+    return JobListResponse(jobs=tuple(map(JobResponse.of, jobs)), total=total)
+
+
+@router.get("/jobs/{job_id}", summary="See one background job", responses=responses(404))
+async def get_job(job_id: str, _: ReadEngine, workspace: Workspace, service: CurrentService) -> JobResponse:
+    """Return how far a job is, or what came of it."""
+    return JobResponse.of(await service.jobs.get(workspace, job_id))
+
+
+@router.post("/jobs/{job_id}/cancel", summary="Cancel one background job", responses=responses(404))
+async def cancel_job(
+    job_id: str, _: WriteEngine, principal: Writer, workspace: Workspace, service: CurrentService
+) -> JobResponse:
+    """Cancel a job; one that is finished stays as it is. Documents it leaves unfinished are kept as failed."""
+    return JobResponse.of(await service.jobs.cancel(workspace, job_id, principal.name))

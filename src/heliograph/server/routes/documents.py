@@ -1,45 +1,181 @@
-"""Documents as resources: list, one with its chunks, its text, update, change, delete one or those that match.
+"""Documents over HTTP: pages and counts as LightRAG's clients list them, and each document as a resource.
 
-Its router comes after the others below `/documents`, since an id may be any text.
+An id may be any text, so the paths that hold one come last, and this router after the others below `/documents`.
+Listings are polled often, so each is a few indexed reads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
 
+from heliograph.documents.markdown import clean_text
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.filters import Filter, parse_filter
 from heliograph.ids import track_id as new_track_id
+from heliograph.ingest.intake import identify_files
 from heliograph.ingest.models import NewDocument, Outcome
 from heliograph.models import Document, DocumentStatus
 from heliograph.server.dependencies import CurrentService, ReadEngine, Workspace, WriteEngine, Writer
 from heliograph.server.openapi import responses
-from heliograph.service.jobs.models import JobKind, JobRequest, JobState
+from heliograph.service.jobs.models import Job, JobKind, JobRequest, JobState
 from heliograph.service.service import Service
-from heliograph.stores.base import DocumentQuery, DocumentSort
+from heliograph.stores.base import DocumentPage, DocumentQuery, DocumentSort
 from heliograph.text.names import mention_entity_id
 from heliograph.wire.documents import (
     ChangeRequest,
     ChangeResponse,
     ChunkResponse,
+    ConflictsResponse,
     DeleteMatchingRequest,
     DetailResponse,
+    DocStatusResponse,
     DocumentEntitiesResponse,
     DocumentEntity,
     DocumentResponse,
     ListResponse,
+    PageRequest,
+    PageResponse,
+    Pagination,
     RemovalResponse,
+    ScanStatusResponse,
+    StatusCountsResponse,
     TextResponse,
+    TrackResponse,
     UpdateRequest,
+    count_statuses,
+    doc_status_response,
+    scan_status_response,
 )
 
 router = APIRouter(prefix="/documents", tags=["documents"])
+
+_SORTS: dict[str, DocumentSort] = {
+    "created_at": "created_at",
+    "updated_at": "updated_at",
+    "id": "id",
+    "file_path": "source",
+}
+_OPENING_LENGTH = 251
+_MOST_OF_TRACK = 10_000
+
+TrackId = Annotated[str, Path(max_length=4_096, description="As the response that accepted the batch named it.")]
+
+
+@router.post("/paginated", summary="List documents page by page")
+async def paginated(body: PageRequest, kb: ReadEngine) -> PageResponse:
+    """Return one page of documents, and how many there are per status."""
+    counts = await _counts(kb)
+    page = await _page(kb, body)
+    pages = -(-page.total // body.page_size)
+    return PageResponse(
+        documents=await _told(kb, page.documents),
+        pagination=Pagination(
+            page=body.page,
+            page_size=body.page_size,
+            total_count=page.total,
+            total_pages=pages,
+            has_next=body.page < pages,
+            has_prev=body.page > 1,
+        ),
+        status_counts=counts,
+    )
+
+
+@router.get("/status_counts", summary="Count documents by status")
+async def status_counts(kb: ReadEngine) -> StatusCountsResponse:
+    """Return how many documents there are per status, and in all."""
+    return StatusCountsResponse(status_counts=await _counts(kb))
+
+
+@router.get("/track_status/{track_id}", summary="Follow a batch")
+async def track_status(
+    track_id: TrackId, kb: ReadEngine, workspace: Workspace, service: CurrentService
+) -> TrackResponse:
+    """Return the documents of a batch, those that are still to be read included; none for an unknown batch."""
+    track_id = track_id.strip()
+    jobs = await service.jobs.of_track(workspace, track_id)
+    page = await kb.documents(DocumentQuery(track_id=track_id, limit=_MOST_OF_TRACK))
+    documents = await _told(kb, page.documents) + await _unread(kb, jobs, {item.source for item in page.documents})
+    summary: dict[str, int] = {}
+    for document in documents:
+        summary[document.status] = summary.get(document.status, 0) + 1
+    return TrackResponse(track_id=track_id, documents=documents, total_count=len(documents), status_summary=summary)
+
+
+@router.get("/scan/status/{track_id}", summary="Follow a scan", responses=responses(404))
+async def scan_status(
+    track_id: TrackId, _: ReadEngine, workspace: Workspace, service: CurrentService
+) -> ScanStatusResponse:
+    """Return how far a scan of the input folder is, and what it found."""
+    for job in await service.jobs.of_track(workspace, track_id.strip()):
+        if job.kind is JobKind.SCAN:
+            return scan_status_response(job)
+    raise NotFoundError(f"there is no scan {track_id!r:.100}; it may be long finished")
+
+
+@router.get("/source_conflicts", summary="List sources that several documents claim")
+async def source_conflicts(_: ReadEngine) -> ConflictsResponse:
+    """Return none: every document has its own id, and a text of a source that several have replaces none of them."""
+    return ConflictsResponse()
+
+
+async def _counts(kb: AsyncHeliograph) -> dict[str, int]:
+    pages = await asyncio.gather(*(kb.documents(DocumentQuery((status,), limit=0)) for status in DocumentStatus))
+    return count_statuses(zip(DocumentStatus, (page.total for page in pages), strict=True))
+
+
+async def _page(kb: AsyncHeliograph, body: PageRequest) -> DocumentPage:
+    statuses = body.statuses()
+    if statuses == ():
+        return DocumentPage((), 0)
+    query = DocumentQuery(
+        statuses or (),
+        sort=_SORTS[body.sort_field],
+        descending=body.sort_direction == "desc",
+        offset=(body.page - 1) * body.page_size,
+        limit=body.page_size,
+    )
+    return await kb.documents(query)
+
+
+async def _told(kb: AsyncHeliograph, documents: Sequence[Document]) -> list[DocStatusResponse]:
+    openings = await kb.store.records.get_openings([document.id for document in documents], _OPENING_LENGTH)
+    return [doc_status_response(document, openings.get(document.id, "")) for document in documents]
+
+
+async def _unread(kb: AsyncHeliograph, jobs: Sequence[Job], stored: set[str]) -> list[DocStatusResponse]:
+    """Return uploads and URLs that were accepted and are not read yet."""
+    sources = [
+        (job, source)
+        for job in jobs
+        if job.is_unfinished and job.kind in (JobKind.FILES, JobKind.URL)
+        for source in job.request.sources
+        if clean_text(source) not in stored
+    ]
+    ids = await identify_files(kb.store.records, [source for _, source in sources])
+    return [
+        doc_status_response(
+            Document(
+                id_,
+                source,
+                error=job.error,
+                track_id=job.request.track_id,
+                created_at=job.created_at,
+                updated_at=job.created_at,
+            ),
+            "",
+        )
+        for id_, (job, source) in zip(ids, sources, strict=True)
+    ]
+
 
 _DELETE_SECONDS = 10.0
 _PAGE = 10_000
@@ -104,6 +240,34 @@ async def get_text(
         raise NotFoundError(f"the document {document.source!r} has no text: {document.error or 'it is not read yet'}")
     part = text[offset:] if limit is None else text[offset : offset + limit]
     return TextResponse(id=document.id, source=document.source, text=part, offset=offset, total_characters=len(text))
+
+
+@router.get(
+    "/{document_id:path}/pages/{page}",
+    summary="Draw a page of a PDF",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/png": {"schema": {"type": "string", "format": "binary"}, "example": "PNG"}}},
+        **responses(404, 422, 501),
+    },
+)
+async def draw_page(
+    document_id: DocumentId,
+    page: Annotated[int, Path(ge=1, le=1_000_000)],
+    kb: ReadEngine,
+    workspace: Workspace,
+    service: CurrentService,
+    width: Annotated[int, Query(ge=100, le=2_000, description="Of the picture, in pixels.")] = 1_000,
+) -> Response:
+    """Return a page as PNG, where the file that was uploaded lies in the input folder still; 404 otherwise."""
+    document = await _find(kb, document_id)
+    path = await asyncio.to_thread(service.jobs.input_folder(workspace).find, document.source)
+    if path is None or path.suffix.lower() != ".pdf":
+        raise NotFoundError(
+            f"the file of the document {document.source!r} is no PDF in the input folder of the service"
+        )
+    picture = await asyncio.to_thread(service.page_reader.draw_page, path, document.source, page, width)
+    return Response(picture, media_type="image/png", headers={"Cache-Control": "private, max-age=300"})
 
 
 @router.get("/{document_id:path}/entities", summary="List the entities of a document", responses=responses(404))

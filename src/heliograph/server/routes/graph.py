@@ -1,21 +1,67 @@
-"""The graph to be looked at, as LightRAG's clients ask for it: labels, which are names of entities, and parts of it."""
+"""The graph over HTTP: parts to draw, entities and relations in detail, corrections and their history.
+
+Labels in paths and names are names of entities, as LightRAG's clients call them. A correction is a curation, which
+outlasts re-indexing and can be undone. LightRAG tells a name that is unknown or taken by 400 where it edits, and so do
+these routes; only deletions know 404.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import NotFoundError
-from heliograph.models import Entity, Relation
-from heliograph.server.dependencies import ReadEngine
+from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
+from heliograph.server.dependencies import ReadEngine, WriteEngine, Writer
 from heliograph.server.openapi import responses
 from heliograph.server.responses import JsonBody
-from heliograph.stores.base import ScanKind
-from heliograph.wire.graph import EntityExists, GraphColumns, KnowledgeGraph, graph_body, graph_columns, told_chunks
+from heliograph.stores.base import CurationQuery, ScanKind
+from heliograph.text.names import name_to_entity_id
+from heliograph.wire.graph import (
+    CurationItem,
+    CurationListResponse,
+    DeleteEntityRequest,
+    DeleteRelationRequest,
+    DeletionResult,
+    DuplicateItem,
+    DuplicateResponse,
+    EditResponse,
+    EntityCreateRequest,
+    EntityDetail,
+    EntityEditResponse,
+    EntityExists,
+    EntityItem,
+    EntityMergeRequest,
+    EntityUpdateRequest,
+    GraphColumns,
+    HistoryResponse,
+    KnowledgeGraph,
+    NeighbourResponse,
+    OperationSummary,
+    PathItem,
+    PathResponse,
+    RelationCreateRequest,
+    RelationDetail,
+    RelationItem,
+    RelationUpdateRequest,
+    SourceChunk,
+    SplitRequest,
+    entity_properties,
+    given_origin,
+    graph_body,
+    graph_columns,
+    read_keywords,
+    read_origin,
+    read_text,
+    read_weight,
+    relation_properties,
+    told_chunks,
+)
 
 router = APIRouter(tags=["graph"])
 
@@ -24,8 +70,13 @@ _PAGE = 5_000
 _MOST_NODES = 10_000
 _MOST_DEPTH = 100
 _MOST_DRAWN = 50_000
+_MOST_EXAMINED = 2_000
 
-Label = Annotated[str, Query(max_length=2048, description="Name of an entity, by any spelling or alias.")]
+Name = Annotated[str, Query(max_length=2048, description="Name of an entity, by any spelling or alias.")]
+OtherName = Annotated[str | None, Query(max_length=2048, description="The other end, for a relation.")]
+Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Passed over.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Returned at the most.")]
+SourceLimit = Annotated[int, Query(ge=0, le=200, description="Chunks at the most.")]
 
 
 @router.get("/graph/label/list", summary="List the names of all entities", responses=responses(400))
@@ -119,7 +170,7 @@ async def draw_graph(
 
 
 @router.get("/graph/entity/exists", summary="Whether there is an entity", responses=responses(400))
-async def entity_exists(engine: ReadEngine, name: Label) -> EntityExists:
+async def entity_exists(engine: ReadEngine, name: Name) -> EntityExists:
     """Say whether a name leads to an entity."""
     return EntityExists(exists=await engine.entity(name) is not None)
 
@@ -129,3 +180,344 @@ async def _graph(
 ) -> Response:
     sources = await engine.store.records.get_sources(told_chunks((*entities, *relations)))
     return JsonBody(graph_body(entities, relations, sources, is_truncated=is_truncated))
+
+
+# One entity or relation with its sources, neighbours, and paths between two entities.
+
+
+@router.get("/graph/entity", summary="Return an entity with its sources", responses=responses(400, 404))
+async def get_entity(engine: ReadEngine, name: Name, offset: Offset = 0, limit: SourceLimit = 10) -> EntityDetail:
+    """Return what is known of an entity, and the chunks that mention it."""
+    entity = await _require(engine, name)
+    sources = await _sources(engine, entity.chunk_ids[offset : offset + limit])
+    return EntityDetail(entity=EntityItem.of(entity), sources=sources, source_count=len(entity.chunk_ids))
+
+
+@router.get("/graph/relation", summary="Return a relation with its sources", responses=responses(400, 404))
+async def get_relation(
+    engine: ReadEngine, source: Name, target: Name, offset: Offset = 0, limit: SourceLimit = 10
+) -> RelationDetail:
+    """Return what is known of the relation between two entities, and the chunks that tell of it."""
+    relation = await _require_relation(engine, source, target)
+    sources = await _sources(engine, relation.chunk_ids[offset : offset + limit])
+    return RelationDetail(relation=RelationItem.of(relation), sources=sources, source_count=len(relation.chunk_ids))
+
+
+@router.get("/graph/neighbours", summary="Return what lies around an entity", responses=responses(400, 404))
+async def get_neighbours(
+    engine: ReadEngine,
+    name: Name,
+    depth: Annotated[int, Query(ge=1, le=10, description="Relations from the entity at the most.")] = 1,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="Entities at the most.")] = 100,
+) -> NeighbourResponse:
+    """Return entities by distance, then degree, and the relations among them."""
+    entity = await _require(engine, name)
+    found = await engine.neighbours(entity.name, depth=depth, max_entities=limit)
+    return NeighbourResponse(
+        entities=tuple(map(EntityItem.of, found.entities)),
+        relations=tuple(map(RelationItem.of, found.relations)),
+        is_truncated=found.is_truncated,
+    )
+
+
+@router.get("/graph/paths", summary="Return how two entities are connected", responses=responses(400, 404))
+async def get_paths(
+    engine: ReadEngine,
+    source: Name,
+    target: Name,
+    max_length: Annotated[int, Query(ge=1, le=10, description="Relations on the way at the most.")] = 6,
+    limit: Annotated[int, Query(ge=1, le=100, description="Paths at the most.")] = 5,
+) -> PathResponse:
+    """Return the shortest paths; none if there is none so short."""
+    ends = await _require(engine, source), await _require(engine, target)
+    found = await engine.paths(ends[0].name, ends[1].name, max_length=max_length, limit=limit)
+    return PathResponse(paths=tuple(map(PathItem.of, found)))
+
+
+async def _sources(engine: AsyncHeliograph, chunk_ids: Sequence[str]) -> tuple[SourceChunk, ...]:
+    records = engine.store.records
+    return SourceChunk.of_chunks(await records.get_chunks(chunk_ids), await records.get_sources(chunk_ids))
+
+
+async def _require(engine: AsyncHeliograph, name: str) -> Entity:
+    entity = await engine.entity(name)
+    if entity is None:
+        raise NotFoundError(f"there is no entity {name!r} in this workspace")
+    return entity
+
+
+async def _require_relation(engine: AsyncHeliograph, source: str, target: str) -> Relation:
+    relation = await engine.relation(source, target)
+    if relation is None:
+        raise NotFoundError(f"there is no relation between {source!r} and {target!r} in this workspace")
+    return relation
+
+
+# Corrections by LightRAG's routes.
+
+
+@router.post("/graph/entity/create", summary="Make an entity", responses=responses(400))
+async def create_entity(body: EntityCreateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+    """Make an entity that stays without any document."""
+    description = read_text(body.entity_data, "description", is_needed=True) or ""
+    kind = read_text(body.entity_data, "entity_type") or ""
+    async with _refusals():
+        done = await engine.create_entity(
+            body.entity_name,
+            type=kind,
+            description=description,
+            author=principal.name,
+            origin=read_origin(body.entity_data),
+        )
+    data = await _entity_data(engine, done.names[0])
+    return EditResponse(
+        message=f"Entity '{data['entity_name']}' created successfully", data=data, curation_ids=[done.id]
+    )
+
+
+@router.post("/graph/relation/create", summary="Make a relation", responses=responses(400))
+async def create_relation(body: RelationCreateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+    """Make a relation that stays without any document; both entities must exist."""
+    description = read_text(body.relation_data, "description", is_needed=True) or ""
+    weight = read_weight(body.relation_data)
+    async with _refusals():
+        done = await engine.create_relation(
+            body.source_entity,
+            body.target_entity,
+            keywords=read_keywords(body.relation_data) or (),
+            description=description,
+            weight=1.0 if weight is None else weight,
+            author=principal.name,
+            origin=read_origin(body.relation_data),
+        )
+    return EditResponse(
+        message=f"Relation created successfully between '{body.source_entity}' and '{body.target_entity}'",
+        data=await _relation_data(engine, *done.names),
+        curation_ids=[done.id],
+    )
+
+
+@router.post("/graph/entity/edit", summary="Change or rename an entity", responses=responses(400))
+async def edit_entity(body: EntityUpdateRequest, engine: WriteEngine, principal: Writer) -> EntityEditResponse:
+    """Put a type, description or name in place of what documents say.
+
+    A new name that another entity has is refused, or with `allow_merge` merges the two. All of it is done, or nothing.
+    """
+    async with _refusals():
+        done, summary = await _Edit(body, engine, principal.name).run()
+    message = (
+        f"Entity merged successfully into '{summary.final_entity}'" if summary.merged else "Entity updated successfully"
+    )
+    data = await _entity_data(engine, summary.final_entity)
+    ids = [item.id for item in done]
+    return EntityEditResponse(message=message, data=data, curation_ids=ids, operation_summary=summary)
+
+
+@router.post("/graph/relation/edit", summary="Change a relation", responses=responses(400))
+async def edit_relation(body: RelationUpdateRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+    """Put keywords, a description or a weight in place of what documents say."""
+    data = body.known_data()
+    async with _refusals():
+        done = await engine.edit_relation(
+            body.source_id,
+            body.target_id,
+            keywords=read_keywords(data),
+            description=read_text(data, "description", is_needed="description" in data),
+            weight=read_weight(data),
+            author=principal.name,
+        )
+    return EditResponse(
+        message="Relation updated successfully",
+        data=await _relation_data(engine, *done.names),
+        curation_ids=[done.id],
+    )
+
+
+@router.post("/graph/entities/merge", summary="Make several entities one", responses=responses(400))
+async def merge_entities(body: EntityMergeRequest, engine: WriteEngine, principal: Writer) -> EditResponse:
+    """Merge entities into one that exists, or under a new name; their relations are united."""
+    async with _refusals():
+        done = await engine.merge_entities(body.entities_to_change, body.entity_to_change_into, author=principal.name)
+    data = await _entity_data(engine, done.names[-1])
+    count = len(body.entities_to_change)
+    message = f"Successfully merged {count} entities into '{data['entity_name']}'"
+    return EditResponse(message=message, data=data, curation_ids=[done.id])
+
+
+@router.delete("/graph/entity/delete", summary="Hide an entity", responses=responses(404))
+@router.delete("/documents/delete_entity", summary="Hide an entity (earlier path)", include_in_schema=False)
+async def delete_entity(body: DeleteEntityRequest, engine: WriteEngine, principal: Writer) -> DeletionResult:
+    """Hide an entity and its relations, whatever documents say, until this is undone."""
+    done = await engine.delete_entity(body.entity_name, author=principal.name)
+    message = f"Entity '{done.names[0]}' and its relationships have been deleted."
+    return DeletionResult(message=message, curation_ids=[done.id])
+
+
+@router.delete("/graph/relation/delete", summary="Hide a relation", responses=responses(404))
+@router.delete("/documents/delete_relation", summary="Hide a relation (earlier path)", include_in_schema=False)
+async def delete_relation(body: DeleteRelationRequest, engine: WriteEngine, principal: Writer) -> DeletionResult:
+    """Hide a relation, whatever documents say, until this is undone."""
+    done = await engine.delete_relation(body.source_entity, body.target_entity, author=principal.name)
+    message = f"Relation between '{done.names[0]}' and '{done.names[1]}' deleted successfully"
+    return DeletionResult(message=message, curation_ids=[done.id])
+
+
+class _Edit:
+    """One edit of an entity: properties, name, or both, which is one commit."""
+
+    def __init__(self, body: EntityUpdateRequest, engine: AsyncHeliograph, author: str) -> None:
+        self._engine = engine
+        self._author = author
+        data = body.known_data()
+        self._name = body.entity_name
+        self._new_name = read_text(data, "entity_name", is_needed="entity_name" in data)
+        self._type = read_text(data, "entity_type", is_needed="entity_type" in data)
+        self._description = read_text(data, "description", is_needed="description" in data)
+        self._allow_rename, self._allow_merge = body.allow_rename, body.allow_merge
+
+    async def run(self) -> tuple[list[Curation], OperationSummary]:
+        """Do it and return what was recorded, and what it came to."""
+        entity = await self._engine.entity(self._name)
+        if entity is None:
+            raise NotFoundError(f"there is no entity {self._name!r} in this workspace")
+        if self._new_name is None or self._new_name.strip() == entity.name:
+            return await self._change(entity.name), _summary(entity.name)
+        if not self._allow_rename:
+            raise InvalidRequestError("renaming is not allowed by this request; set allow_rename to true")
+        done = await self._engine.revise_entity(
+            entity.name,
+            self._new_name,
+            type=self._type,
+            description=self._description,
+            allow_merge=self._allow_merge,
+            author=self._author,
+        )
+        final = await self._final_name(done[-1])
+        is_merged = done[-1].kind is CurationKind.MERGE_ENTITIES
+        return done, _summary(final, target=final if is_merged else None, renamed=True)
+
+    async def _change(self, name: str) -> list[Curation]:
+        if self._new_name is not None and self._type is None and self._description is None:
+            return []
+        done = await self._engine.edit_entity(name, type=self._type, description=self._description, author=self._author)
+        return [done]
+
+    async def _final_name(self, done: Curation) -> str:
+        entity = await self._engine.entity(done.names[-1])
+        return entity.name if entity else done.names[-1]
+
+
+def _summary(final: str, *, target: str | None = None, renamed: bool = False) -> OperationSummary:
+    return OperationSummary(
+        merged=target is not None,
+        merge_status="not_attempted" if target is None else "success",
+        operation_status="success",
+        target_entity=target,
+        final_entity=final,
+        renamed=renamed,
+    )
+
+
+@asynccontextmanager
+async def _refusals() -> AsyncGenerator[None]:
+    """Tell what is unknown or taken as LightRAG does, by the status of a request that cannot be served."""
+    try:
+        yield
+    except (ConflictError, NotFoundError) as error:
+        raise InvalidRequestError(str(error)) from error
+
+
+async def _entity_data(engine: AsyncHeliograph, name: str) -> dict[str, Any]:
+    entity = await engine.entity(name)
+    if entity is None:
+        return {"entity_name": name, "source_id": None, "graph_data": None}
+    sources = await engine.store.records.get_sources(told_chunks([entity]))
+    (rules,) = await engine.store.curations.get_rules([entity.id]) or (NameRules(entity.id),)
+    own = (item for item in rules.curations if len(item.entity_ids) == 1)
+    properties = entity_properties(entity, sources) | given_origin(own)
+    return {"entity_name": entity.name, "source_id": properties["source_id"], "graph_data": properties}
+
+
+async def _relation_data(engine: AsyncHeliograph, name: str, other: str) -> dict[str, Any]:
+    relation = await engine.relation(name, other)
+    if relation is None:
+        return {"src_entity": name, "tgt_entity": other, "source_id": None, "graph_data": None}
+    sources = await engine.store.records.get_sources(told_chunks([relation]))
+    ends = {relation.source_id, relation.target_id}
+    (rules,) = await engine.store.curations.get_rules([relation.source_id]) or (NameRules(relation.source_id),)
+    own = (item for item in rules.curations if set(item.entity_ids) == ends)
+    properties = relation_properties(relation, sources) | given_origin(own)
+    return {"src_entity": name, "tgt_entity": other, "source_id": properties["source_id"], "graph_data": properties}
+
+
+# History, the list of corrections, undoing one, splitting, and likely duplicates.
+
+
+@router.post("/graph/entity/split", summary="Split an entity in two", responses=responses(400, 404, 409))
+async def split_entity(body: SplitRequest, engine: WriteEngine, principal: Writer) -> CurationItem:
+    """Make what some documents or chunks call by a name an entity of its own."""
+    done = await engine.split_entity(
+        body.entity_name,
+        body.new_name,
+        document_ids=body.document_ids,
+        chunk_ids=body.chunk_ids,
+        author=principal.name,
+    )
+    return CurationItem.of(done)
+
+
+@router.get("/graph/history", summary="Return who said what", responses=responses(400, 404))
+async def get_history(
+    engine: ReadEngine, name: Name, other: OtherName = None, offset: Offset = 0, limit: Limit = 100
+) -> HistoryResponse:
+    """Return what chunks say of an entity, or with `other` of a relation, and what people did to it."""
+    history = await engine.history(name, other, offset=offset, limit=limit)
+    if not history.statement_count and not history.curations:
+        what = f"entity {name!r}" if other is None else f"relation between {name!r} and {other!r}"
+        raise NotFoundError(f"nothing was ever said of the {what} in this workspace")
+    return HistoryResponse.of(history)
+
+
+@router.get("/graph/curations", summary="List corrections by hand", responses=responses(400))
+async def list_curations(
+    engine: ReadEngine,
+    name: Annotated[str | None, Query(max_length=2048, description="Only those that name this entity.")] = None,
+    includes_undone: Annotated[bool, Query(description="Whether to list those that were taken back, too.")] = True,
+    offset: Offset = 0,
+    limit: Limit = 100,
+) -> CurationListResponse:
+    """Return what people did to the graph, the latest first."""
+    entity = await engine.entity(name) if name else None
+    page = await engine.curations(
+        CurationQuery(
+            entity_id=entity.id if entity else name_to_entity_id(name) if name else None,
+            includes_undone=includes_undone,
+            descending=True,
+            offset=offset,
+            limit=limit,
+        )
+    )
+    return CurationListResponse(curations=tuple(map(CurationItem.of, page.curations)), total=page.total)
+
+
+@router.post("/graph/curations/{curation_id}/undo", summary="Undo a correction", responses=responses(404, 409))
+async def undo_curation(
+    curation_id: Annotated[str, Path(max_length=200)], engine: WriteEngine, principal: Writer
+) -> CurationItem:
+    """Take a correction back: the graph becomes what it would be without it."""
+    return CurationItem.of(await engine.undo(curation_id, author=principal.name))
+
+
+@router.get("/graph/duplicates", summary="Find entities that may be one", responses=responses(400))
+async def find_duplicates(
+    engine: ReadEngine,
+    name: Annotated[list[str] | None, Query(max_length=100, description="Look at these entities only.")] = None,
+    examined: Annotated[
+        int, Query(ge=1, le=_MOST_EXAMINED, description="Without names: how many of the best connected to look at.")
+    ] = 500,
+    limit: Limit = 100,
+) -> DuplicateResponse:
+    """Return pairs of entities with like names and near vectors."""
+    names = name or [entity.name for entity in await engine.entities(limit=examined)]
+    pairs = await engine.find_duplicates(limit=limit, names=names) if names else []
+    return DuplicateResponse(pairs=tuple(map(DuplicateItem.of, pairs)))

@@ -19,13 +19,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
-from heliograph.query.data import reference_data
-from heliograph.query.models import Answer, Mode, QueryParam
+from heliograph.query.models import Answer, Mode, QueryParam, reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
-from heliograph.server.errors import failure_body
 from heliograph.server.openapi import never
-from heliograph.server.responses import JsonBody, LineResponse, Write, json_line
+from heliograph.server.responses import JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.text.tokens import count_tokens
 from heliograph.wire.chat_clients import (
     OllamaChatReply,

@@ -16,13 +16,11 @@ from fastapi import APIRouter, Request, Response
 
 from heliograph.errors import NotFoundError
 from heliograph.models import DEFAULT_MODE
-from heliograph.query.data import reference_data
-from heliograph.query.models import Answer, Mode
+from heliograph.query.models import Answer, Mode, reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
-from heliograph.server.errors import failure_body
 from heliograph.server.openapi import never
-from heliograph.server.responses import JsonBody, LineResponse, Write, json_line
+from heliograph.server.responses import JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.text.tokens import count_tokens
 from heliograph.wire.chat_clients import ChatCompletion, CompletionFailure, CompletionRequest, ModelCard, ModelList
 from heliograph.wire.query import answer_details, answer_text

@@ -11,11 +11,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from heliograph.query.data import reference_data
-from heliograph.query.models import Answer, QueryParam
+from heliograph.query.models import Answer, QueryParam, reference_data
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
-from heliograph.server.errors import failure_body
-from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, json_line
+from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse
 from heliograph.wire.query import (
     QueryRequest,

@@ -114,14 +114,11 @@ class InputFolder:
         except OSError as error:
             raise StoreUnavailable(f"the input folder {self.path.name!r} cannot be made: {error.strerror}") from error
         _check_free(self.path / name)
-        self._drop_left_over()
-        return self.path / f"{_PART}{os.urandom(8).hex()}"
-
-    def _drop_left_over(self) -> None:
-        """Remove what a process that died while it received an upload has left."""
+        # What a process that died while it received an upload has left.
         for path in self.path.glob(f"{_PART}*"):
             if (stamp := self.stamp(path)) is not None and time.time() - stamp[0] / 1e9 > _PART_SECONDS:
                 path.unlink(missing_ok=True)
+        return self.path / f"{_PART}{os.urandom(8).hex()}"
 
     def finish(self, part: Path, name: str) -> bool:
         """Give a whole upload its name, durably, in place of a file that has it; return whether that changed anything.
@@ -137,7 +134,11 @@ class InputFolder:
                 part.unlink()
                 return False
             part.replace(target)
-            _sync_folder(self.path)
+            descriptor = os.open(self.path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         except OSError as error:
             raise StoreUnavailable(f"the upload {name!r} cannot be kept: {error.strerror}; check the disk") from error
         return True
@@ -203,11 +204,3 @@ class InputFolder:
 def _check_free(path: Path) -> None:
     if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
         raise ConflictError(f"{path.name!r} is a folder or a link in the input folder; give the upload another name")
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

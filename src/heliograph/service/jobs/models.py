@@ -70,7 +70,7 @@ class JobRequest:
         track_id: The batch.
         author: Who asks.
         sources: For `files`, names in the input folder; for `url`, the address.
-        document_ids: For `delete`.
+        document_ids: For `delete`; for `retry`, none means all that failed.
         metadata: For `files` and `url`: goes over what the sources themselves say.
         deletes_files: For `delete`: whether files of the input folder go, too.
         origin: The request that asks; what the job does is logged and traced as part of it.

@@ -270,8 +270,10 @@ class JobStore:
         with self._file.transaction() as connection:
             if request.kind in _ONE_AT_A_TIME:
                 where = "WHERE state = 'waiting' AND kind = ? AND cancelled_by = ''"
-                if same := _select(connection, where, values=(request.kind.value,)):
-                    return same[0]
+                for same in _select(connection, where, values=(request.kind.value,)):
+                    # One that is for all does what is asked for some.
+                    if same.request.document_ids in ((), request.document_ids):
+                        return same
             if max_waiting is not None:
                 _check_room(connection, max_waiting)
             id_, now = f"job-{secrets.token_hex(12)}", time.time()
@@ -336,7 +338,9 @@ class JobStore:
         """Note how far a job is."""
         with self._file.transaction(durable=False) as connection:
             query = "UPDATE job SET done = ?, total = ?, counts = ?, problems = ? WHERE id = ?"
-            connection.execute(query, (*_progress_row(progress), id_))
+            counts, problems = dict(progress.counts), list(map(without_folders, progress.problems))
+            values = (progress.done, progress.total, json.dumps(counts), json.dumps(problems), id_)
+            connection.execute(query, values)
 
     def end(self, id_: str, state: JobState, error: str = "") -> None:
         """Note how a job ended. The metadata it brought is with its documents by now, and goes when they do."""
@@ -452,11 +456,6 @@ def _job(row: tuple[Any, ...]) -> Job:
     progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
     # Held to the types, as a damaged file may give any value.
     return _JOB.validate_python(values | {"request": json.loads(values["request"]), "progress": progress})
-
-
-def _progress_row(progress: JobProgress) -> tuple[int, int, str, str]:
-    problems = list(map(without_folders, progress.problems))
-    return progress.done, progress.total, json.dumps(dict(progress.counts)), json.dumps(problems)
 
 
 def _encode(request: JobRequest) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.maintenance.migration_sections import batch_vectors
+from heliograph.maintenance.migration import batch_vectors
 from heliograph.models import Usage, utc_now
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply, ScanKind, Store

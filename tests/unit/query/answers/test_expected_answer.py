@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.query.answers.candidates import AnswerType, expected_type, find_focus, type_match
+from heliograph.query.answers.candidates import AnswerType, expected_form, expected_type, find_focus, type_match
 from heliograph.text.name_spans import NameSpan
 
 
@@ -28,7 +28,11 @@ from heliograph.text.name_spans import NameSpan
         ("看守人的国籍是什么？", AnswerType.LOCATION),
         ("哪个公司修了透镜？", AnswerType.ORGANIZATION),
         ("透镜有什么用处？", AnswerType.OTHER),
-        ("Wer hütet das Licht?", AnswerType.OTHER),
+        ("Wer hütet das Licht?", AnswerType.PERSON),
+        ("Wann wurde es gebaut?", AnswerType.DATE),
+        ("Wie viele Stufen hat der Turm?", AnswerType.NUMBER),
+        ("Mit welchem Befehl dreht man die Linse?", AnswerType.CODE),
+        ("Quel est le nom du phare ?", AnswerType.OTHER),
     ],
 )
 def test_type_is_read_off_the_question_word_and_its_noun(question: str, kind: AnswerType) -> None:
@@ -44,3 +48,33 @@ def test_sentence_fits_by_new_names_and_dates_and_numbers() -> None:
     assert type_match(AnswerType.DATE, "It was lit in 1921.", []) == 1.0
     assert type_match(AnswerType.NUMBER, "It was lit twice.", []) == 1.0
     assert type_match(AnswerType.DATE, "It was lit.", []) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "others"),
+    [
+        ("How long is the light on?", ["for 30 seconds", "one minute", "every day"], ["30 steps", "three"]),
+        ("灯亮多久？", ["亮30秒", "三 分钟"], ["30级台阶"]),
+        ("Wie lange brennt das Licht?", ["zwei Stunden"], ["zwei Lampen"]),
+        ("How large is the file by default?", ["128 megabytes", "2 KB"], ["128 files"]),
+        (
+            "Which key opens the window?",
+            ["Press Shift and drag", "the A key", "F4"],
+            ["Choose Tools", "A window opens"],
+        ),
+        ("Which option signs a tag?", ["-s, --sign"], ["a well-known tag"]),
+        ("Where are the rules kept?", ["in /etc/rules.d/", "see my.conf"], ["in the house", "and/or"]),
+        ("配置文件在哪里？", ["/etc/inetd.conf"], ["软件包"]),
+        ("How many columns may a table have?", ["1,600 columns", "of 32 index columns"], ["8192 bytes"]),
+        ("On which port does it listen?", ["port 9418"], ["2 hosts"]),
+    ],
+)
+def test_form_of_the_answer_is_read_off_the_question(question: str, answers: list[str], others: list[str]) -> None:
+    form = expected_form(question)
+    assert form is not None
+    assert [bool(form.search(text)) for text in answers] == [True] * len(answers)
+    assert [bool(form.search(text)) for text in others] == [False] * len(others)
+
+
+def test_a_question_that_asks_for_no_form_has_none() -> None:
+    assert expected_form("Who keeps the light?") is None

@@ -106,6 +106,24 @@ async def test_term_explained_below_is_said_before_the_quote() -> None:
     assert "- --depth <depth> — Create a shallow clone. [1]" in text
 
 
+async def test_several_terms_share_what_stands_below_them() -> None:
+    context = _context("-a\n\n--all\n\nTake every file.\n\n-s\n\n--sign\n\nMake a signed tag.")
+    text = (await _quoted("Which option makes a signed tag?", context)).text
+    assert "- -s, --sign — Make a signed tag. [1]" in text
+
+
+async def test_default_of_a_term_is_told_with_what_the_term_means() -> None:
+    context = _context("naptime\n\nThe delay between two runs. It is read at the start. The default is one minute.")
+    text = (await _quoted("What is the default delay between runs?", context)).text
+    assert "naptime: The delay between two runs. — The default is one minute. [1]" in text
+
+
+async def test_sentence_that_points_back_in_its_middle_takes_in_the_one_before_it() -> None:
+    context = _context("The code 125 means that nobody can tell. If the script exits with this code, it is skipped.")
+    text = (await _quoted("With which code is a script skipped?", context)).text
+    assert "- The code 125 means that nobody can tell. If the script exits with this code, it is skipped. [1]" in text
+
+
 async def test_sentence_that_points_back_takes_in_the_one_before_it() -> None:
     context = _context(
         "Retention applies to all messages. It ends after 14 days of storage.\n\nMore is said elsewhere."

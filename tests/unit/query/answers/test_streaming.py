@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from heliograph import observing as asked
 from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.observing import QuestionReport
-from heliograph.query import timing as asked
 from heliograph.query.models import AnswerKind, QueryParam
 from heliograph.testing.fakes import FakeChatModel
 

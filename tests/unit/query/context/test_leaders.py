@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.context.selection import with_leaders
+from heliograph.query.context.assembly import with_leaders
 
 IDS = st.lists(st.sampled_from("abcdefghijkl"), unique=True)
 

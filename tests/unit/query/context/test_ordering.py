@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heliograph.models import Chunk
-from heliograph.query.context.selection import evidence_order, needed_chunks
+from heliograph.query.context.assembly import evidence_order, needed_chunks
 
 
 def _chunk(name: str, document: str, position: int = 0) -> Chunk:

@@ -13,11 +13,14 @@ from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.fusion.bridge import (
     FollowedBridge,
+    Gain,
     Nearness,
     Start,
     Wanted,
+    best_gains,
     follow_bridges,
     gains,
+    promising,
     residual_question,
     widen,
 )
@@ -100,26 +103,48 @@ def _near(**cosines: float) -> Nearness:
 
 
 def test_chunk_gains_by_how_much_nearer_it_is() -> None:
-    found = gains([BRIDGE], _near(u=0.0, t=1.0), {"t": 0.2, "u": 0.2}, {}, PARAMETERS)
+    (found,) = gains([BRIDGE], _near(u=0.0, t=1.0), {"t": 0.2, "u": 0.2}, {}, PARAMETERS)
     assert found.keys() == {"t"}
     assert found["t"].value == pytest.approx(3.0 * (1.0 - 0.2 - PARAMETERS.least_gain))
 
 
 def test_chunk_that_was_not_compared_gains_nothing() -> None:
-    assert gains([BRIDGE], Nearness(np.zeros((1, 0), np.float32), {}), {}, {}, PARAMETERS) == {}
-    assert gains([BRIDGE], _near(u=1.0), {"u": 0.2}, {}, PARAMETERS).keys() == {"u"}
+    assert gains([BRIDGE], Nearness(np.zeros((1, 0), np.float32), {}), {}, {}, PARAMETERS) == [{}]
+    (found,) = gains([BRIDGE], _near(u=1.0), {"u": 0.2}, {}, PARAMETERS)
+    assert found.keys() == {"u"}
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_gain_is_never_negative_and_bounded(cosine: float, known: float) -> None:
-    for gain in gains([BRIDGE], _near(t=cosine), {"t": known}, {}, PARAMETERS).values():
+    (found,) = gains([BRIDGE], _near(t=cosine), {"t": known}, {}, PARAMETERS)
+    for gain in found.values():
         assert 0 < gain.value <= 2 * PARAMETERS.bridge + 1e-6
 
 
 def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from() -> None:
-    found = gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.9, "t": 0.5}, PARAMETERS)
+    (found,) = gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.9, "t": 0.5}, PARAMETERS)
     assert found["t"].value == pytest.approx(0.4)
-    assert not gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.5, "t": 0.6}, PARAMETERS)
+    assert gains([BRIDGE], _near(t=1.0), {"t": 0.2}, {"p": 0.5, "t": 0.6}, PARAMETERS) == [{}]
+
+
+def _gained(**values: float) -> dict[str, Gain]:
+    return {chunk_id: Gain(value, BRIDGE.bridge, 0.5) for chunk_id, value in values.items()}
+
+
+def test_residual_questions_are_embedded_only_where_they_may_bring_a_chunk_to_the_front() -> None:
+    scores = {"a": 1.0, "b": 0.8, "c": 0.7, "d": 0.6, "e": 0.5, "t": 0.1, "u": 0.1}
+    assert promising([_gained(t=0.1), _gained(u=0.4), {}, _gained(t=0.6)], scores, PARAMETERS) == [1, 3]
+    assert promising([_gained(t=0.1)], scores, PARAMETERS) == []
+
+
+def test_of_many_promising_bridges_the_best_are_embedded() -> None:
+    gained = [_gained(t=0.5 + place / 100) for place in range(10)]
+    assert promising(gained, {"p": 1.0}, replace(PARAMETERS, residuals=3)) == [7, 8, 9]
+
+
+def test_chunk_counts_with_its_best_gain() -> None:
+    best = best_gains([_gained(t=0.2, u=0.1), _gained(t=0.3)])
+    assert {chunk_id: gain.value for chunk_id, gain in best.items()} == {"t": 0.3, "u": 0.1}
 
 
 def test_less_of_a_gain_is_chance_the_further_the_first_chunk_leads() -> None:

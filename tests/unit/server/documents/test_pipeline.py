@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from heliograph.errors import ModelUnavailable, StoreUnavailable
-from heliograph.server.routes import health as health_routes
+from heliograph.server.routes import service as service_routes
 
 from .conftest import TEXT, Server, until
 
@@ -98,7 +98,7 @@ async def test_health_does_not_wait_for_those_who_hold_the_jobs(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(server.service.jobs, "state", never)
-    monkeypatch.setattr(health_routes, "_READ_SECONDS", 0.01)
+    monkeypatch.setattr(service_routes, "_READ_SECONDS", 0.01)
     health = await server.send("GET", "/health")
     assert (health["status"], health["condition"]) == ("healthy", "ok")
     assert not {"pipeline_busy", "pipeline_active"} & set(health)
@@ -120,6 +120,21 @@ async def test_cancel_keeps_documents_as_failed_until_they_are_reprocessed(serve
     assert (told["status"], told["track_id"]) == ("reprocessing_started", "")
     await server.settle()
     assert {item["status"] for item in (await server.documents()).values()} == {"processed"}
+
+
+async def test_one_failed_document_is_tried_again_alone(server: Server) -> None:
+    server.embedding.delay_seconds = 60
+    _, second = await _submit(server, 2)
+    await _until_busy(server, "Processing documents")
+    await server.send("POST", "/documents/cancel_pipeline")
+    await server.settle()
+    server.embedding.delay_seconds = 0
+    unknown = await server.send("POST", "/documents/reprocess_failed", json={"doc_ids": ["doc-none"]}, status=404)
+    assert "doc-none" in unknown["detail"]
+    await server.send("POST", "/documents/reprocess_failed", json={"doc_ids": [second]})
+    await server.settle()
+    documents = await server.documents()
+    assert {source: item["status"] for source, item in documents.items()} == {"0.md": "failed", "1.md": "processed"}
 
 
 async def test_clear_is_refused_while_busy_and_a_delete_is_not(server: Server) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from heliograph import AsyncHeliograph
 from heliograph.errors import StoreDamaged
-from heliograph.server.errors import status_of
+from heliograph.server.responses import status_of
 from heliograph.stores.sqlite import database, page_checks
 from heliograph.stores.sqlite.page_checks import damaged_pages, has_checksums
 from heliograph.stores.sqlite.schema import LATEST_VERSION

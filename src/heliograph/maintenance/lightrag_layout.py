@@ -1,0 +1,409 @@
+"""What LightRAG keeps, wherever it keeps it: tables of rows, vectors, and a graph of nodes and edges.
+
+Whatever reads a layout (`lightrag_files`, `lightrag_servers`, `graphrag_files`) gives `LightragRows`; `read_rows` makes
+documents and chunks of them, `make_node` and `make_edge` the graph. Any part may be missing; what a row lacks is taken
+from elsewhere or noted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heliograph.documents.markdown import clean_text
+from heliograph.maintenance.whole_documents import NoteKind, NoteList
+from heliograph.models import FIELD_SEPARATOR, utc_now
+from heliograph.text.names import clean_name
+
+# Documents and chunks, from the rows of the tables `full_docs`, `doc_status`, `text_chunks`, `entity_chunks` and
+# `relation_chunks`, of any version, and of nano-graphrag, whose tables are the same. What a row lacks is taken from
+# another where it can be. All of it is in memory at once, as the embedded LightRAG has it too.
+
+# The tables by LightRAG's names; the rest of them follows from these, or has no counterpart here.
+TABLES = ("full_docs", "doc_status", "text_chunks", "entity_chunks", "relation_chunks")
+REPLIES = "replies of chat models, which other prompts asked for"
+
+# What LightRAG writes where it was told no path.
+_NO_SOURCES = frozenset({"", "unknown_source", "no-file-path"})
+# `preprocessed`: in the graph, but for pictures and tables that were to follow.
+_FINISHED = frozenset({"", "processed", "preprocessed"})
+# Begins a text that only refers to a file elsewhere.
+_REFERENCE = "{{LRdoc}}"
+
+
+@dataclass(frozen=True, slots=True)
+class LightragDocument:
+    """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
+
+    `is_finished` also where no state is kept, as nano-graphrag keeps none. `own` is what an export of ours has said
+    of it beside, empty in what LightRAG wrote.
+    """
+
+    id: str
+    text: str
+    source: str
+    state: str
+    is_finished: bool
+    created_at: datetime
+    own: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class LightragChunk:
+    """A chunk: its id there, that of its document, its place, its text, and the path that it names."""
+
+    id: str
+    document_id: str
+    order: int
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedRow:
+    """A row that was embedded: its id there, its fields by the names of the files, and its vector, of length 1."""
+
+    id: str
+    fields: Mapping[str, Any]
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class LightragVectors:
+    """What was embedded of the three kinds, each empty where it is not kept."""
+
+    chunks: tuple[EmbeddedRow, ...] = ()
+    entities: tuple[EmbeddedRow, ...] = ()
+    relations: tuple[EmbeddedRow, ...] = ()
+
+    @property
+    def rows(self) -> tuple[EmbeddedRow, ...]:
+        """All rows."""
+        return (*self.chunks, *self.entities, *self.relations)
+
+
+@dataclass(frozen=True, slots=True)
+class LightragRows:
+    """What one storage of LightRAG keeps; several may have parts of one workspace.
+
+    Attributes:
+        name: What a document is named after that holds what no chunk says.
+        label: Where it is, for the report; no secrets.
+        tables: Rows by id, per table of `TABLES` that it keeps.
+        vectors: What was embedded, and the vectors.
+        graph: Nodes and edges, read as they are asked for; None where it keeps no graph.
+    """
+
+    name: str
+    label: str
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    vectors: LightragVectors = LightragVectors()
+    graph: Iterable[GraphNode | GraphEdge] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is kept there."""
+        return not any(self.tables.values()) and not self.vectors.rows and self.graph is None
+
+
+def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:
+    """Return what several storages keep of one workspace; of what two of them keep, the first counts."""
+    tables = {
+        name: {id_: row for rows in reversed(found) for id_, row in rows.tables.get(name, {}).items()}
+        for name in TABLES
+    }
+    graphs = [rows for rows in found if rows.graph is not None]
+    for rows in graphs[1:]:
+        notes.add(NoteKind.LEFT_OUT, "graphs, since another place that was named before has one", rows.label)
+    return LightragRows(
+        found[0].name,
+        " ".join(rows.label for rows in found),
+        tables,
+        LightragVectors(
+            *(
+                next((kept for rows in found if (kept := getattr(rows.vectors, kind))), ())
+                for kind in ("chunks", "entities", "relations")
+            )
+        ),
+        graphs[0].graph if graphs else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LightragContents:
+    """Documents and chunks, and what else is told of them.
+
+    Attributes:
+        documents: By id.
+        chunks: By id, none of them empty.
+        entity_chunks: Ids of chunks per entity name, where these are kept apart from the graph.
+        relation_chunks: Likewise per pair of names, in ascending order.
+        vectors: What was embedded, and the vectors.
+    """
+
+    documents: Mapping[str, LightragDocument]
+    chunks: Mapping[str, LightragChunk]
+    entity_chunks: Mapping[str, tuple[str, ...]]
+    relation_chunks: Mapping[tuple[str, str], tuple[str, ...]]
+    vectors: LightragVectors
+
+
+def read_rows(rows: LightragRows, notes: NoteList) -> LightragContents:
+    """Make documents and chunks of rows; note what cannot be used."""
+    texts, states = rows.tables.get("full_docs", {}), rows.tables.get("doc_status", {})
+    documents = {id_: _document(id_, texts.get(id_, {}), states.get(id_, {})) for id_ in {**texts, **states}}
+    chunks: dict[str, LightragChunk] = {}
+    given = list(rows.tables.get("text_chunks", {}).items())
+    if not given and rows.vectors.chunks:
+        # What was embedded is the chunk itself, in the order of the file where its id tells no place.
+        given = [
+            (row.id, {**row.fields, "chunk_order_index": _place(row.id, index)})
+            for index, row in enumerate(rows.vectors.chunks)
+        ]
+        notes.add(
+            NoteKind.REPAIRED, "chunks that are read from their vectors' file, as their own is missing", "", len(given)
+        )
+    for id_, row in given:
+        chunk = _chunk(id_, row)
+        if chunk.text:
+            chunks[id_] = chunk
+        else:
+            notes.add(NoteKind.LEFT_OUT, "chunks without a text", id_)
+    relation_chunks = {
+        (min(ends), max(ends)): _ids(row)
+        for name, row in rows.tables.get("relation_chunks", {}).items()
+        if len(ends := name.split(FIELD_SEPARATOR)) == 2
+    }
+    entity_chunks = {name: _ids(row) for name, row in rows.tables.get("entity_chunks", {}).items()}
+    return LightragContents(documents, chunks, entity_chunks, relation_chunks, rows.vectors)
+
+
+def _place(id_: str, index: int) -> int:
+    place = id_.rpartition("-chunk-")[2]
+    return int(place) if place.isdecimal() and len(place) < 10 else index
+
+
+def embedded_rows(
+    found: Sequence[tuple[str, Mapping[str, Any]]], matrix: NDArray[np.float32]
+) -> tuple[EmbeddedRow, ...]:
+    """Return rows with their vectors made of length 1; those without a direction are left out.
+
+    Args:
+        found: Ids and fields.
+        matrix: Of shape `(rows, dimension)`.
+    """
+    norms = np.linalg.norm(matrix, axis=1, keepdims=True)
+    whole = np.where(norms > 0, matrix / np.where(norms > 0, norms, 1), 0)
+    return tuple(
+        EmbeddedRow(id_, fields, vector)
+        for (id_, fields), vector, norm in zip(found, whole, norms, strict=True)
+        if np.isfinite(norm) and norm > 0
+    )
+
+
+def read_embedded_graph(vectors: LightragVectors) -> Iterator[GraphNode | GraphEdge]:
+    """Yield what the vector files say of the graph, where the graph itself is missing; weights are 1."""
+    for row in vectors.entities:
+        label = _string(row.fields, "entity_name")
+        content = _string(row.fields, "content")
+        said = content.partition("\n")[2] if content.startswith(label) else content
+        chunk_ids = _chunk_ids(_string(row.fields, "source_id"))
+        is_quoted = _is_quoted(label)
+        yield GraphNode(clean_name(label), label, "", _parts(said, is_quoted=is_quoted), chunk_ids, is_shouted=False)
+    for row in vectors.relations:
+        labels = _string(row.fields, "src_id"), _string(row.fields, "tgt_id")
+        is_quoted = _is_quoted(labels[0])
+        keywords, said = _embedded_relation(row)
+        yield GraphEdge(
+            *(clean_name(labels[0]), clean_name(labels[1]), labels, keywords, 1.0),
+            _parts(said, is_quoted=is_quoted),
+            _chunk_ids(_string(row.fields, "source_id")),
+        )
+
+
+def embedded_keywords(vectors: LightragVectors) -> dict[tuple[str, str], str]:
+    """Return the keywords of relations as they were embedded, per pair of names as written, in ascending order."""
+    found: dict[tuple[str, str], str] = {}
+    for row in vectors.relations:
+        ends = _string(row.fields, "src_id"), _string(row.fields, "tgt_id")
+        found[min(ends), max(ends)] = _embedded_relation(row)[0]
+    return found
+
+
+def _embedded_relation(row: EmbeddedRow) -> tuple[str, str]:
+    """Return keywords and description from what was embedded of a relation: `keywords<TAB>source<LF>target<LF>...`."""
+    content = _string(row.fields, "content")
+    keywords, tab, rest = content.partition("\t")
+    parts = rest.split("\n", 2)
+    if tab and len(parts) == 3:
+        return keywords, parts[2]
+    return _string(row.fields, "keywords"), _string(row.fields, "description")
+
+
+def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> LightragDocument:
+    content = _string(text, "content") or _string(state, "content")
+    return LightragDocument(
+        id_,
+        "" if content.startswith(_REFERENCE) else clean_text(content),
+        _source(text) or _source(state),
+        " ".join(f"{_string(state, 'status')} {_string(state, 'error_msg') or _string(state, 'error')}".split()),
+        _string(state, "status").lower() in _FINISHED,
+        _moment(state.get("created_at") or text.get("create_time")),
+        cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
+    )
+
+
+def _chunk(id_: str, row: Mapping[str, Any]) -> LightragChunk:
+    order = row.get("chunk_order_index")
+    return LightragChunk(
+        id_,
+        _string(row, "full_doc_id"),
+        order if isinstance(order, int) else 0,
+        clean_text(_string(row, "content")).strip(),
+        _source(row),
+    )
+
+
+def _string(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _source(row: Mapping[str, Any]) -> str:
+    source = clean_text(_string(row, "file_path")).strip()
+    return "" if source in _NO_SOURCES else source
+
+
+def _ids(row: Mapping[str, Any]) -> tuple[str, ...]:
+    found = row.get("chunk_ids")
+    return tuple(id_ for id_ in cast("list[object]", found) if isinstance(id_, str)) if isinstance(found, list) else ()
+
+
+def _moment(value: object) -> datetime:
+    try:
+        if isinstance(value, str):
+            moment = datetime.fromisoformat(value)
+            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        if isinstance(value, int | float):
+            return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return utc_now()
+    return utc_now()
+
+
+# The graph: nodes and edges from attributes by name.
+#
+# Lists are joined by `<SEP>`. Old versions, and nano-graphrag, write names, types and descriptions in literal double
+# quotes; these are taken off.
+
+# LightRAG's, nano-graphrag's and those of an export of ours.
+_KNOWN_ATTRIBUTES = frozenset(
+    {"", "entity_id", "entity_type", "entity_name", "description", "source_id", "file_path", "created_at", "truncate"}
+    | {"weight", "keywords", "order", "clusters", "src_id", "tgt_id", "id", "label", "level"}
+)
+_NO_CHUNKS = frozenset({"", "UNKNOWN", "manual_creation"})
+_SHOUTED = re.compile(r"[^\W\d_]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """An entity.
+
+    Attributes:
+        name: Its name, clean; empty if it has none.
+        label: Its name as it is written there.
+        type: Its type as it is written there, without quotes.
+        descriptions: What is said of it, each once, in order.
+        chunk_ids: Ids of the chunks that say it, each once, in order.
+        is_shouted: Whether an old version has put its name into capitals.
+        extra: Attributes that LightRAG itself does not write.
+    """
+
+    name: str
+    label: str
+    type: str
+    descriptions: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
+    is_shouted: bool
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEdge:
+    """A relation; `source` and `target` are clean names, `labels` what they are written as; the rest as `GraphNode`."""
+
+    source: str
+    target: str
+    labels: tuple[str, str]
+    keywords: str
+    weight: float
+    descriptions: tuple[str, ...]
+    chunk_ids: tuple[str, ...]
+    extra: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def make_node(label: str, values: Mapping[str, str], *, is_shouted: bool = False) -> GraphNode:
+    """Return a node by its attributes; `is_shouted` where all names are in capitals, as those in quotes are too."""
+    is_quoted = _is_quoted(label)
+    name = clean_name(label)
+    return GraphNode(
+        *(name, label, _plain(values.get("entity_type", ""), is_quoted=True)),
+        _parts(values.get("description", ""), is_quoted=is_quoted),
+        _chunk_ids(values.get("source_id", "")),
+        is_shouted=(is_quoted or is_shouted) and name == name.upper() and _SHOUTED.search(name) is not None,
+        extra=_extra(values),
+    )
+
+
+def make_edge(labels: tuple[str, str], values: Mapping[str, str], notes: NoteList) -> GraphEdge:
+    """Return an edge by its attributes; note what is repaired."""
+    is_quoted = _is_quoted(labels[0])
+    said = values.get("keywords", "").replace(FIELD_SEPARATOR, ",")
+    keywords = ",".join(clean_text(part).strip(' "') for part in said.split(","))
+    return GraphEdge(
+        *(clean_name(labels[0]), clean_name(labels[1]), labels, keywords),
+        _weight(values.get("weight", ""), " - ".join(labels), notes),
+        _parts(values.get("description", ""), is_quoted=is_quoted),
+        _chunk_ids(values.get("source_id", "")),
+        extra=_extra(values),
+    )
+
+
+def _extra(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: clean_text(value) for name, value in values.items() if name not in _KNOWN_ATTRIBUTES and value}
+
+
+def _weight(text: str, label: str, notes: NoteList) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if math.isfinite(weight) and weight > 0:
+        return weight
+    notes.add(NoteKind.REPAIRED, "weights that are no positive number count as 1", label)
+    return 1.0
+
+
+def _parts(text: str, *, is_quoted: bool) -> tuple[str, ...]:
+    parts = (_plain(part, is_quoted=is_quoted) for part in text.split(FIELD_SEPARATOR))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _chunk_ids(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id_ for part in text.split(FIELD_SEPARATOR) if (id_ := part.strip()) not in _NO_CHUNKS))
+
+
+def _is_quoted(text: str) -> bool:
+    return len(text) > 1 and text.startswith('"') and text.endswith('"')
+
+
+def _plain(text: str, *, is_quoted: bool) -> str:
+    clean = clean_text(text).strip()
+    return clean[1:-1].strip() if is_quoted and _is_quoted(clean) else clean

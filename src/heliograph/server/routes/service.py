@@ -1,0 +1,386 @@
+"""The service about itself: health and metrics, log-in, and its workspaces.
+
+`/health` never fails and needs no credentials, so that any monitor can call it; callers with credentials get more.
+`/ready` opens a store and reads from it. `/metrics` shows a workspace to those who may enter it, and the process to
+those who may enter every one. Credentials that are bound to workspaces see these and no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from dataclasses import asdict
+from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter, Form, Path, Request, Response
+
+from heliograph._version import __version__
+from heliograph.errors import AuthenticationError, ConflictError, HeliographError, InvalidRequestError, NotFoundError
+from heliograph.models import Stats
+from heliograph.monitoring.monitoring import render_metrics
+from heliograph.server.dependencies import (
+    CurrentPrincipal,
+    CurrentService,
+    ReadEngine,
+    Reader,
+    Workspace,
+    find_workspace,
+)
+from heliograph.server.openapi import responses
+from heliograph.server.requests import address_of, credentials_of
+from heliograph.service.access import looks_like_token
+from heliograph.service.jobs.models import JobState
+from heliograph.service.principal import Principal, Role
+from heliograph.service.service import Service
+from heliograph.settings import Settings
+from heliograph.wire.service import (
+    AlertState,
+    AuthStatus,
+    Configuration,
+    Figures,
+    FollowerState,
+    Health,
+    LatencyFigures,
+    LoginReply,
+    LogoutReply,
+    ModelFigures,
+    NewWorkspace,
+    Queues,
+    Ready,
+    VerifyReply,
+    WorkspaceList,
+    WorkspaceReply,
+    WorkspaceRow,
+    WorkspaceStats,
+)
+
+_LOG = logging.getLogger(__name__)
+
+_READ_SECONDS = 1.0
+
+_T = TypeVar("_T")
+
+router = APIRouter()
+
+# The version of LightRAG's interface that is served.
+API_VERSION = "0344"
+
+
+@router.get("/health", tags=["state"], response_model_exclude_none=True, summary="Whether the service lives")
+async def health(request: Request, service: CurrentService, workspace: Workspace) -> Health:
+    """Say that the process lives and whether jobs run; with credentials, also how it is configured and how it fares.
+
+    Folders are told only to an admin of all workspaces. Never contains a secret.
+    """
+    known = Health(
+        core_version=__version__,
+        api_version=API_VERSION,
+        auth_mode="enabled" if service.access.has_accounts else "disabled",
+    )
+    principal: Principal | None = getattr(request.state, "principal", None)
+    may_enter = principal is not None and principal.may_enter(workspace)
+    if may_enter or workspace == service.workspaces.default:
+        known = known.model_copy(update=await _pipeline(service, workspace))
+    if principal is None or not may_enter:
+        return known
+    alerts, engines = await asyncio.gather(_alerts(service, principal), _soon(service.states.engines(workspace)))
+    is_degraded = any(alert.state == "firing" for alert in alerts) or any(item.trouble for item in engines or ())
+    details = {
+        "configuration": _configuration(service.settings, workspace),
+        "queues": _queues(service),
+        "condition": "degraded" if is_degraded else "ok",
+        "alerts": alerts,
+        "engines": None if engines is None else [FollowerState(**asdict(item)) for item in engines],
+    }
+    if principal.is_operator:
+        inputs = service.settings.server.input_dir
+        details |= {
+            "working_directory": str(service.settings.store.data_dir),
+            "input_directory": "" if inputs is None else str(inputs),
+        }
+    return known.model_copy(update=details)
+
+
+@router.get("/ready", tags=["state"], summary="Whether the service can serve", responses=responses(503))
+async def ready(engine: ReadEngine, workspace: Workspace) -> Ready:
+    """Read from the store of the workspace, models being open; 503 says what is not there yet."""
+    stats = await engine.stats()
+    return Ready(workspace=workspace, data_version=stats.data_version)
+
+
+@router.get("/api/v1/figures", tags=["state"], summary="What was asked and spent since the start")
+async def figures(principal: Reader, service: CurrentService) -> Figures:
+    """Return how long questions took by mode, and what models cost, since the process was started.
+
+    Of the process as a whole, so only for credentials that may enter every workspace; others get empty lists. Times are
+    those of the worker that answers, costs those of all workers.
+    """
+    if principal.workspaces is not None:
+        return Figures(latencies=[], models=[])
+    spent = await asyncio.to_thread(service.monitoring.metrics.spent)
+    return Figures(
+        latencies=[LatencyFigures(**asdict(item)) for item in service.monitoring.latencies()],
+        models=[
+            ModelFigures(
+                model=item.model,
+                purpose=item.purpose,
+                calls=item.calls,
+                failures=item.failures,
+                input_tokens=item.usage.input_tokens,
+                output_tokens=item.usage.output_tokens,
+            )
+            for item in spent
+        ],
+    )
+
+
+async def _soon(reading: Awaitable[_T]) -> _T | None:
+    """Return what is read, or None where it fails or takes long: who asks whether the process lives does not wait."""
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await reading
+    except (HeliographError, TimeoutError) as error:
+        _LOG.warning("a part of the state cannot be read: %r", error)
+        return None
+
+
+async def _pipeline(service: Service, workspace: str) -> dict[str, bool]:
+    """Return whether jobs run or wait; nothing if these cannot be read."""
+    state = await _soon(service.jobs.state(workspace, 0))
+    if state is None:
+        return {}
+    is_busy = any(job.state is JobState.RUNNING for job in state.jobs)
+    return {"pipeline_busy": is_busy, "pipeline_active": bool(state.counts)}
+
+
+def _queues(service: Service) -> Queues:
+    return Queues(
+        queries_running=service.admission.running,
+        queries_waiting=service.admission.waiting,
+        open_workspaces=service.workspaces.open_count,
+    )
+
+
+async def _alerts(service: Service, principal: Principal) -> list[AlertState]:
+    """Return the alerts of the process, with the freshness of what may be entered."""
+    freshness = await _soon(service.states.freshness_seconds(principal.may_enter))
+    return [AlertState(**asdict(alert)) for alert in service.monitoring.alerts(freshness)]
+
+
+def _configuration(settings: Settings, workspace: str) -> Configuration:
+    chat, embedding, rerank = settings.chat, settings.embedding, settings.rerank
+    has_reranker = bool(rerank.provider or rerank.base_url)
+    scheme = settings.store.url.partition(":")[0]
+    return Configuration(
+        llm_binding="openai" if chat.model else "",
+        llm_binding_host=_host(chat.base_url),
+        llm_model=chat.model,
+        embedding_binding=embedding.provider,
+        embedding_binding_host=_host(embedding.base_url),
+        embedding_model=embedding.model or embedding.provider,
+        rerank_binding=(rerank.provider or "any") if has_reranker else None,
+        rerank_binding_host=_host(rerank.base_url) if has_reranker else None,
+        rerank_model=rerank.model if has_reranker else None,
+        enable_rerank=has_reranker and settings.query.enable_rerank,
+        enable_llm_cache=settings.query.cache_answers,
+        enable_llm_cache_for_extract=chat.cache,
+        workspace=workspace,
+        kv_storage=scheme,
+        doc_status_storage=scheme,
+        graph_storage=scheme,
+        vector_storage=scheme,
+        max_async=chat.max_concurrency,
+        max_parallel_insert=settings.ingest.max_parallel_documents,
+        summary_max_tokens=settings.ingest.summary_tokens,
+        summary_context_size=settings.ingest.summary_context_tokens,
+        summary_language=settings.ingest.language,
+        force_llm_summary_on_merge=settings.ingest.summary_fragments,
+        cosine_threshold=settings.query.min_score or 0.0,
+        min_rerank_score=rerank.min_score,
+        related_chunk_number=settings.query.related_chunks,
+    )
+
+
+def _host(url: str) -> str:
+    """Return an address without what may be secret in it: name and password, path and query."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return ""
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+# The ways in and out: log in with a password, see whether a token is good, log out.
+
+_OPEN = "Nobody logs in here; everybody is a guest."
+_KEY_ONLY = "Nobody logs in here; a key is needed."
+_MAX_NAME = 256
+_MAX_PASSWORD = 1024
+_LOGIN_EXAMPLE = {"username": "hester", "password": "lamp oil", "grant_type": "password"}
+_LOGIN_FORM = {"requestBody": {"content": {"application/x-www-form-urlencoded": {"example": _LOGIN_EXAMPLE}}}}
+
+
+@router.get("/auth-status", tags=["access"], response_model_exclude_none=True, summary="Whether people log in")
+async def auth_status(service: CurrentService) -> AuthStatus:
+    """Say whether there are accounts; where there are none, with a guest's token for pages that want one."""
+    if service.access.has_accounts:
+        return AuthStatus(core_version=__version__, api_version=API_VERSION, auth_configured=True, auth_mode="enabled")
+    return AuthStatus(
+        core_version=__version__,
+        api_version=API_VERSION,
+        auth_configured=False,
+        auth_mode="disabled",
+        access_token=service.access.guest_token(),
+        token_type="bearer",  # noqa: S106 (a type)
+        message=_OPEN if service.access.is_open else _KEY_ONLY,
+    )
+
+
+@router.post("/login", tags=["access"], summary="Log in", responses=responses(401, 429), openapi_extra=_LOGIN_FORM)
+async def log_in(
+    request: Request,
+    service: CurrentService,
+    username: Annotated[str, Form(max_length=_MAX_NAME, description="Name of the account.")],
+    password: Annotated[str, Form(max_length=_MAX_PASSWORD, description="Its password.")],
+    grant_type: Annotated[str, Form(pattern="^password$", description="Always `password`.")] = "password",  # noqa: ARG001
+) -> LoginReply:
+    """Return a token for a name and its password; a guest's token where there are no accounts."""
+    if service.access.has_accounts:
+        token = await service.access.log_in(username, password, address_of(request))
+        message = "Login successful"
+    else:
+        token = service.access.guest_token()
+        message = _OPEN if service.access.is_open else _KEY_ONLY
+    return LoginReply(
+        core_version=__version__,
+        api_version=API_VERSION,
+        access_token=token,
+        auth_mode="enabled" if service.access.has_accounts else "disabled",
+        message=message,
+    )
+
+
+@router.get("/auth/verify", tags=["access"], summary="Whose credentials these are")
+async def verify(principal: CurrentPrincipal) -> VerifyReply:
+    """Say who the credentials of this request stand for, and what they allow."""
+    workspaces = None if principal.workspaces is None else sorted(principal.workspaces)
+    return VerifyReply(username=principal.name, role=principal.role.value, workspaces=workspaces)
+
+
+@router.post("/logout", tags=["access"], summary="Log out", responses=responses(400, 401))
+async def log_out(request: Request, service: CurrentService, _: CurrentPrincipal) -> LogoutReply:
+    """End the session of the token in `Authorization`, with every token renewed from it, for good."""
+    bearer = credentials_of(request).bearer
+    if not looks_like_token(bearer):
+        raise InvalidRequestError("only a token can be given back; send it as `Authorization: Bearer`")
+    try:
+        await service.access.log_out(bearer)
+    except AuthenticationError:
+        if not service.access.is_open:
+            raise
+    return LogoutReply(message="logged out")
+
+
+# Workspaces: list, make, count, delete.
+
+_Name = Annotated[str, Path(pattern=r"^[\w][\w.\-]{0,63}$", description="Name of the workspace.")]
+
+
+@router.get("/workspaces", tags=["workspaces"], summary="List workspaces")
+async def list_workspaces(principal: CurrentPrincipal, service: CurrentService) -> WorkspaceList:
+    """Return the workspaces that the credentials may enter, by name."""
+    default = service.workspaces.default
+    names = [name for name in await service.workspaces.names() if principal.may_enter(name)]
+    rows = tuple(WorkspaceRow(name=name, is_default=name == default) for name in names)
+    return WorkspaceList(workspaces=rows, default=default)
+
+
+@router.post("/workspaces", tags=["workspaces"], status_code=201, summary="Make a workspace", responses=responses(409))
+async def create_workspace(new: NewWorkspace, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+    """Make an empty workspace; 409 if there is one of this name."""
+    principal.require(Role.ADMIN, new.name)
+    await service.workspaces.create(new.name)
+    return WorkspaceReply(message="created", name=new.name)
+
+
+@router.put(
+    "/workspaces/{name}",
+    tags=["workspaces"],
+    summary="Make sure that there is a workspace",
+    responses={201: {"model": WorkspaceReply, "description": "It was made."}, **responses(409)},
+)
+async def ensure_workspace(
+    name: _Name, principal: CurrentPrincipal, service: CurrentService, response: Response
+) -> WorkspaceReply:
+    """Make a workspace if there is none of this name: 201 if it was made, 200 if it was there."""
+    principal.require(Role.ADMIN, name)
+    try:
+        await service.workspaces.create(name)
+    except ConflictError:
+        if not await service.workspaces.exists(name):
+            raise
+        return WorkspaceReply(message="was there", name=name)
+    response.status_code = 201
+    return WorkspaceReply(message="created", name=name)
+
+
+@router.get("/workspaces/{name}", tags=["workspaces"], summary="Count what a workspace holds", responses=responses(404))
+async def workspace_stats(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceStats:
+    """Return how many documents, chunks, entities and relations a workspace holds."""
+    principal.require(Role.READ, name)
+    async with service.workspaces.use(name) as engine:
+        return _stats(name, await engine.stats())
+
+
+@router.delete("/workspaces/{name}", tags=["workspaces"], summary="Delete a workspace", responses=responses(404, 409))
+async def delete_workspace(name: _Name, principal: CurrentPrincipal, service: CurrentService) -> WorkspaceReply:
+    """Delete a workspace with everything in it, once requests under way in it are done; never the default one."""
+    principal.require(Role.ADMIN, name)
+    if not await service.workspaces.exists(name):
+        raise NotFoundError(f"there is no workspace {name!r}")
+    await service.workspaces.remove(name)
+    return WorkspaceReply(message="deleted", name=name)
+
+
+def _stats(name: str, stats: Stats) -> WorkspaceStats:
+    return WorkspaceStats(
+        name=name,
+        documents={status.value: count for status, count in stats.documents.items() if count},
+        chunks=stats.chunks,
+        entities=stats.entities,
+        relations=stats.relations,
+        cached_replies=stats.cached_replies,
+        data_version=stats.data_version,
+        bytes_on_disk=stats.bytes_on_disk,
+    )
+
+
+# Metrics for Prometheus.
+
+_EXAMPLE = """# HELP heliograph_doc_count Documents, in any status.
+# TYPE heliograph_doc_count gauge
+heliograph_doc_count{workspace="default"} 128.0
+"""
+_SHAPE: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The metrics.", "content": {"text/plain": {"example": _EXAMPLE}}}
+}
+
+
+@router.get("/metrics", tags=["state"], response_class=Response, responses=_SHAPE, summary="Metrics for Prometheus")
+async def metrics(request: Request, principal: CurrentPrincipal, service: CurrentService) -> Response:
+    """Return metrics in Prometheus' text format, or as OpenMetrics if `Accept` asks for it.
+
+    Several workers are told of by their sums, whichever of them answers. Credentials that are bound to workspaces are
+    shown those alone, and nothing of the process as a whole.
+    """
+    # One that is named and may not be entered is refused, as everywhere; naming none asks for all there are to see.
+    principal.require(Role.READ, find_workspace(request, "") or None)
+    states = await service.states.read(principal.may_enter)
+    sees_all = principal.workspaces is None
+    shown = service.monitoring.metrics if sees_all else None
+    if shown is not None:
+        service.refresh_gauges()
+    accept = request.headers.get("Accept", "")
+    text, media_type = await asyncio.to_thread(render_metrics, shown, states, accept)
+    return Response(text, headers={"Content-Type": media_type})
