@@ -24,7 +24,7 @@ from tests.servers.qdrant import running_qdrant
 from tests.servers.redis import running_redis
 
 from heliograph import AsyncHeliograph
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.postgres.projections import PostgresProjection
 from heliograph.stores.postgres.store import PostgresStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.stores.composed import store as composed
+from heliograph.stores import composed
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION
 from heliograph.testing.memory_projection import (

@@ -13,7 +13,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.changeset import OutboxKind
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.cypher import Statement
 from heliograph.stores.postgres.database import Statement as SqlStatement
 from heliograph.stores.registry import open_store
@@ -132,20 +132,24 @@ def _redis(pattern: str, *command: str | bytes) -> Damage:
 async def _add_redis_entity(projection: Any, _: str) -> None:
     key = await _first_key(projection, "entity")
     fields = await projection._client.hgetall(key) | {"name": "Added"}
-    await projection._client.hset(projection._key("entity", "ent-added"), mapping=fields)
-    await projection._client.zadd(projection._key("entities"), {"Added\0ent-added": -99})
+    await projection._client.hset(projection._connection.key("entity", "ent-added"), mapping=fields)
+    await projection._client.zadd(projection._connection.key("entities"), {"Added\0ent-added": -99})
 
 
 async def _add_redis_relation(projection: Any, _: str) -> None:
     key = await _first_key(projection, "relation")
     fields = await projection._client.hgetall(key)
-    await projection._client.hset(projection._key("relation", "rel-added"), mapping=fields)
-    await projection._client.sadd(projection._key("relations"), "rel-added")
+    await projection._client.hset(projection._connection.key("relation", "rel-added"), mapping=fields)
+    await projection._client.sadd(projection._connection.key("relations"), "rel-added")
 
 
 async def _rename_redis_member(projection: Any, _: str) -> None:
-    (member, _score), *_rest = await projection._client.zrange(projection._key("entities"), 0, 0, withscores=True)
-    await projection._client.zadd(projection._key("entities"), {f"Other\0{member.rpartition(chr(0))[2]}": -3})
+    (member, _score), *_rest = await projection._client.zrange(
+        projection._connection.key("entities"), 0, 0, withscores=True
+    )
+    await projection._client.zadd(
+        projection._connection.key("entities"), {f"Other\0{member.rpartition(chr(0))[2]}": -3}
+    )
 
 
 _REDIS_GRAPH: dict[str, Damage] = {

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.stores import composed
 from heliograph.stores.base import Store
-from heliograph.stores.composed import projector
-from heliograph.stores.composed import store as composed
 
 from .engines import Graph, open_home
 
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projector, "_RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(projector, "_REACH_SECONDS", 0.3)
+    monkeypatch.setattr(composed, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(composed, "_REACH_SECONDS", 0.3)
     monkeypatch.setattr(composed, "_OPEN_SECONDS", 0.3)
     monkeypatch.setattr(composed, "_COMMIT_SECONDS", 0.2)
     monkeypatch.setattr(composed, "_LAG_SECONDS", 0.2)

@@ -15,9 +15,8 @@ pytest.importorskip("neo4j", reason="needs: pip install 'heliograph[neo4j]'")
 
 from heliograph.errors import StoreUnavailable
 from heliograph.settings import StoreSettings
-from heliograph.stores import falkordb, neo4j
+from heliograph.stores import composed, falkordb, neo4j
 from heliograph.stores.base import Store
-from heliograph.stores.composed import projector
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.projection_contract import example_change
 
@@ -30,7 +29,7 @@ from .engines import EMBEDDING, example, until
 @pytest.fixture(autouse=True)
 def _time_to_be_reached(_short_waits: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other than the five seconds after which the driver of Neo4j itself begins anew.
-    monkeypatch.setattr(projector, "_REACH_SECONDS", 4.0)
+    monkeypatch.setattr(composed, "_REACH_SECONDS", 4.0)
 
 
 @pytest.fixture

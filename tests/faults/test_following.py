@@ -10,8 +10,7 @@ import pytest
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import OutboxKind
-from heliograph.stores.composed.projector import Projector
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore, ProjectionFollower
 
 from .engines import Graph, example, until
 
@@ -45,8 +44,8 @@ async def test_half_a_graph_is_not_shown(home: Store, graph: Graph) -> None:
     for name in ("a.md", "b.md"):
         await home.apply(example(name))
     assert home.outbox is not None
-    projector = Projector(home, home.outbox, graph)
-    assert await projector.catch_up()
+    follower = ProjectionFollower(home, home.outbox, graph)
+    assert await follower.catch_up()
     store = await ComposedStore(home, [graph], 100).open()
     rebuilding = asyncio.create_task(store.followers[0].rebuild())
     graph.passes.clear()
@@ -54,13 +53,13 @@ async def test_half_a_graph_is_not_shown(home: Store, graph: Graph) -> None:
         await asyncio.sleep(0.01)
     with pytest.raises(StoreUnavailable, match="is being made anew"):
         await store.graph.list_entities(0, 9)
-    assert not await projector.catch_up()
-    assert projector.trouble == "another process is making it anew"
+    assert not await follower.catch_up()
+    assert follower.trouble == "another process is making it anew"
     graph.passes.set()
     await rebuilding
     assert len(await store.graph.list_entities(0, 9)) == 4
-    assert await projector.catch_up()
-    assert not projector.trouble
+    await follower.finish()
+    assert not follower.trouble
     await store.close()
 
 

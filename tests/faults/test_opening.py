@@ -10,11 +10,10 @@ import pytest
 
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
 from heliograph.settings import StoreSettings
-from heliograph.stores import registry
+from heliograph.stores import composed, registry
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import OutboxKind
-from heliograph.stores.composed import projector
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.memory_projection import MemoryVectorProjection
 
@@ -104,7 +103,7 @@ async def test_engine_that_does_not_answer_holds_up_neither_opening_nor_commits(
 async def test_attempts_do_not_grow_with_those_who_ask(
     home: Store, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projector, "_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(composed, "_RETRY_SECONDS", 60.0)
     graph.is_down = True
     store = await ComposedStore(home, [graph], 100).open()
     for number in range(10):

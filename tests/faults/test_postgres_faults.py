@@ -13,7 +13,7 @@ import pytest
 from heliograph.errors import StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Collection
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.postgres import database as database_module
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import unit_vector

@@ -16,10 +16,10 @@ pytest.importorskip("qdrant_client", reason="needs: pip install 'heliograph[qdra
 
 from heliograph.errors import SchemaMismatch, StoreAccessDenied, StoreUnavailable
 from heliograph.settings import StoreSettings
+from heliograph.stores import composed
 from heliograph.stores import qdrant as setup
 from heliograph.stores.changeset import Collection, OutboxKind
-from heliograph.stores.composed import projector
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import unit_vector
 from heliograph.testing.projection_contract import example_change
@@ -32,7 +32,7 @@ from .engines import EMBEDDING, example, until
 @pytest.fixture(autouse=True)
 def _time_to_be_reached(_short_waits: None, monkeypatch: pytest.MonkeyPatch) -> None:
     # Collections and their indexes are made then.
-    monkeypatch.setattr(projector, "_REACH_SECONDS", 30.0)
+    monkeypatch.setattr(composed, "_REACH_SECONDS", 30.0)
 
 
 @pytest.fixture
@@ -86,14 +86,14 @@ async def test_opens_while_nobody_listens_and_joins(settings: StoreSettings, pro
 async def test_opens_while_connections_stall(
     settings: StoreSettings, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(projector, "_REACH_SECONDS", 0.3)
+    monkeypatch.setattr(composed, "_REACH_SECONDS", 0.3)
     proxy.is_stalled = True
     store = await _open(settings)
     assert set(store.get_troubles()) == {item.name for item in store.followers}
     async with asyncio.timeout(10):
         for number in range(10):
             await store.apply(example(f"{number}.md"))
-    monkeypatch.setattr(projector, "_REACH_SECONDS", 30.0)
+    monkeypatch.setattr(composed, "_REACH_SECONDS", 30.0)
     proxy.heal()
     await until(store)
     await _expect_equal(store, ["3.md"])
@@ -166,7 +166,7 @@ async def test_server_that_lost_everything_is_filled_anew(
     settings: StoreSettings, server: QdrantServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The question finds out, nobody else.
-    monkeypatch.setattr(projector, "_RETRY_SECONDS", 60.0)
+    monkeypatch.setattr(composed, "_RETRY_SECONDS", 60.0)
     store = await _open(settings)
     await store.apply(example("a.md"))
     await until(store)

@@ -16,7 +16,7 @@ from heliograph.errors import StoreAccessDenied, StoreUnavailable
 from heliograph.models import Usage, utc_now
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import CachedReply
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection, ProjectionChange
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.projection_contract import example_change

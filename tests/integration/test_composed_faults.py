@@ -16,8 +16,8 @@ from heliograph.maintenance.migration import migrate_workspace
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Usage, utc_now
 from heliograph.settings import IngestSettings, StoreSettings
+from heliograph.stores import composed
 from heliograph.stores.base import CachedReply, Store
-from heliograph.stores.composed import projector
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_projection, open_store
 
 from ..contract.congruence import World, answer, make_operations, make_questions
@@ -27,7 +27,7 @@ from ..unit.maintenance.migration.conftest import INFO
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(projector, "_RETRY_SECONDS", 0.2)
+    monkeypatch.setattr(composed, "_RETRY_SECONDS", 0.2)
 
 
 @pytest.fixture

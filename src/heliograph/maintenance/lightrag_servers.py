@@ -182,7 +182,7 @@ def _agtype(text: Any) -> dict[str, Any]:
 
 async def _read_postgres(url: str, workspace: str, notes: NoteList) -> LightragRows:
     database = import_optional("heliograph.stores.postgres.database", "postgres")
-    driver = import_optional("heliograph.stores.postgres.rows", "postgres")
+    driver = import_optional("psycopg", "postgres")
     address = database.parse_address(url, _SETTING)
     with database.translate_errors(address.label):
         async with await driver.AsyncConnection.connect(address.conninfo) as connection:

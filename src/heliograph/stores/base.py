@@ -1,4 +1,4 @@
-"""The contract of a store: its roles, what is asked of them, and what comes back.
+"""The contract of a store: its roles, their queries and their results.
 
 Five roles read: records and curations (the truth), graph, vectors, text; names, replies of models, whole-workspace
 reads and the change of an embedding stand beside them. One `Store` holds a set of them and applies a `Changeset` to
@@ -199,7 +199,7 @@ class EntityPlaces:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """Chunks that are about it, once each, in canonical order, at most as many as were asked for."""
+        """Chunks that are about it, once each, in canonical order, up to the number requested."""
         return tuple(dict.fromkeys(self.chunk_ids[: self.subjects]))
 
 
@@ -282,7 +282,7 @@ class RecordsStore(ABC):
 
     @abstractmethod
     async def get_extractions(self, chunk_ids: Sequence[str]) -> list[Extraction]:
-        """Return what was read in these chunks, mentions in the order they were written."""
+        """Return the extractions of these chunks, mentions in the order they were written."""
 
     async def get_entity_mentions(self, chunk_ids: Sequence[str]) -> dict[str, tuple[EntityMention, ...]]:
         """Return the entity mentions of these chunks alone, in the order they were written, per chunk that was read.
@@ -511,7 +511,7 @@ class ScanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One thing that is not what was written.
+    """One damaged thing.
 
     Attributes:
         message: What, and what to do.
@@ -539,10 +539,10 @@ class Inspection(ABC):
 
     @abstractmethod
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
-        """Return, per id with full text, the `digest_terms` of what is stored; reads all of it."""
+        """Return, per id with full text, the `digest_terms` of its stored terms; reads all of them."""
 
     async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
-        """Return what of the back end's files cannot be read, or is not what was written; none if an engine sees to it.
+        """Return the damage to the back end's files; none where an engine looks after its own files.
 
         Args:
             repair: Whether to save what is whole, so that all can be read again; says then also what is lost.
@@ -552,7 +552,7 @@ class Inspection(ABC):
         return []
 
     async def find_faults(self) -> list[str]:
-        """Return what is wrong with the back end's own files and counts, one sentence each; empty if all is well."""
+        """Return the faults of the back end's own files and counts, one sentence each; empty if there are none."""
         return []
 
     async def repair(self) -> None:
@@ -641,7 +641,7 @@ class NoReembedding(Reembedding):
 
 
 class Fold(ABC):
-    """How mentions become what is shown: given to `Store.view`, which has mentions of its own to count and fold.
+    """Folds mentions into entities and relations; `Store.view` counts and folds those of matching documents with it.
 
     Pure, equal to others of the same settings, and hashable.
     """
@@ -719,7 +719,7 @@ class Follower(ABC):
 
     @property
     def trouble(self) -> str:
-        """Why questions that need it fail now: it is away, or is being made anew; empty while it serves."""
+        """Why questions that need it fail now: it is away, or being rebuilt; empty while it serves."""
         return ""
 
     @abstractmethod
@@ -746,7 +746,7 @@ class Follower(ABC):
 
     @abstractmethod
     async def rebuild(self) -> None:
-        """Make it anew, now; a cache is emptied.
+        """Rebuild it now; a cache is emptied.
 
         Raises:
             StoreUnavailable: Either is out of reach; it is done when they are back.
@@ -776,7 +776,7 @@ class Store(StoreView):
 
     @property
     def truth(self) -> Store:
-        """This store with all roles read where the truth is held: for whoever computes a change, or checks.
+        """This store with all roles read from the primary store, to compute or check changes.
 
         Nothing of it is closed; it ends with this store.
         """
@@ -841,7 +841,7 @@ class Store(StoreView):
         """
 
     async def vacuum(self) -> None:
-        """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it.
+        """Free the space of deleted data: afterwards no file of this workspace holds a byte of it.
 
         A back end that leaves nothing behind need not do anything.
         """
@@ -865,5 +865,5 @@ class Store(StoreView):
         return
 
     def describe(self) -> Mapping[str, str]:
-        """Return what is opened where, for `doctor`; no secrets."""
+        """Return the back end and its address, for `doctor`; no secrets."""
         return {"back end": type(self).__name__}

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from heliograph.models import Chunk, Entity
 from heliograph.stores.changeset import TextEntry
-from heliograph.stores.key_sets import Keys, KeySet
+from heliograph.stores.view import Keys, KeySet
 from heliograph.text.analysis import chunk_index_text, terms
 
 K1, B = 1.2, 0.75
@@ -59,14 +59,13 @@ def entity_terms(entity: Entity) -> TextEntry:
 
 # BM25 over postings that a server keeps by number of row: arrays in, rows by score out.
 
-_FIELDS = 3
 # Numbers that lie so densely are added up without sorting.
 _DENSE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is known of the terms that were asked for.
+    """The terms of a question and their weights.
 
     Attributes:
         terms: Those that any row holds.
@@ -94,11 +93,6 @@ class Scores:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def only(self, numbers: NDArray[np.int64]) -> Scores:
-        """Return those of the rows with these numbers."""
-        kept = np.isin(self.numbers, numbers)
-        return Scores(self.numbers[kept], self.scores[kept])
-
     def best(self, count: int) -> Scores:
         """Return at least so many, if there are, best first, ties by number; all that score as the last are there."""
         numbers, scores = self.numbers, self.scores
@@ -109,20 +103,14 @@ class Scores:
         return Scores(numbers[order], scores[order])
 
 
-def read_records(data: bytes) -> NDArray[np.uint32]:
-    """Return the records of a string of twelve bytes each that are not void: `(n, 3)` of number, count and length."""
-    records = np.frombuffer(data, "<u4").reshape(-1, _FIELDS)
-    there = records[:, 1] > 0
-    return records if there.all() else records[there]
-
-
 def score_rows(question: Question, records: Sequence[NDArray[Any]]) -> Scores:
     """Return all rows in these records, an array `(n, 3)` of number, count and length per term of the question."""
     numbers = np.concatenate([of_term[:, 0] for of_term in records]).astype(np.int64)
-    gains = [
-        _gains(weight, of_term[:, 1].astype(np.float64), of_term[:, 2].astype(np.float64), question.mean_length)
-        for weight, of_term in zip(question.weights, records, strict=True)
-    ]
+    gains: list[NDArray[np.float64]] = []
+    for weight, of_term in zip(question.weights, records, strict=True):
+        counts, lengths = of_term[:, 1].astype(np.float64), of_term[:, 2].astype(np.float64)
+        norm = K1 * (1 - B + B * lengths / question.mean_length)
+        gains.append(weight * counts * (K1 + 1) / (counts + norm))
     if not len(numbers):
         return Scores(numbers, np.empty(0, np.float64))
     first, last = int(numbers.min()), int(numbers.max())
@@ -143,13 +131,6 @@ def score_terms(question: Question, terms: Sequence[bytes]) -> float:
             norm = K1 * (1 - B + B * len(terms) / question.mean_length)
             score += weight * count * (K1 + 1) / (count + norm)
     return score
-
-
-def _gains(
-    weight: float, counts: NDArray[np.float64], lengths: NDArray[np.float64], mean_length: float
-) -> NDArray[np.float64]:
-    norm = K1 * (1 - B + B * lengths / mean_length)
-    return weight * counts * (K1 + 1) / (counts + norm)
 
 
 # The file of a full-text index: a header that says what follows, then the arrays, mapped into memory when read.
@@ -179,7 +160,9 @@ def write_segments(path: Path, segments: Sequence[Segment], mark: str) -> None:
     part = path.with_name(f".{path.name}.part")
     sizes = [[len(array) for array in _arrays(segment)] for segment in segments]
     sums = [_checksum(_arrays(segment)) for segment in segments]
-    blocks = [_block_sums(segment) for segment in segments]
+    # Postings are compared with what they were read from before they get new sums.
+    postings = [segment.postings(0, len(segment.slots)) for segment in segments]
+    blocks = [[_block_sum(*held, place) for place in range(-(-len(held[0]) // _BLOCK))] for held in postings]
     header = json.dumps({"mark": mark, "segments": sizes, "sums": sums, "blocks": blocks}).encode()
     try:
         with part.open("wb") as file:
@@ -269,12 +252,6 @@ class _BlockCheck:
                 if _block_sum(self._slots, self._counts, place) != self._sums[place]:
                     raise IndexError(f"the postings of block {place} are damaged")
                 self._is_right[place] = 1
-
-
-def _block_sums(segment: Segment) -> list[int]:
-    """Return the CRC-32 of each block of postings, after comparing them with what they were read from."""
-    slots, counts = segment.postings(0, len(segment.slots))
-    return [_block_sum(slots, counts, place) for place in range(-(-len(slots) // _BLOCK))]
 
 
 def _block_sum(slots: NDArray[np.uint32], counts: NDArray[np.uint16], place: int) -> int:
@@ -367,17 +344,13 @@ class Segment:
         """Return the numbers of the rows that are left under these keys, ascending."""
         if not len(self.keys):
             return np.empty(0, np.int64)
-        ascending, order = self._sorted()
-        places = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
-        slots = np.unique(order[places[ascending[places] == keys]])
-        return np.setdiff1d(slots, self.dead, assume_unique=True) if len(self.dead) else slots
-
-    def _sorted(self) -> tuple[Keys, NDArray[np.int64]]:
-        """Return the keys in ascending order, and the row of each; remembered."""
         if self._by_key is None:
             order = np.argsort(self.keys, kind="stable")
             self._by_key = self.keys[order], order
-        return self._by_key
+        ascending, order = self._by_key
+        places = np.minimum(np.searchsorted(ascending, keys), len(ascending) - 1)
+        slots = np.unique(order[places[ascending[places] == keys]])
+        return np.setdiff1d(slots, self.dead, assume_unique=True) if len(self.dead) else slots
 
     def without(self, slots: NDArray[np.int64]) -> Segment:
         """Return this segment with more rows removed."""
@@ -461,7 +434,7 @@ def merge_segments(segments: Sequence[Segment]) -> Segment:
 
 
 def _without_dead(segment: Segment) -> Segment:
-    """Return a segment of the rows that are left, numbered anew, and of the terms that these hold."""
+    """Return a segment of the remaining rows, renumbered, and of their terms."""
     if not len(segment.dead):
         return segment
     left = segment.is_left()
@@ -685,7 +658,7 @@ class PostingIndex:
         return cls(segments)
 
     def read_whole(self) -> None:
-        """Compare all postings with what was written.
+        """Compare all postings with their checksums.
 
         Raises:
             IndexError: Some are not.
@@ -716,7 +689,7 @@ class PostingIndex:
         return sum(len(segment.find_slots(keys)) for segment in self._moment.segments)
 
     def add(self, rows: Iterable[tuple[int, Sequence[str]]]) -> None:
-        """Put rows, each a key and its terms with repeats; what was there under a key is replaced."""
+        """Put rows, each a key and its terms with repeats; a row under the same key is replaced."""
         latest = dict(rows)
         if not latest:
             return
@@ -724,7 +697,7 @@ class PostingIndex:
         self._moment = _Moment(_joined([*_without(self._moment.segments, new.keys), new]))
 
     def remove(self, keys: Keys) -> None:
-        """Take out what is there of these."""
+        """Remove the rows under these keys."""
         self._moment = _Moment(_joined(_without(self._moment.segments, keys)))
 
     def search(

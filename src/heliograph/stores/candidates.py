@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from turbovec import IdMapIndex  # pyright: ignore[reportMissingTypeStubs]
 
-from heliograph.stores.key_sets import Keys, KeySet
+from heliograph.stores.view import Keys, KeySet
 
 _BITS = 4
 _BLOCK = 8
@@ -115,7 +115,7 @@ class CandidateIndex:
         return key in self._index
 
     def remove(self, keys: Keys) -> None:
-        """Take out what is there of these."""
+        """Remove the vectors under these keys."""
         for key in keys.tolist():
             self._index.remove(key)
 
@@ -162,21 +162,17 @@ class CandidateIndex:
             if len(kept) >= limit or wide >= len(self._index):
                 return Candidates(nearest.keys[kept], nearest.scores[kept])
         for _ in range(_TRIES):
-            among = self._present(allowed)
+            # The index refuses keys that it does not have; those it has are remembered as long as the set is.
+            among = self._among.get(allowed)
+            if among is None:
+                among = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
+                self._among[allowed] = among
             try:
                 return self._nearest(vector, limit if len(among) else 0, among)
             except KeyError:
                 # Another thread has taken one out since, with a later version.
                 self._among.pop(allowed, None)
         return _unscored(allowed.keys)
-
-    def _present(self, allowed: KeySet) -> NDArray[np.uint64]:
-        """Return those of the keys that are in the index, which refuses others; remembered as long as the set is."""
-        known = self._among.get(allowed)
-        if known is None:
-            known = np.array([key for key in allowed.keys.tolist() if key in self._index], np.uint64)
-            self._among[allowed] = known
-        return known
 
     def _pad(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         missing = self._padded - self._dimension

@@ -75,7 +75,7 @@ class TextEntry:
 
 @dataclass(frozen=True, slots=True)
 class Changeset:
-    """Upserts and removals, each idempotent; removing what is absent is a no-op.
+    """Upserts and removals, each idempotent; removing an absent thing is a no-op.
 
     Attributes:
         documents: Documents to upsert (all fields but `created_at` of one already stored).
@@ -193,7 +193,7 @@ class Outbox(ABC):
 
     @abstractmethod
     async def reset(self, reader: str) -> None:
-        """Have a reader make everything anew, which others may then do as well."""
+        """Make a reader rebuild; the other readers may then rebuild as well."""
 
     @abstractmethod
     def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:

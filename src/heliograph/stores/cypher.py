@@ -228,10 +228,18 @@ def change_statements(
     gone = list(change.removed.get(OutboxKind.ENTITIES, ()))
     loose = {*gone, *_ends_of(stale)}
     touched = loose | set(_ends_of(wanted))
+    unlabelled: dict[str, list[str]] = defaultdict(list)
+    new_labels = {row["id"]: row["label"] for row in entities}
+    for id_, label in labels.items():
+        if new_labels.get(id_) != label:
+            unlabelled[label].append(id_)
+    ends_of_stale = [
+        {"id": id_, "source_id": stored.source_id, "target_id": stored.target_id} for id_, stored in stale.items()
+    ]
     put = _PUT.format(workspace_label=quote(workspace_label))
     return [
-        *_unlabel(entities, labels),
-        *_over("rows", [_stale_row(id_, stored) for id_, stored in stale.items()], _UNRELATE),
+        *(Statement(_UNLABEL.format(label=quote(label)), {"ids": ids}) for label, ids in sorted(unlabelled.items())),
+        *_over("rows", ends_of_stale, _UNRELATE),
         *_over("rows", entities, put),
         *dialect.label_entities(entities),
         *dialect.relate([row for row in relations if ends.get(row["id"]) != wanted[row["id"]]]),
@@ -240,19 +248,6 @@ def change_statements(
         *_over("ids", sorted(touched), _COUNT.format(degree=dialect.degree)),
         *_over("ids", sorted(loose), _PRUNE),
     ]
-
-
-def _unlabel(entities: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> list[Statement]:
-    wanted = {row["id"]: row["label"] for row in entities}
-    groups: dict[str, list[str]] = defaultdict(list)
-    for id_, label in labels.items():
-        if wanted.get(id_) != label:
-            groups[label].append(id_)
-    return [Statement(_UNLABEL.format(label=quote(label)), {"ids": ids}) for label, ids in sorted(groups.items())]
-
-
-def _stale_row(id_: str, stored: StoredEnds) -> dict[str, str]:
-    return {"id": id_, "source_id": stored.source_id, "target_id": stored.target_id}
 
 
 def _over(name: str, values: Sequence[Any], text: str) -> list[Statement]:
@@ -345,7 +340,7 @@ class CypherGraphProjection(GraphProjection):
         self._mark: str | None = None
 
     async def prepare(self) -> None:
-        """See `Projection`; makes constraints and indexes, and sees which types there are."""
+        """Makes constraints and indexes, and sees which types there are."""
         self._facts = await self._database.prepare()
         rows = await self._database.read(Statement(_TYPES))
         self._types = TypeNames((str(name) for (name,) in rows), self._database.dialect.most_types)
@@ -384,7 +379,7 @@ class CypherGraphProjection(GraphProjection):
         return [id_ for (id_,) in await self._read(_ORDER, ids=_distinct(nodes), limit=limit)]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """See `GraphStore`; the database orders and cuts a level, so that of a hub little is sent."""
+        """The database orders and cuts a level, so that of a hub little is sent."""
         return [id_ for (id_,) in await self._read(_LEVEL, ids=list(frontier), behind=list(behind), limit=limit)]
 
     async def get_cursor(self) -> int:
@@ -401,7 +396,7 @@ class CypherGraphProjection(GraphProjection):
         self._seen, self._mark = version, None
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`; all of it in one transaction."""
+        """All of it in one transaction."""
         entity_ids, relation_ids = named_entities(change), named_relations(change)
         labels = await self._glance(LABELS, ids=entity_ids) if entity_ids else []
         ends = await self._glance(ENDS, ids=relation_ids) if relation_ids else []
@@ -417,7 +412,7 @@ class CypherGraphProjection(GraphProjection):
             await self._write([*statements, Statement(_MARK, {"mark": self._mark})])
 
     async def clear(self) -> None:
-        """See `Projection`; in batches, the cursor first, so that what is cut short is begun again."""
+        """In batches, the cursor first, so that an interrupted removal is begun again."""
         await self.prepare()
         await self._write([Statement(_DROP_CURSOR)])
         self._seen, self._mark = -1, None
@@ -428,7 +423,7 @@ class CypherGraphProjection(GraphProjection):
                 pass
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; other properties and labels are their owners' business."""
+        """Other properties and labels are their owners' business."""
         entities = {item.id: item for item in expected.entities}
         relations = {item.id: item for item in expected.relations}
         kept = _KEPT_ENTITIES + self._database.dialect.degree

@@ -60,7 +60,7 @@ class FalkorDatabase(CypherDatabase):
         self._graph = AsyncGraph(self._connection.client, self._name)
 
     async def read(self, statement: Statement, *, is_patient: bool = True) -> list[list[Any]]:  # noqa: ARG002
-        """See `CypherDatabase`; a graph that is not there is made, empty."""
+        """A graph that is not there is made, empty."""
         with self._connection.errors():
             async with asyncio.timeout(_READ_SECONDS):
                 return await self._query(statement)
@@ -71,7 +71,9 @@ class FalkorDatabase(CypherDatabase):
                 return await self._query(statements[0])
         pipe = self._connection.client.pipeline(transaction=True)
         for statement in statements:
-            pipe.execute_command("GRAPH.QUERY", self._name, _with_values(statement), "--compact")
+            values = _clean(dict(statement.parameters)).items()
+            header = " ".join(f"{name}={stringify_param_value(value)}" for name, value in values)
+            pipe.execute_command("GRAPH.QUERY", self._name, f"CYPHER {header} {statement.text}", "--compact")
         with self._connection.errors():
             await pipe.execute()
         return []
@@ -80,7 +82,11 @@ class FalkorDatabase(CypherDatabase):
         with self._connection.errors():
             facts = await self._connection.check_durability()
             for text in self.dialect.constraints:
-                await self._make_index(text)
+                try:
+                    await self._graph.query(text)
+                except ResponseError as error:
+                    if _IS_THERE not in str(error):
+                        raise
         return facts
 
     async def close(self) -> None:
@@ -89,19 +95,6 @@ class FalkorDatabase(CypherDatabase):
     async def _query(self, statement: Statement) -> list[list[Any]]:
         result = await self._graph.query(statement.text, _clean(dict(statement.parameters)))
         return cast("list[list[Any]]", result.result_set)
-
-    async def _make_index(self, text: str) -> None:
-        try:
-            await self._graph.query(text)
-        except ResponseError as error:
-            if _IS_THERE not in str(error):
-                raise
-
-
-def _with_values(statement: Statement) -> str:
-    values = _clean(dict(statement.parameters))
-    header = " ".join(f"{name}={stringify_param_value(value)}" for name, value in values.items())
-    return f"CYPHER {header} {statement.text}"
 
 
 def _clean(value: Any) -> Any:

@@ -76,7 +76,7 @@ class GraphStore(ABC):
         return sorted(inside, key=lambda relation: (-relation.weight, relation.id))
 
     async def name_ends(self, relations: Sequence[Relation], entities: Iterable[Entity] = ()) -> list[Relation]:
-        """Return relations whose ends are called as their entities are, for whoever shows them.
+        """Return relations with the present names of the entities at their ends, for display.
 
         A stored relation calls its ends as its own mentions do, so that renaming a hub rewrites none of its relations.
 
@@ -88,11 +88,27 @@ class GraphStore(ABC):
         ends = dict.fromkeys(end for relation in relations for end in (relation.source_id, relation.target_id))
         if unread := [end for end in ends if end not in names]:
             names |= {entity.id: entity.name for entity in await self.get_entities(unread)}
-        return [_with_ends(relation, names) for relation in relations]
+        named: list[Relation] = []
+        for relation in relations:
+            source = names.get(relation.source_id, relation.source)
+            target = names.get(relation.target_id, relation.target)
+            if (source, target) != (relation.source, relation.target):
+                token_count = count_tokens(relation_row(source, target, relation.description))
+                relation = replace(relation, source=source, target=target, token_count=token_count)
+            named.append(relation)
+        return named
 
     async def get_neighbourhood(self, entity_id: str, depth: int, max_entities: int) -> Subgraph:
         """Return what lies within `depth` relations of an entity; empty if there is no such entity."""
-        return await self.at_one_moment(lambda graph: _read_neighbourhood(graph, entity_id, depth, max_entities))
+
+        async def read(graph: GraphStore) -> Subgraph:
+            found, is_truncated = await _walk(graph, entity_id, depth, max_entities)
+            ids = await graph.name_nodes(found)
+            entities = await graph.get_entities([ids[node] for node in found])
+            relations = await graph.find_relations_among([entity.id for entity in entities]) if entities else []
+            return Subgraph(tuple(entities), tuple(relations), is_truncated)
+
+        return await self.at_one_moment(read)
 
     async def find_shortest_paths(
         self, source_id: str, target_id: str, max_length: int, limit: int, most_visited: int = 200_000
@@ -147,14 +163,6 @@ class GraphStore(ABC):
         return await self.get_relations([item.id for item in await self.rank_incident_relations(entity_ids)])
 
 
-async def _read_neighbourhood(graph: GraphStore, entity_id: str, depth: int, max_entities: int) -> Subgraph:
-    found, is_truncated = await _walk(graph, entity_id, depth, max_entities)
-    ids = await graph.name_nodes(found)
-    entities = await graph.get_entities([ids[node] for node in found])
-    relations = await graph.find_relations_among([entity.id for entity in entities]) if entities else []
-    return Subgraph(tuple(entities), tuple(relations), is_truncated)
-
-
 async def _walk(graph: GraphStore, entity_id: str, depth: int, max_entities: int) -> tuple[list[Node], bool]:
     nodes = await graph.find_nodes([entity_id]) if max_entities > 0 else {}
     frontier: Sequence[Node] = list(nodes.values())
@@ -192,15 +200,6 @@ async def _read_paths(
         if len(whole) == len(paths):
             break
     return whole
-
-
-def _with_ends(relation: Relation, names: Mapping[str, str]) -> Relation:
-    source = names.get(relation.source_id, relation.source)
-    target = names.get(relation.target_id, relation.target)
-    if (source, target) == (relation.source, relation.target):
-        return relation
-    token_count = count_tokens(relation_row(source, target, relation.description))
-    return replace(relation, source=source, target=target, token_count=token_count)
 
 
 def _join_paths(
@@ -311,14 +310,12 @@ class _Side(Generic[K]):
         """Return, per entity of the last level, its best ways from the start: minus the sum of weights, steps."""
         ways: dict[K, list[tuple[float, tuple[K, ...]]]] = {self.start: [(0.0, (self.start,))]}
         for steps in self._levels:
-            ways = {key: _best(_extended(key, origins, ways), ids, limit) for key, origins in steps.items()}
+            longer: dict[K, list[tuple[float, tuple[K, ...]]]] = {}
+            for key, origins in steps.items():
+                reached = ((path, cost - weight) for origin, weight in origins for cost, path in ways.get(origin, ()))
+                longer[key] = _best([(cost, (*path, key)) for path, cost in reached], ids, limit)
+            ways = longer
         return ways
-
-
-def _extended(
-    key: K, origins: Sequence[tuple[K, float]], ways: Mapping[K, list[tuple[float, tuple[K, ...]]]]
-) -> list[tuple[float, tuple[K, ...]]]:
-    return [(cost - weight, (*path, key)) for origin, weight in origins for cost, path in ways.get(origin, ())]
 
 
 def _best(
@@ -348,7 +345,7 @@ class KeyedNameIndex(NameIndex):
     """Keys of names and pieces of them, by which candidates are found; then their names are looked at."""
 
     async def find_names(self, text: str, limit: int) -> list[str]:
-        """See `NameIndex`; `MOST_CANDIDATES` names that begin with the text are ranked, and as many that contain it."""
+        """`MOST_CANDIDATES` names that begin with the text are ranked, and as many that contain it."""
         key = entity_key(text)
         rows = await self.find_candidates(key, limit) if key and limit > 0 else []
         return rank_names(((id_, name, lines.split("\n"), degree) for id_, name, lines, degree in rows), text, limit)
@@ -462,11 +459,5 @@ def rank_names(entities: Iterable[tuple[str, str, Iterable[str], int]], text: st
 def name_match(names: Iterable[str], text: str) -> int | None:
     """Return how the best of these names matches: 0 is it, 1 begins with it, 2 contains it, None does none of these."""
     wanted = entity_key(text)
-    found = (_match(entity_key(name), wanted) for name in names)
-    return min((match for match in found if match is not None), default=None)
-
-
-def _match(key: str, wanted: str) -> int | None:
-    if not wanted or wanted not in key:
-        return None
-    return 0 if key == wanted else 1 if key.startswith(wanted) else 2
+    keys = [key for name in names if wanted and wanted in (key := entity_key(name))]
+    return min((0 if key == wanted else 1 if key.startswith(wanted) else 2 for key in keys), default=None)

@@ -188,7 +188,7 @@ class Neo4jDatabase(CypherDatabase):
                 return await self._run_alone(statement, WRITE_ACCESS)
 
     async def write(self, statements: Sequence[Statement]) -> list[list[Any]]:
-        """See `CypherDatabase`; one statement alone must be such as can be run again."""
+        """One statement alone must be such as can be run again."""
         with translate_errors(self.where):
             async with asyncio.timeout(_WRITE_SECONDS):
                 if len(statements) == 1:
@@ -197,7 +197,7 @@ class Neo4jDatabase(CypherDatabase):
                     return await session.execute_write(_run, statements)
 
     async def prepare(self) -> Mapping[str, str]:
-        """See `CypherDatabase`.
+        """Make constraints and indexes, and return version and edition.
 
         Raises:
             StoreError: The server is too old.

@@ -94,7 +94,7 @@ class Projection(ABC):
     needs_origins: bool = False
 
     async def prepare(self) -> None:
-        """Reach the engine and make what is missing there; comes before all else, and again until it succeeds.
+        """Reach the engine and create what it lacks; called first, and again until it succeeds.
 
         An engine that is reached in the function that opens it need not do anything here; a workspace then does not
         open while it is away.
@@ -152,7 +152,7 @@ class Projection(ABC):
         """
 
     async def find_faults(self) -> list[str]:
-        """Return what is wrong with counts, orders and whatever else follows from its own contents, a sentence each."""
+        """Return faults of counts and orders that follow from its own contents, one sentence each."""
         return []
 
     async def close(self) -> None:
@@ -160,7 +160,7 @@ class Projection(ABC):
         return
 
     def describe(self) -> Mapping[str, str]:
-        """Return what is opened where, for `doctor`; no secrets."""
+        """Return the back end and its address, for `doctor`; no secrets."""
         return {"back end": type(self).__name__}
 
 
@@ -170,7 +170,7 @@ class GraphProjection(Projection, GraphStore):
     kinds = frozenset({OutboxKind.ENTITIES, OutboxKind.RELATIONS})
 
     async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        """See `GraphStore`; reads all entities, where an engine keeps no order of them."""
+        """Reads all entities, where an engine keeps no order of them."""
         entities: list[Entity] = []
         after = ""
         while ids := await self.scan(OutboxKind.ENTITIES, after, _PAGE):
@@ -180,7 +180,7 @@ class GraphProjection(Projection, GraphStore):
         return entities[max(0, offset) :][: max(0, limit)]
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; reads both back."""
+        """Reads both back."""
         wanted = (*expected.entities, *expected.relations)
         entities = await self.get_entities([item.id for item in expected.entities])
         relations = await self.get_relations([item.id for item in expected.relations])
@@ -195,7 +195,7 @@ class VectorProjection(Projection, VectorStore):
     needs_vectors = True
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; reads the vectors back."""
+        """Reads the vectors back."""
         differing: set[str] = set()
         for collection, vectors in expected.vectors.items():
             kept = await self.get_vectors(collection, list(vectors))
@@ -216,12 +216,12 @@ class CacheProjection(Projection, ReplyCache):
     kinds = frozenset({OutboxKind.SUBJECTS})
 
     async def compare(self, expected: ProjectionChange) -> set[str]:  # noqa: ARG002 (replies follow from nothing)
-        """See `Projection`; replies have no other truth than the cache."""
+        """Replies have no other truth than the cache."""
         return set()
 
 
 def is_same_vector(wanted: NDArray[np.float32], kept: NDArray[np.float32] | None) -> bool:
-    """Whether a vector is kept as it was given, but for what is lost when an engine makes its length 1 again."""
+    """Whether a vector is kept as given, within the error of an engine that normalises it again."""
     return kept is not None and kept.shape == wanted.shape and bool(np.abs(kept - wanted).max() < _VECTOR_TOLERANCE)
 
 

@@ -5,11 +5,11 @@ One point per chunk, entity and relation; written batch by batch, searched withi
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 from uuid import UUID, uuid5
 
 import numpy as np
@@ -20,7 +20,7 @@ from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.models import Chunk, Document, Entity, Relation
+from heliograph.models import Document
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
 from heliograph.stores.changeset import Collection, OutboxKind
@@ -78,22 +78,19 @@ class QdrantAddress:
         if parts.path == ":memory:":
             return replace(found, path=parts.path)
         if parts.hostname:
-            return replace(found, url=_server_url(parts), api_key=unquote(parts.password or ""))
+            scheme = "https" if parts.scheme == "qdrants" else "http"
+            host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+            try:
+                server = f"{scheme}://{host}:{parts.port or 6333}"
+            except ValueError:
+                raise SettingsError("the port in the Qdrant address is no number; write qdrant://host:6333") from None
+            return replace(found, url=server, api_key=unquote(parts.password or ""))
         if not parts.path.strip("/"):
             raise SettingsError("the Qdrant address names neither host nor folder; write qdrant://host:6333")
         return replace(found, path=unquote(parts.path))
 
     def __repr__(self) -> str:
         return f"QdrantAddress({self.url or self.path})"
-
-
-def _server_url(parts: SplitResult) -> str:
-    scheme = "https" if parts.scheme == "qdrants" else "http"
-    host = f"[{parts.hostname}]" if ":" in str(parts.hostname) else parts.hostname
-    try:
-        return f"{scheme}://{host}:{parts.port or 6333}"
-    except ValueError:
-        raise SettingsError("the port in the Qdrant address is no number; write qdrant://host:6333") from None
 
 
 # What the exceptions of Qdrant's client mean.
@@ -129,7 +126,7 @@ _TIMEOUT_SECONDS = 30
 
 
 def connect(address: QdrantAddress) -> AsyncQdrantClient:
-    """Return a client; a server is first called when something is asked of it."""
+    """Return a client; it calls the server with the first request only."""
     if address.path:
         return AsyncQdrantClient(path=address.path) if address.path != ":memory:" else AsyncQdrantClient(":memory:")
     return AsyncQdrantClient(
@@ -138,7 +135,7 @@ def connect(address: QdrantAddress) -> AsyncQdrantClient:
 
 
 async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: EmbeddingInfo) -> None:
-    """Make what is missing of the collections and indexes; any number of processes may do so at once.
+    """Create missing collections and indexes; any number of processes may do so at once.
 
     Raises:
         SchemaMismatch: A collection is there with vectors of another length.
@@ -147,8 +144,13 @@ async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: 
         size=embedding.dimension,
         distance=models.Distance.COSINE,
         on_disk=address.on_disk or None,
-        quantization_config=_quantization(address),
+        quantization_config=models.ScalarQuantization(
+            scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+        )
+        if address.is_quantized
+        else None,
     )
+    tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
     cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
     await _make(client, address.prefix + CURSORS, cursor)
     for collection, name in COLLECTIONS.items():
@@ -160,7 +162,7 @@ async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: 
         await _check(client, place, embedding.dimension)
         # Local mode searches without indexes, and warns of every one that is asked for.
         if address.url:
-            await _index(client, place, {"workspace": _tenant(), **INDEXES[collection]})
+            await _index(client, place, {"workspace": tenant, **INDEXES[collection]})
 
 
 async def _make(client: AsyncQdrantClient, name: str, params: models.VectorParams) -> None:
@@ -191,18 +193,6 @@ async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:
             f"the collection {name!r} of Qdrant holds vectors of length {stored}, the embedding makes {dimension}; "
             "choose another prefix in store.vectors_url, or remove the collection"
         )
-
-
-def _tenant() -> models.KeywordIndexParams:
-    return models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
-
-
-def _quantization(address: QdrantAddress) -> models.ScalarQuantization | None:
-    if not address.is_quantized:
-        return None
-    return models.ScalarQuantization(
-        scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
-    )
 
 
 # What is kept in Qdrant: one point per chunk, entity and relation, with the fields that its own users search by.
@@ -258,13 +248,47 @@ def in_workspace(workspace: str, *conditions: models.FieldCondition) -> models.F
 def make_points(workspace: str, collection: Collection, change: ProjectionChange) -> list[models.PointStruct]:
     """Return the points of one collection that a change upserts; what has no vector is left out."""
     vectors = change.vectors.get(collection, {})
+    payloads: dict[str, dict[str, Any]]
+    match collection:
+        case Collection.CHUNKS:
+            payloads = {
+                item.id: {
+                    "doc_id": item.document_id,
+                    "content": item.text,
+                    "chunk_index": item.position,
+                    "entities": list(change.names.get(item.id, ())),
+                    **document_payload(change.owners.get(item.document_id)),
+                }
+                for item in change.chunks
+            }
+        case Collection.ENTITIES:
+            payloads = {
+                item.id: {
+                    "name": item.name,
+                    "type": item.type,
+                    "description": item.description,
+                    "doc_ids": list(dict.fromkeys(filter(None, map(change.owner_ids.get, item.chunk_ids)))),
+                }
+                for item in change.entities
+            }
+        case Collection.RELATIONS:
+            payloads = {
+                item.id: {
+                    "source": item.source,
+                    "target": item.target,
+                    "keywords": list(item.keywords),
+                    "description": item.description,
+                    "weight": item.weight,
+                }
+                for item in change.relations
+            }
     return [
         models.PointStruct(
             id=point_id(workspace, id_),
             vector=_as_list(vectors[id_]),
             payload={"workspace": workspace, "id": id_, **payload},
         )
-        for id_, payload in _payloads(collection, change)
+        for id_, payload in payloads.items()
         if id_ in vectors
     ]
 
@@ -277,44 +301,6 @@ def document_payload(document: Document | None) -> dict[str, Any]:
         "metadata": {**document.metadata, "source": document.source, "title": document.title},
         "created_at": document.created_at.isoformat(),
         "updated_at": document.updated_at.isoformat(),
-    }
-
-
-def _payloads(collection: Collection, change: ProjectionChange) -> Iterable[tuple[str, dict[str, Any]]]:
-    if collection is Collection.CHUNKS:
-        return ((item.id, _chunk_payload(item, change)) for item in change.chunks)
-    if collection is Collection.ENTITIES:
-        return ((item.id, _entity_payload(item, change)) for item in change.entities)
-    return ((item.id, _relation_payload(item)) for item in change.relations)
-
-
-def _chunk_payload(chunk: Chunk, change: ProjectionChange) -> dict[str, Any]:
-    return {
-        "doc_id": chunk.document_id,
-        "content": chunk.text,
-        "chunk_index": chunk.position,
-        "entities": list(change.names.get(chunk.id, ())),
-        **document_payload(change.owners.get(chunk.document_id)),
-    }
-
-
-def _entity_payload(entity: Entity, change: ProjectionChange) -> dict[str, Any]:
-    owners = (change.owner_ids.get(id_) for id_ in entity.chunk_ids)
-    return {
-        "name": entity.name,
-        "type": entity.type,
-        "description": entity.description,
-        "doc_ids": list(dict.fromkeys(filter(None, owners))),
-    }
-
-
-def _relation_payload(relation: Relation) -> dict[str, Any]:
-    return {
-        "source": relation.source,
-        "target": relation.target,
-        "keywords": list(relation.keywords),
-        "description": relation.description,
-        "weight": relation.weight,
     }
 
 
@@ -359,14 +345,14 @@ class QdrantVectorProjection(VectorProjection):
             return cls(connect(address), address, settings.workspace, embedding)
 
     async def prepare(self) -> None:
-        """See `Projection`; makes collections and indexes where they are missing."""
+        """Makes collections and indexes where they are missing."""
         with self._errors():
             await prepare(self._client, self._address, self._embedding)
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        """See `VectorStore`; in a large collection found by Qdrant's graph, so that single hits may be missed."""
+        """In a large collection found by Qdrant's graph, so that single hits may be missed."""
         if limit < 1:
             return []
         # One more than wanted shows whether those at the end have equals beyond it, which are then taken in, too.
@@ -422,10 +408,10 @@ class QdrantVectorProjection(VectorProjection):
                 for start in range(0, len(points), _BATCH):
                     await self._client.upsert(name, points[start : start + _BATCH])
             for document in change.documents:
+                owned = models.FieldCondition(key="doc_id", match=models.MatchValue(value=document.id))
+                of_document = in_workspace(self._workspace, owned)
                 await self._client.set_payload(
-                    self._collection(Collection.CHUNKS),
-                    document_payload(document),
-                    self._where("doc_id", document.id),
+                    self._collection(Collection.CHUNKS), document_payload(document), of_document
                 )
 
     async def clear(self) -> None:
@@ -435,7 +421,7 @@ class QdrantVectorProjection(VectorProjection):
                 await self._client.delete(self._collection(collection), in_workspace(self._workspace))
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; further fields of payloads are their owners' business."""
+        """Further fields of payloads are their owners' business."""
         differing: set[str] = set()
         for collection in KINDS.values():
             wanted = make_points(self._workspace, collection, expected)
@@ -454,7 +440,7 @@ class QdrantVectorProjection(VectorProjection):
         return differing
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        """See `Projection`; reads the ids of all points of the workspace, as Qdrant orders them its own way."""
+        """Reads the ids of all points of the workspace, as Qdrant orders them its own way."""
         if kind not in KINDS:
             return []
         found: list[str] = []
@@ -482,9 +468,6 @@ class QdrantVectorProjection(VectorProjection):
 
     def _collection(self, collection: Collection) -> str:
         return self._address.prefix + COLLECTIONS[collection]
-
-    def _where(self, field: str, value: str) -> models.Filter:
-        return in_workspace(self._workspace, models.FieldCondition(key=field, match=models.MatchValue(value=value)))
 
     def _cursor_id(self) -> str:
         return point_id(self._workspace, "cursor")

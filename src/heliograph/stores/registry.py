@@ -15,7 +15,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import InvalidRequestError, SettingsError, import_optional
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Store
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 
 __all__ = [
@@ -50,11 +50,11 @@ _BUILT_IN = {
     "postgres": ("heliograph.stores.postgres.store", "PostgresStore"),
 }
 _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
-_SALVAGES = {"sqlite": ("heliograph.stores.sqlite.salvage", "salvage_workspace")}
+_SALVAGES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "salvage_workspace")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.upkeep",
-    "postgresql": "heliograph.stores.postgres.upkeep",
-    "postgres": "heliograph.stores.postgres.upkeep",
+    "postgresql": "heliograph.stores.postgres.store",
+    "postgres": "heliograph.stores.postgres.store",
 }
 _GROUP = "heliograph.stores"
 
@@ -149,7 +149,7 @@ async def restore_store(settings: StoreSettings, backup: Path) -> None:
 
 
 async def salvage_store(settings: StoreSettings) -> list[Damage] | None:
-    """Save what is whole of a workspace that is too damaged to be opened, and return what is lost.
+    """Save the undamaged part of a workspace that cannot be opened; return the losses.
 
     None means that nothing was done: an engine sees to its files, or they are gone.
 
@@ -211,7 +211,7 @@ def identifier(settings: StoreSettings) -> tuple[Callable[[StoreSettings], objec
     module = _WORKSPACES.get(settings.url.partition(":")[0])
     if module is None:
         return lambda _: None, 0.0
-    known = import_module(module)
+    known = import_optional(module, module.split(".")[2])
     return known.workspace_identity, known.IDENTITY_SECONDS
 
 

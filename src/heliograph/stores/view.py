@@ -49,7 +49,34 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.changeset import Changeset, Collection
 from heliograph.stores.graph import GraphStore, IncidentRelation, Node
-from heliograph.stores.key_sets import Keys, KeySet
+
+Keys = NDArray[np.int64]
+
+
+class KeySet:
+    """Distinct keys in ascending order, and where in that order a key stands."""
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __contains__(self, key: int | None) -> bool:
+        place = int(np.searchsorted(self.keys, key)) if key is not None else len(self.keys)
+        return place < len(self.keys) and bool(self.keys[place] == key)
+
+    def holds(self, keys: Keys) -> NDArray[np.bool_]:
+        """Return which of the keys are in it."""
+        if not len(self.keys):
+            return np.zeros(keys.shape, np.bool_)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return self.keys[places] == keys
+
+    def places(self, keys: Keys) -> Keys:
+        """Return where each key stands; all of them must be in it."""
+        return np.searchsorted(self.keys, keys)
+
 
 T = TypeVar("T")
 M = TypeVar("M", EntityMention, RelationMention)
@@ -201,7 +228,7 @@ class ScopeMemory(Generic[S]):
         self._commits: deque[tuple[int, Changeset, Mapping[str, int]]] = deque(maxlen=_MOST_COMMITS)
 
     def note(self, version: int, changeset: Changeset, keys: Mapping[str, int]) -> None:
-        """Note what was committed as `version`, so that scopes it leaves alone are not made anew."""
+        """Note the commit of `version`, so that scopes it does not touch are kept."""
         touched = replace(changeset, vectors={}, texts={}, document_texts={})
         with self._guard:
             self._commits.append((version, touched, keys))
@@ -489,7 +516,7 @@ class _Records(_Role, RecordsStore):
     async def get_evidence(
         self, reading: ScopedReading, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        """See `RecordsStore`; the evidence of a view is counted when it is asked for, and bears the data version."""
+        """The evidence of a view is counted on request and carries the data version."""
         entities = await reading.read_entity_evidence(entity_ids, leading)
         return entities, await reading.read_relation_evidence(relation_ids, leading)
 
@@ -607,7 +634,7 @@ async def _ranked(reading: ScopedReading, places: Places) -> list[Entity]:
 
 
 class _Vectors(_Role, VectorStore):
-    """Vectors of what is left; those of entities and relations are of all that is said of them, and only order hits."""
+    """Vectors under the filter; those of entities and relations are made of all documents, and only order hits."""
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
@@ -622,7 +649,7 @@ class _Vectors(_Role, VectorStore):
 
 
 class _Text(_Role, TextStore):
-    """Full text of what is left; an entity is found by the names that matching documents give it and by no other."""
+    """Full text under the filter; an entity is found only by the names that matching documents give it."""
 
     @_within
     async def search(
@@ -647,7 +674,7 @@ class _Text(_Role, TextStore):
     async def find_phrases(
         self, reading: ScopedReading, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; entities are found by the names that are left."""
+        """Entities are found by the names that are left."""
         if limit < 1:
             return [[] for _ in phrases]
         found = await reading.find_phrases(collection, phrases)

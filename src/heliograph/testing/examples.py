@@ -62,7 +62,11 @@ def example_changeset(
     chunk = Chunk(chunk_id(document, text, 0), document, 0, text, 9, 0, len(text), ("Top", source), 1, "first")
     rank = mention_rank(document, 0, is_subject=False)
     mentions = [EntityMention(chunk.id, name, "thing", f"{name} in {source}", rank) for name in entities]
-    pairs = [_relation_mention(chunk.id, source, relation, rank) for relation in relations]
+    pairs: list[RelationMention] = []
+    for *ends, weight in relations:
+        left, right = sorted(ends, key=entity_key)
+        said = f"{left} and {right} in {source}"
+        pairs.append(RelationMention(chunk.id, left, right, ("links",), said, weight, rank))
     folded = [_entity(mention) for mention in mentions]
     joined = [_relation(pair) for pair in pairs]
     return Changeset(
@@ -123,11 +127,6 @@ def equal_things(count: int) -> Changeset:
 def _vectors(ids: Sequence[str]) -> VectorBatch:
     rows = [unit_vector(id_) for id_ in ids]
     return VectorBatch(tuple(ids), np.array(rows, np.float32).reshape(len(ids), DIMENSION))
-
-
-def _relation_mention(chunk: str, source: str, relation: tuple[str, str, float], rank: int) -> RelationMention:
-    left, right = sorted(relation[:2], key=entity_key)
-    return RelationMention(chunk, left, right, ("links",), f"{left} and {right} in {source}", relation[2], rank)
 
 
 def _entity(mention: EntityMention) -> Entity:

@@ -173,7 +173,7 @@ _START_ROW = 0
 
 
 class FakeEmbeddingModel(EmbeddingModel):
-    """Embeds by shared words, or fails and waits as told.
+    """Embeds by shared words, or fails and waits as configured.
 
     Args:
         dimension: Length of the vectors.
@@ -221,7 +221,12 @@ class FakeEmbeddingModel(EmbeddingModel):
         if self._failures:
             raise self._failures.popleft()
         words = [_rows(text) for text in texts]
-        return Embeddings(_sum_of_words(words, self._info.dimension), Usage(sum(map(len, words))))
+        if not words:
+            return Embeddings(np.zeros((0, self._info.dimension), np.float32), Usage())
+        rows = np.fromiter((row for text in words for row in text), np.intp)
+        starts = np.cumsum([0, *(len(text) for text in words[:-1])])
+        sums = np.add.reduceat(_table(self._info.dimension)[rows], starts, axis=0)
+        return Embeddings(sums / np.linalg.norm(sums, axis=1, keepdims=True), Usage(len(rows)))
 
     async def close(self) -> None:
         self.is_closed = True
@@ -230,15 +235,6 @@ class FakeEmbeddingModel(EmbeddingModel):
 def _rows(text: str) -> list[int]:
     words = _WORD.findall(text.casefold())
     return [_START_ROW, *(zlib.crc32(word.encode("utf-8", "surrogatepass")) % _TABLE_ROWS for word in words)]
-
-
-def _sum_of_words(words: list[list[int]], dimension: int) -> NDArray[np.float32]:
-    if not words:
-        return np.zeros((0, dimension), np.float32)
-    rows = np.fromiter((row for text in words for row in text), np.intp)
-    starts = np.cumsum([0, *(len(text) for text in words[:-1])])
-    sums = np.add.reduceat(_table(dimension)[rows], starts, axis=0)
-    return sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 
 @cache
@@ -267,7 +263,7 @@ class FakeReranker(Reranker):
     """
 
     def __init__(self, score: Callable[[str, str], float] | None = None, *, name: str = "fake") -> None:
-        self._score = score or _shared_words
+        self._score = score
         self._name = name
         self._failures: deque[ModelError] = deque()
         self.calls: list[tuple[str, tuple[str, ...], int]] = []
@@ -285,13 +281,14 @@ class FakeReranker(Reranker):
         self.calls.append((query, tuple(documents), top_n))
         if self._failures:
             raise self._failures.popleft()
-        hits = [RerankHit(index, self._score(query, text)) for index, text in enumerate(documents)]
+        wanted = set(_WORD.findall(query.casefold()))
+
+        def shared_words(_: str, text: str) -> float:
+            return len(wanted.intersection(_WORD.findall(text.casefold()))) / len(wanted) if wanted else 0.0
+
+        score = self._score or shared_words
+        hits = [RerankHit(index, score(query, text)) for index, text in enumerate(documents)]
         return sorted(hits, key=lambda hit: -hit.score)[: max(top_n, 0)]
 
     async def close(self) -> None:
         self.is_closed = True
-
-
-def _shared_words(query: str, document: str) -> float:
-    wanted = set(_WORD.findall(query.casefold()))
-    return len(wanted.intersection(_WORD.findall(document.casefold()))) / len(wanted) if wanted else 0.0

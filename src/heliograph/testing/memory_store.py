@@ -1,4 +1,4 @@
-"""A store that keeps everything in dictionaries: exact, plain, gone when the process ends; for tests.
+"""A store that keeps everything in dictionaries until the process ends: exact and plain, for tests.
 
 It passes the same contract suite as the real back ends and has the whole of `Changeset`'s meaning; each call is one
 step of the event loop, so all it reads is of one moment. Graph and full text (BM25 by counting every row) are
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -99,7 +99,8 @@ class MemoryTextStore(TextStore):
             for id_, count in holders.items():
                 norm = K1 * (1 - B + B * entries[id_].total() / mean)
                 scores[id_] += rarity * count * (K1 + 1) / (count + norm)  # pyright: ignore[reportArgumentType]
-        return [Hit(id_, float(score)) for id_, score in sorted(scores.items(), key=_best_first)[:limit]]
+        hits = [Hit(id_, float(score)) for id_, score in scores.items()]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
@@ -129,10 +130,6 @@ def _holds(held: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     return bool(phrase) and any(held[place : place + len(phrase)] == phrase for place in places)
 
 
-def _best_first(scored: tuple[str, float]) -> tuple[float, str]:
-    return -scored[1], scored[0]
-
-
 # The graph of `MemoryStore`: entities, relations, degrees, and walks over them.
 
 
@@ -151,7 +148,7 @@ class MemoryGraphStore(GraphStore):
         self._incident: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
     def remove(self, entity_ids: Iterable[str], relation_ids: Iterable[str]) -> None:
-        """Drop these; what is absent is no matter."""
+        """Drop these; absent ones are passed over."""
         for id_ in relation_ids:
             relation = self.relations.pop(id_, None)
             if relation is not None:
@@ -234,7 +231,11 @@ class MemoryGraphStore(GraphStore):
     ) -> list[GraphPath]:
         if source_id not in self.entities or target_id not in self.entities or max_length < 0:
             return []
-        distances = self._distances(source_id, max_length)
+        distances, frontier = {source_id: 0}, [source_id]
+        for distance in range(1, max_length + 1):
+            level = {other for id_ in frontier for other in self._neighbours(id_)} - distances.keys()
+            distances.update(dict.fromkeys(level, distance))
+            frontier = list(level)
         if target_id not in distances:
             return []
         paths = [self._path(steps) for steps in self._steps_back(target_id, distances)]
@@ -253,14 +254,6 @@ class MemoryGraphStore(GraphStore):
 
     def _neighbours(self, id_: str) -> list[str]:
         return [other for other in self._incident.get(id_, {}).values() if other in self.entities]
-
-    def _distances(self, start: str, most: int) -> dict[str, int]:
-        distances, frontier = {start: 0}, [start]
-        for distance in range(1, most + 1):
-            level = {other for id_ in frontier for other in self._neighbours(id_)} - distances.keys()
-            distances.update(dict.fromkeys(level, distance))
-            frontier = list(level)
-        return distances
 
     def _steps_back(self, id_: str, distances: dict[str, int]) -> Iterator[list[tuple[str, str]]]:
         """Yield every shortest way from the start to `id_` as (relation id or empty, entity id), start first."""
@@ -289,11 +282,16 @@ class MemoryCurationStore(CurationStore):
     def __init__(self, chunks: Mapping[str, Chunk], extractions: Mapping[str, Extraction]) -> None:
         self._chunks = chunks
         self._extractions = extractions
-        self._rules: dict[str, NameRules] = {}
+        self.rules: dict[str, NameRules] = {}
         self._curations: dict[str, Curation] = {}
 
     async def get_rules(self, ids: Sequence[str]) -> list[NameRules]:
-        return [replace(self._rules[id_], curations=tuple(self._active(id_))) for id_ in ids if id_ in self._rules]
+        active = [item for item in self._in_order() if item.is_active]
+        return [
+            replace(self.rules[id_], curations=tuple(item for item in active if id_ in item.entity_ids))
+            for id_ in ids
+            if id_ in self.rules
+        ]
 
     async def find_curations(self, query: CurationQuery) -> CurationPage:
         found = [item for item in self._in_order() if _fits(item, query)]
@@ -318,7 +316,7 @@ class MemoryCurationStore(CurationStore):
             StaleChangesetError: One differs.
         """
         for id_, version in expected.items():
-            known = self._rules.get(id_)
+            known = self.rules.get(id_)
             if (known.version if known else 0) != version:
                 raise StaleChangesetError(f"the rules of the name {id_!r} have changed since they were read")
 
@@ -329,22 +327,15 @@ class MemoryCurationStore(CurationStore):
             sequence = item.sequence or (known.sequence if known else len(self._curations) + 1)
             self._curations[item.id] = replace(item, sequence=sequence)
         for rules in changeset.name_rules:
-            self._rules[rules.id] = replace(rules, curations=(), version=version)
-
-    def rule_ids(self) -> Iterable[str]:
-        """Return the ids of all names that have rules."""
-        return list(self._rules)
+            self.rules[rules.id] = replace(rules, curations=(), version=version)
 
     def clear(self) -> None:
         """Drop everything."""
-        self._rules.clear()
+        self.rules.clear()
         self._curations.clear()
 
     def _in_order(self) -> list[Curation]:
         return sorted(self._curations.values(), key=lambda item: item.sequence)
-
-    def _active(self, id_: str) -> Iterable[Curation]:
-        return (item for item in self._in_order() if item.is_active and id_ in item.entity_ids)
 
 
 def _fits(item: Curation, query: CurationQuery) -> bool:
@@ -359,35 +350,33 @@ M = TypeVar("M", EntityMention, RelationMention)
 
 
 class MemoryInspection(Inspection):
-    """Reads what a store in memory holds.
+    """Reads the dictionaries of a store."""
 
-    Args:
-        ids: Returns all ids per kind but the mentioned ones.
-        documents: All documents by id; read, never written.
-        extractions: All extractions by chunk id; likewise.
-        terms: Returns the terms of a collection per id, with repeats.
-    """
-
-    def __init__(
-        self,
-        ids: Callable[[], Mapping[ScanKind, Iterable[str]]],
-        documents: Mapping[str, Document],
-        extractions: Mapping[str, Extraction],
-        terms: Callable[[Collection], Mapping[str, Iterable[str]]],
-    ) -> None:
-        self._ids = ids
-        self._documents = documents
-        self._extractions = extractions
-        self._terms = terms
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        data = self._store.data
         if kind is ScanKind.MENTIONED_ENTITIES:
-            ids = {mention_entity_id(mention) for item in self._extractions.values() for mention in item.entities}
+            ids = {mention_entity_id(mention) for item in data.extractions.values() for mention in item.entities}
         elif kind is ScanKind.MENTIONED_RELATIONS:
-            ids = {mention_relation_id(mention) for item in self._extractions.values() for mention in item.relations}
+            ids = {mention_relation_id(mention) for item in data.extractions.values() for mention in item.relations}
             ids.discard("")
         else:
-            ids = set(self._ids()[kind])
+            stored: dict[ScanKind, Iterable[str]] = {
+                ScanKind.DOCUMENTS: data.documents,
+                ScanKind.CHUNKS: data.chunks,
+                ScanKind.EXTRACTIONS: data.extractions,
+                ScanKind.ENTITY_EVIDENCE: data.entity_evidence,
+                ScanKind.RELATION_EVIDENCE: data.relation_evidence,
+                ScanKind.ENTITIES: self._store.graph.entities,
+                ScanKind.RELATIONS: self._store.graph.relations,
+                ScanKind.CHUNK_VECTORS: self._store.vectors.held[Collection.CHUNKS],
+                ScanKind.ENTITY_VECTORS: self._store.vectors.held[Collection.ENTITIES],
+                ScanKind.RELATION_VECTORS: self._store.vectors.held[Collection.RELATIONS],
+                ScanKind.NAME_RULES: self._store.curations.rules,
+            }
+            ids = set(stored[kind])
         return sorted(id_ for id_ in ids if id_ > after)[:limit]
 
     async def get_mentions(
@@ -395,7 +384,7 @@ class MemoryInspection(Inspection):
     ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
         entities: dict[str, list[EntityMention]] = {id_: [] for id_ in entity_ids}
         relations: dict[str, list[RelationMention]] = {id_: [] for id_ in relation_ids}
-        for item in self._extractions.values():
+        for item in self._store.data.extractions.values():
             for mention in item.entities:
                 entities.get(mention_entity_id(mention), []).append(mention)
             for mention in item.relations:
@@ -403,7 +392,7 @@ class MemoryInspection(Inspection):
         return _page(entities, offset, limit), _page(relations, offset, limit)
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
-        return {id_: digest_terms(terms) for id_, terms in self._terms(collection).items()}
+        return {id_: digest_terms(terms) for id_, terms in self._store.text.terms(collection).items()}
 
 
 def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, list[M]]:
@@ -418,23 +407,10 @@ def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, l
 
 
 class MemoryReembedding(Reembedding):
-    """Keeps next vectors in memory.
+    """Keeps next vectors in memory."""
 
-    Args:
-        ids: Returns the ids that have a vector.
-        upsert: Puts vectors in place.
-        commit: Raises the data version and returns it.
-    """
-
-    def __init__(
-        self,
-        ids: Callable[[Collection], list[str]],
-        upsert: Callable[[Collection, Sequence[str], NDArray[np.float32]], None],
-        commit: Callable[[], int],
-    ) -> None:
-        self._ids = ids
-        self._upsert = upsert
-        self._commit = commit
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
         self._embedding: EmbeddingInfo | None = None
         self._next: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
 
@@ -450,13 +426,15 @@ class MemoryReembedding(Reembedding):
         self._embedding = embedding
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
-        pending = (id_ for id_ in self._ids(collection) if id_ > after and id_ not in self._next[collection])
+        pending = (
+            id_ for id_ in self._store.vectors.held[collection] if id_ > after and id_ not in self._next[collection]
+        )
         return sorted(pending)[:limit]
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         if self._embedding is None:
             raise ConflictError("no embedding was begun; begin one first")
-        known = set(self._ids(collection))
+        known = self._store.vectors.held[collection]
         rows = zip(batch.ids, batch.vectors, strict=True)
         self._next[collection].update((id_, row) for id_, row in rows if id_ in known)
 
@@ -465,11 +443,13 @@ class MemoryReembedding(Reembedding):
         if self._embedding is None or any(pending):
             raise ConflictError("next vectors are missing, or nothing was begun; run reembed again")
         for collection, vectors in self._next.items():
-            known = [id_ for id_ in self._ids(collection) if id_ in vectors]
+            known = [id_ for id_ in self._store.vectors.held[collection] if id_ in vectors]
             if known:
-                self._upsert(collection, known, np.stack([vectors[id_] for id_ in known]))
+                self._store.vectors.upsert(collection, known, np.stack([vectors[id_] for id_ in known]))
         await self.abandon()
-        return self._commit()
+        self._store.version += 1
+        await self._store.replies.delete_replies("query")
+        return self._store.version
 
     async def abandon(self) -> None:
         self._embedding = None
@@ -547,15 +527,18 @@ class _MemoryRecordsStore(RecordsStore):
 
 class _MemoryVectorStore(VectorStore):
     def __init__(self) -> None:
-        self._vectors: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
+        self.held: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
         self._matrices: dict[Collection, tuple[list[str], NDArray[np.float32]]] = {}
 
     async def search(
         self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
     ) -> list[Hit]:
-        if not self._vectors[collection]:
+        if not self.held[collection]:
             return []
-        ids, matrix = self._matrix(collection)
+        if collection not in self._matrices:
+            ids = sorted(self.held[collection])
+            self._matrices[collection] = ids, np.stack([self.held[collection][id_] for id_ in ids])
+        ids, matrix = self._matrices[collection]
         # Equal rows have equal sums, which a product of matrices does not give.
         scores = (matrix * vector).sum(axis=1)
         # Ids are sorted, so a stable sort leaves ties in the order of ids.
@@ -563,31 +546,19 @@ class _MemoryVectorStore(VectorStore):
         return [Hit(ids[index], float(scores[index])) for index in best if scores[index] >= min_score]
 
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        vectors = self._vectors[collection]
+        vectors = self.held[collection]
         return {id_: vectors[id_] for id_ in ids if id_ in vectors}
-
-    def ids(self, collection: Collection) -> list[str]:
-        return list(self._vectors[collection])
-
-    def all_vectors(self, collection: Collection) -> Mapping[str, NDArray[np.float32]]:
-        return self._vectors[collection]
 
     def remove(self, collection: Collection, ids: Sequence[str]) -> None:
         for id_ in ids:
-            self._vectors[collection].pop(id_, None)
+            self.held[collection].pop(id_, None)
         self._matrices.pop(collection, None)
 
     def upsert(self, collection: Collection, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
         rows = np.array(vectors, np.float32)
         rows.flags.writeable = False
-        self._vectors[collection].update(zip(ids, rows, strict=True))
+        self.held[collection].update(zip(ids, rows, strict=True))
         self._matrices.pop(collection, None)
-
-    def _matrix(self, collection: Collection) -> tuple[list[str], NDArray[np.float32]]:
-        if collection not in self._matrices:
-            ids = sorted(self._vectors[collection])
-            self._matrices[collection] = ids, np.stack([self._vectors[collection][id_] for id_ in ids])
-        return self._matrices[collection]
 
 
 class _MemoryReplyCache(ReplyCache):
@@ -609,10 +580,6 @@ class _MemoryReplyCache(ReplyCache):
     async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
         return [self.replies[key] for key in sorted(self.replies) if key > after][:limit]
 
-    def drop_answers(self) -> None:
-        for key in [key for key in self.replies if key.split(":")[1] == "query"]:
-            del self.replies[key]
-
     def remove_about(self, subject_ids: Sequence[str], kept: Sequence[str]) -> None:
         subjects = set(subject_ids)
         dropped = {key for key, reply in self.replies.items() if reply.subject_id in subjects} - set(kept)
@@ -620,33 +587,40 @@ class _MemoryReplyCache(ReplyCache):
             del self.replies[key]
 
 
+# Roles are typed narrower than in `Store`, since they use each other.
+# pyright: reportIncompatibleVariableOverride=false
+
+
 class MemoryStore(Store):
     """All roles in memory.
 
     Attributes:
         applied: The changesets applied, in order.
+        data: The truth.
+        version: The data version.
     """
 
+    graph: MemoryGraphStore
+    vectors: _MemoryVectorStore
+    text: MemoryTextStore
+    curations: MemoryCurationStore
+    replies: _MemoryReplyCache
+    reembedding: MemoryReembedding
+
     def __init__(self) -> None:
-        self._data = _Records()
-        self._version = 0
+        self.data = _Records()
+        self.version = 0
         self._is_closed = False
         self._lock = asyncio.Lock()
-        self._graph = MemoryGraphStore()
-        self._vectors = _MemoryVectorStore()
-        self._text = MemoryTextStore()
-        self._replies = _MemoryReplyCache()
-        self.records = _MemoryRecordsStore(self._data)
-        self.graph = self._graph
-        self.vectors = self._vectors
-        self.text = self._text
-        self.names = EveryName(self._graph)
-        self._curations = MemoryCurationStore(self._data.chunks, self._data.extractions)
-        self.curations = self._curations
-        self.replies = self._replies
-        self.inspection = MemoryInspection(self._ids, self._data.documents, self._data.extractions, self._text.terms)
-        self._reembedding = MemoryReembedding(self._vectors.ids, self._vectors.upsert, self._raise_version)
-        self.reembedding = self._reembedding
+        self.records = _MemoryRecordsStore(self.data)
+        self.graph = MemoryGraphStore()
+        self.vectors = _MemoryVectorStore()
+        self.text = MemoryTextStore()
+        self.names = EveryName(self.graph)
+        self.curations = MemoryCurationStore(self.data.chunks, self.data.extractions)
+        self.replies = _MemoryReplyCache()
+        self.inspection = MemoryInspection(self)
+        self.reembedding = MemoryReembedding(self)
         self._views: dict[tuple[str, Fold], tuple[int, MemoryStore]] = {}
         self.applied: list[Changeset] = []
 
@@ -654,14 +628,14 @@ class MemoryStore(Store):
         if self._is_closed:
             raise StoreUnavailable("the store in memory is closed; make a new one")
         self._check(changeset)
-        self._version += 1
+        self.version += 1
         self._remove(changeset)
         self._upsert_truth(changeset)
         self._upsert_projections(changeset)
-        self._curations.apply(changeset, self._version)
-        await self._replies.delete_replies("query")
+        self.curations.apply(changeset, self.version)
+        await self.replies.delete_replies("query")
         self.applied.append(changeset)
-        return self._version
+        return self.version
 
     @asynccontextmanager
     async def ingest_lock(self) -> AsyncGenerator[None]:
@@ -672,105 +646,84 @@ class MemoryStore(Store):
         return MemoryView(lambda: self._filtered(filter_, fold))
 
     async def get_stats(self) -> Stats:
-        counts: Counter[DocumentStatus] = Counter(document.status for document in self._data.documents.values())
+        counts: Counter[DocumentStatus] = Counter(document.status for document in self.data.documents.values())
         return Stats(
             documents=dict(counts),
-            chunks=len(self._data.chunks),
-            entities=len(self._graph.entities),
-            relations=len(self._graph.relations),
-            cached_replies=len(self._replies.replies),
-            data_version=self._version,
+            chunks=len(self.data.chunks),
+            entities=len(self.graph.entities),
+            relations=len(self.graph.relations),
+            cached_replies=len(self.replies.replies),
+            data_version=self.version,
             bytes_on_disk=0,
         )
 
     async def clear(self) -> int:
-        self._data.clear()
-        self._curations.clear()
-        self._graph.remove(list(self._graph.entities), list(self._graph.relations))
+        self.data.clear()
+        self.curations.clear()
+        self.graph.remove(list(self.graph.entities), list(self.graph.relations))
         for collection in Collection:
-            self._vectors.remove(collection, self._vectors.ids(collection))
-            self._text.remove(collection, list(self._text.terms(collection)))
-        self._replies.replies.clear()
-        self._version += 1
-        return self._version
+            self.vectors.remove(collection, list(self.vectors.held[collection]))
+            self.text.remove(collection, list(self.text.terms(collection)))
+        self.replies.replies.clear()
+        self.version += 1
+        return self.version
 
     async def close(self) -> None:
         self._is_closed = True
-
-    def _ids(self) -> Mapping[ScanKind, Iterable[str]]:
-        return {
-            ScanKind.DOCUMENTS: self._data.documents,
-            ScanKind.CHUNKS: self._data.chunks,
-            ScanKind.EXTRACTIONS: self._data.extractions,
-            ScanKind.ENTITY_EVIDENCE: self._data.entity_evidence,
-            ScanKind.RELATION_EVIDENCE: self._data.relation_evidence,
-            ScanKind.ENTITIES: self._graph.entities,
-            ScanKind.RELATIONS: self._graph.relations,
-            ScanKind.CHUNK_VECTORS: self._vectors.ids(Collection.CHUNKS),
-            ScanKind.ENTITY_VECTORS: self._vectors.ids(Collection.ENTITIES),
-            ScanKind.RELATION_VECTORS: self._vectors.ids(Collection.RELATIONS),
-            ScanKind.NAME_RULES: self._curations.rule_ids(),
-        }
-
-    def _raise_version(self) -> int:
-        self._version += 1
-        self._replies.drop_answers()
-        return self._version
 
     def _filtered(self, filter_: Filter, fold: Fold) -> MemoryStore:
         """Return a store that holds what a filter leaves and nothing else."""
         name = filter_key(filter_), fold
         version, known = self._views.get(name, (-1, self))
-        if version != self._version:
+        if version != self.version:
             known = self._copy(filter_, fold)
-            self._views[name] = self._version, known
+            self._views[name] = self.version, known
         return known
 
     def _copy(self, filter_: Filter, fold: Fold) -> MemoryStore:
-        data, chunks, entities = self._data, Collection.CHUNKS, self._graph.entities
-        vectors = {item: self._vectors.all_vectors(item) for item in Collection}
-        terms = self._text.terms(chunks)
-        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self._graph.relations)
-        changeset = filtered_contents(MemoryContents(*held, vectors, terms), filter_, fold)
+        data, chunks, entities = self.data, Collection.CHUNKS, self.graph.entities
+        terms = self.text.terms(chunks)
+        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self.graph.relations)
+        changeset = filtered_contents(MemoryContents(*held, self.vectors.held, terms), filter_, fold)
         left = MemoryStore()
-        left._version = self._version
+        left.version = self.version
         left._upsert_truth(changeset)
         left._upsert_projections(changeset)
-        left._graph.date(creation_moments(changeset))
+        left.graph.date(creation_moments(changeset))
         return left
 
     def _check(self, changeset: Changeset) -> None:
         for id_, version in changeset.expected.items():
-            if self._data.version_of(id_) != version:
+            if self.data.version_of(id_) != version:
                 raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
-        self._curations.check(changeset.expected_rules)
-        if changeset.expected_version not in (None, self._version):
+        self.curations.check(changeset.expected_rules)
+        if changeset.expected_version not in (None, self.version):
             raise StaleChangesetError("something was committed since this was computed; compute it again")
         for id_, content_hash in changeset.expected_documents.items():
-            document = self._data.documents.get(id_)
+            document = self.data.documents.get(id_)
             if (document.content_hash if document else "") != content_hash:
                 raise StaleChangesetError(f"the document {id_!r} has changed since it was read; read it again")
 
     def _remove(self, changeset: Changeset) -> None:
         for id_ in changeset.removed_documents:
-            self._data.documents.pop(id_, None)
-            self._data.texts.pop(id_, None)
+            self.data.documents.pop(id_, None)
+            self.data.texts.pop(id_, None)
         for id_ in changeset.removed_chunks:
-            self._data.chunks.pop(id_, None)
-            self._data.extractions.pop(id_, None)
-        self._replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
-        self._graph.remove(changeset.removed_entities, changeset.removed_relations)
+            self.data.chunks.pop(id_, None)
+            self.data.extractions.pop(id_, None)
+        self.replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
+        self.graph.remove(changeset.removed_entities, changeset.removed_relations)
         removed = {
             Collection.CHUNKS: changeset.removed_chunks,
             Collection.ENTITIES: changeset.removed_entities,
             Collection.RELATIONS: changeset.removed_relations,
         }
         for collection, ids in removed.items():
-            self._vectors.remove(collection, ids)
-            self._text.remove(collection, ids)
+            self.vectors.remove(collection, ids)
+            self.text.remove(collection, ids)
 
     def _upsert_truth(self, changeset: Changeset) -> None:
-        data = self._data
+        data = self.data
         for document in changeset.documents:
             known = data.documents.get(document.id, document)
             data.documents[document.id] = replace(document, created_at=known.created_at)
@@ -782,16 +735,16 @@ class MemoryStore(Store):
         for evidence in changeset.entity_evidence:
             data.entity_evidence.pop(evidence.id, None)
             if evidence.mention_count:
-                data.entity_evidence[evidence.id] = replace(evidence, leading=(), version=self._version)
+                data.entity_evidence[evidence.id] = replace(evidence, leading=(), version=self.version)
         for evidence in changeset.relation_evidence:
             data.relation_evidence.pop(evidence.id, None)
             if evidence.mention_count:
-                data.relation_evidence[evidence.id] = replace(evidence, leading=(), version=self._version)
+                data.relation_evidence[evidence.id] = replace(evidence, leading=(), version=self.version)
 
     def _upsert_projections(self, changeset: Changeset) -> None:
-        self._graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()), changeset.moments)
-        self._reembedding.note(changeset)
+        self.graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()), changeset.moments)
+        self.reembedding.note(changeset)
         for collection, batch in changeset.vectors.items():
-            self._vectors.upsert(collection, batch.ids, batch.vectors)
+            self.vectors.upsert(collection, batch.ids, batch.vectors)
         for collection, entries in changeset.texts.items():
-            self._text.upsert(collection, entries)
+            self.text.upsert(collection, entries)

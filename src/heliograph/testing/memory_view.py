@@ -35,7 +35,7 @@ __all__ = ["MemoryContents", "MemoryView", "creation_moments", "filtered_content
 
 
 class MemoryView(StoreView):
-    """The roles of the store that `filtered` gives, asked again for every use."""
+    """The roles of the store that `filtered` returns; it is called at each use."""
 
     def __init__(self, filtered: Callable[[], StoreView]) -> None:
         self._filtered = filtered
@@ -52,12 +52,12 @@ class MemoryView(StoreView):
 
     @property
     def vectors(self) -> VectorStore:
-        """The vectors of what is left."""
+        """The vectors under the filter."""
         return self._filtered().vectors
 
     @property
     def text(self) -> TextStore:
-        """The full text of what is left."""
+        """The full text under the filter."""
         return self._filtered().text
 
 

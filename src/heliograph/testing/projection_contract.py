@@ -37,7 +37,7 @@ __all__ = [
 def example_change(
     source: str, names: Sequence[str] = (), relations: Sequence[tuple[str, str, float]] = ()
 ) -> ProjectionChange:
-    """Return what a projection is told of one new document: its chunk, entities, relations, vectors and terms."""
+    """Return the change that one new document brings: its chunk, entities, relations, vectors and terms."""
     made = example_changeset(source, names, relations)
     document, chunk = made.documents[0], made.chunks[0]
     return ProjectionChange(

@@ -739,7 +739,7 @@ class StoreContract(
 
 
 def _removal(changeset: Changeset) -> Changeset:
-    """Take back a changeset whose entities nobody else mentions."""
+    """Undo a changeset whose entities no other document mentions."""
     return Changeset(
         removed_documents=tuple(document.id for document in changeset.documents),
         removed_chunks=tuple(chunk.id for chunk in changeset.chunks),

@@ -14,7 +14,7 @@ from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Entity
 from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores import registry
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 from heliograph.stores.registry import drop_workspace, find_workspaces, open_store
 from heliograph.testing.fakes import FakeEmbeddingModel

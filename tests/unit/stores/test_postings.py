@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from heliograph.stores import bm25 as posting_ranking
 from heliograph.stores import bm25 as posting_segments
 from heliograph.stores.bm25 import K1, B, PostingIndex, hash_term, inverse_frequency
-from heliograph.stores.key_sets import KeySet
+from heliograph.stores.view import KeySet
 
 Rows = Mapping[int, Sequence[str]]
 

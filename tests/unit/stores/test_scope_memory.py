@@ -11,8 +11,7 @@ from heliograph.filters import Filter, parse_filter
 from heliograph.ingest.merging import EvidenceFold, FoldLimits
 from heliograph.models import Document, DocumentStatus, Entity
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.key_sets import KeySet
-from heliograph.stores.view import Scope, ScopeMemory, scoped_relations
+from heliograph.stores.view import KeySet, Scope, ScopeMemory, scoped_relations
 
 
 class Asked:

@@ -1,30 +1,170 @@
-"""The connections to a PostgreSQL database: addresses, errors, statements, transactions, and the lock of an ingest."""
+"""The connections to a PostgreSQL database: addresses, errors, statements, transactions, locks, and values as rows.
+
+The driver, psycopg 3 with its pool, is what the extra `postgres` brings.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import re
+import struct
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.stores.postgres.rows import (
-    AsyncConnection,
-    AsyncConnectionPool,
-    PoolClosed,
-    PoolTimeout,
-    TransactionStatus,
-    adapters,
-    conninfo_to_dict,
-    make_conninfo,
-    psycopg,
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+from psycopg import AsyncConnection
+from psycopg.adapt import AdaptersMap, Dumper
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Format, TransactionStatus
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from heliograph.errors import (
+    SchemaMismatch,
+    SettingsError,
+    StoreAccessDenied,
+    StoreError,
+    StoreUnavailable,
 )
+from heliograph.models import EntityMention, RelationMention
+
+# Values on their way to the server and back: rows as JSON, vectors in pgvector's binary form.
+#
+# One parameter carries all rows of a statement, so that a commit takes as many statements for a thousand rows as for
+# one, and building it costs a fraction of what building arrays does. PostgreSQL's text holds no NUL and no lone
+# surrogates; both become U+FFFD.
+
+# Made once: `json.dumps` with arguments of its own makes an encoder for every call.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+_JSON_OID = 114
+_HEAD_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A parameter of type json."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A parameter of type vector: `(dimension,)` float32."""
+
+    values: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """A parameter of type vector[]: `(n, dimension)` float32, and the type id of vector in this database."""
+
+    values: NDArray[np.float32]
+    type_id: int
+
+
+class _TextDumper(Dumper):
+    """Texts that are parameters by themselves; the server finds out their type."""
+
+    def dump(self, obj: str) -> bytes:
+        return _clean(obj.replace("\x00", "\ufffd"))
+
+
+class _JsonDumper(Dumper):
+    oid = _JSON_OID
+
+    def dump(self, obj: Json) -> bytes:
+        return obj.data
+
+
+class _VectorDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Vector) -> bytes:
+        return struct.pack(">hh", len(obj.values), 0) + obj.values.astype(">f4").tobytes()
+
+
+class _VectorsDumper(Dumper):
+    format = Format.BINARY
+
+    def dump(self, obj: Vectors) -> bytes:
+        count, dimension = obj.values.shape
+        if count == 0:
+            return struct.pack(">iiI", 0, 0, obj.type_id)
+        row = np.dtype([("bytes", ">i4"), ("dimension", ">i2"), ("unused", ">i2"), ("values", ">f4", (dimension,))])
+        rows = np.zeros(count, row)
+        rows["bytes"] = _HEAD_BYTES + 4 * dimension
+        rows["dimension"] = dimension
+        rows["values"] = obj.values
+        return struct.pack(">iiIii", 1, 0, obj.type_id, count, 1) + rows.tobytes()
+
+
+def adapters() -> AdaptersMap:
+    """Return psycopg's adapters with those for `Json`, `Vector` and `Vectors`."""
+    known = AdaptersMap(psycopg.adapters)
+    for kind, dumper in ((str, _TextDumper), (Json, _JsonDumper), (Vector, _VectorDumper), (Vectors, _VectorsDumper)):
+        known.register_dumper(kind, dumper)
+    return known
+
+
+def to_json(value: Iterable[Any] | Mapping[str, Any]) -> Json:
+    """Return rows, ids or an object as one parameter."""
+    text = _ENCODER.encode(dict(value) if isinstance(value, Mapping) else list(value))
+    if "\\u0000" in text:
+        text = _NUL.sub(r"\1\\ufffd", text)
+    return Json(_clean(text))
+
+
+def _clean(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def read_vectors(values: Sequence[bytes]) -> NDArray[np.float32]:
+    """Return `(n, dimension)` from what `vector_send` gives; there must be at least one."""
+    matrix = np.frombuffer(b"".join(values), ">f4").reshape(len(values), -1)
+    return matrix[:, 1:].astype(np.float32)
+
+
+# Ids given as one `Json`, with their place in it.
+WANTED = "json_array_elements_text(%s) WITH ORDINALITY AS wanted (id, place)"
+DOCUMENT = """document.id, document.source, document.title, document.content_hash, document.status, document.error,
+  document.metadata_text, document.length, document.chunk_count, document.track_id, document.input_tokens,
+  document.output_tokens, document.created_at, document.updated_at, document.page_starts, document.twin_of"""
+CHUNK = """chunk.id, chunk.full_doc_id, chunk.chunk_order_index, chunk.content, chunk.tokens, chunk.start_offset,
+  chunk.end_offset, chunk.headings, chunk.page, chunk.context"""
+ENTITY = """entity.id, entity.name, entity.type, entity.description, entity.aliases, entity.chunk_ids,
+  entity.token_count, degree.degree, entity.created_at"""
+RELATION = """relation.id, relation.source, relation.target, relation.source_id, relation.target_id,
+  relation.keywords, relation.description, relation.weight, relation.chunk_ids, relation.token_count,
+  relation.created_at"""
+ENTITY_MENTION = """json_build_array(mention.chunk_id, mention.name, mention.type, mention.description, mention.rank,
+  CASE WHEN mention.name_id IS NULL THEN '' ELSE mention.entity_id END)"""
+RELATION_MENTION = """json_build_array(mention.chunk_id, mention.source, mention.target, mention.keywords,
+  mention.description, mention.weight, mention.rank, mention.source_id, mention.target_id)"""
+
+
+def to_entity_mention(values: Sequence[Any]) -> EntityMention:
+    """Return a mention from `ENTITY_MENTION`."""
+    return EntityMention(*values)
+
+
+def to_relation_mention(values: Sequence[Any]) -> RelationMention:
+    """Return a mention from `RELATION_MENTION`."""
+    chunk_id, source, target, keywords, description, weight, rank, source_id, target_id = values
+    said = tuple(keywords), description, float(weight), rank
+    return RelationMention(chunk_id, source, target, *said, source_id, target_id)
+
 
 # Where a store is: the address of its server as the driver takes it, and as people may read it.
 
@@ -135,7 +275,7 @@ def _is_refused(error: Exception) -> bool:
 
 
 def is_lost_connection(error: Exception) -> bool:
-    """Whether the connection itself is gone, as after a restart of the server; the same call may succeed on another."""
+    """Whether the connection itself is lost, as after a restart of the server; the same call may succeed on another."""
     if isinstance(error, PoolTimeout | _ERRORS.QueryCanceled | _ERRORS.InsufficientResources):
         return False
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
@@ -160,6 +300,27 @@ class Statement:
     query: str
     values: Sequence[Any] = ()
     is_planned_anew: bool = False
+
+
+def upsert(table: str, columns: str, key: str = "id", *, is_versioned: bool = False, kept: Sequence[str] = ()) -> str:
+    """Return the statement that puts rows into a table; its parameters are the workspace, a version, the rows as JSON.
+
+    Args:
+        table: Its name.
+        columns: Of the rows: names and types with ", " between them.
+        key: The column by which a row takes the place of another; empty only inserts.
+        is_versioned: Whether rows also get the version, which is a parameter only then.
+        kept: Columns that a row keeps which is there already.
+    """
+    names = [column.split()[0] for column in columns.split(", ")]
+    first, values = ("workspace, version", "%s, %s::bigint") if is_versioned else ("workspace", "%s")
+    query = f"""INSERT INTO {table} ({first}, {", ".join(names)})
+      SELECT {values}, * FROM json_to_recordset(%s) AS new ({columns})"""
+    if not key:
+        return query
+    changed = [name for name in names if name != key and name not in kept] + ["version"] * is_versioned
+    return f"""{query} ON CONFLICT (workspace, {key}) DO UPDATE
+      SET {", ".join(f"{name} = excluded.{name}" for name in changed)}"""
 
 
 class Session:
@@ -384,11 +545,6 @@ class Database:
         """Wait for what is under way and close the connections; closing twice does nothing."""
         self._is_closed = True
         await self._pool.close()
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether `close` has been called."""
-        return self._is_closed
 
     async def fetch(self, query: str, values: Sequence[Any] = (), *, is_planned_anew: bool = False) -> list[Row]:
         """Run one reading statement; it sees one moment by itself."""

@@ -10,8 +10,7 @@ from heliograph.models import Entity, Relation
 from heliograph.stores.base import GraphStore, IncidentRelation
 from heliograph.stores.changeset import Changeset
 from heliograph.stores.graph import LAST_CHARACTER, MOST_CANDIDATES, KeyedNameIndex, keys_of, pieces_within, terms_of
-from heliograph.stores.postgres.database import Database, Row, Session, Statement
-from heliograph.stores.postgres.rows import ENTITY, RELATION, WANTED, to_json
+from heliograph.stores.postgres.database import ENTITY, RELATION, WANTED, Database, Row, Session, Statement, to_json
 from heliograph.stores.rows import join_lines, to_entity, to_relation
 
 # Writing folded entities and relations to PostgreSQL, and keeping degrees right, within a commit.
@@ -343,6 +342,6 @@ class PostgresGraphStore(GraphStore):
         return [(near, far, weight) for near, far, weight in rows]
 
     async def find_next_level(self, frontier: Sequence[str], behind: Collection[str], limit: int) -> list[str]:
-        """See `GraphStore`; the server orders and cuts a level, so that of a hub little is sent."""
+        """The server orders and cuts a level, so that of a hub little is sent."""
         values = to_json(list(behind)), to_json(frontier), *[self._database.workspace] * 4, limit
         return [id_ for (id_,) in await self._database.fetch(_NEXT_LEVEL, values)]

@@ -13,19 +13,19 @@ from heliograph.errors import SettingsError
 from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Changeset, Collection, OutboxKind, VectorBatch
-from heliograph.stores.postgres.commit import chunk_row, chunk_statements
 from heliograph.stores.postgres.database import (
     Address,
     Database,
     Session,
     Statement,
+    Vectors,
     connect,
     parse_address,
+    to_json,
     translate_errors,
 )
 from heliograph.stores.postgres.graph import PostgresGraphStore, followed_graph_statements, graph_comparisons
-from heliograph.stores.postgres.inspection import DEGREE_FAULTS, TEXT_FAULTS, find_faults
-from heliograph.stores.postgres.rows import Vectors, to_json
+from heliograph.stores.postgres.records import chunk_row, chunk_statements
 from heliograph.stores.postgres.schema import migrate
 from heliograph.stores.postgres.search import (
     TERMS_TABLES,
@@ -37,6 +37,7 @@ from heliograph.stores.postgres.search import (
     text_comparisons,
     text_statements,
 )
+from heliograph.stores.postgres.store import DEGREE_FAULTS, TEXT_FAULTS, find_faults
 from heliograph.stores.projection import GraphProjection, Projection, ProjectionChange, TextProjection, VectorProjection
 
 # What roles in PostgreSQL beside another store have in common: a pool, a cursor in the same database, an end.
@@ -86,7 +87,7 @@ class PostgresProjection(Projection):
         return cls(parse_address(url, f"store.{cls.role}_url"), settings, embedding)
 
     async def prepare(self) -> None:
-        """See `Projection`; makes tables where they are missing.
+        """Makes tables where they are missing.
 
         Raises:
             SettingsError: The workspace has its home in this database.
@@ -118,7 +119,7 @@ class PostgresProjection(Projection):
         await self._database.execute(self._place("UPDATE SET version = excluded.version", version))
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`; one transaction."""
+        """One transaction."""
         await self._database.execute(self._place("NOTHING", -1), *self.statements(change))
 
     @abstractmethod
@@ -126,7 +127,7 @@ class PostgresProjection(Projection):
         """Yield what takes a change in."""
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; the server compares, and sends ids alone."""
+        """The server compares, and sends ids alone."""
         statements = list(self.comparisons(expected))
         answers = await self._database.fetch_all(*statements) if statements else []
         return {id_ for rows in answers for (id_,) in rows}
@@ -139,7 +140,7 @@ class PostgresProjection(Projection):
         return await find_faults(self._database, self.faults)
 
     async def clear(self) -> None:
-        """See `Projection`; one transaction."""
+        """One transaction."""
         workspace = self._database.workspace
         deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (workspace,)) for table in self.tables)
         await self._database.execute(Statement(_FORGET, (workspace, self.role)), *deletions)
@@ -271,7 +272,7 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
             self._indexer.count(collection, len(put))
 
     async def set_cursor(self, version: int) -> None:
-        """See `Projection`; builds indexes that are due: when it is filled anew, once all is there."""
+        """Builds due indexes; during a rebuild, at its end."""
         await super().set_cursor(version)
         await self._indexer.look()
 
@@ -280,7 +281,7 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
         await self._indexer.drop_all()
 
     def statements(self, change: ProjectionChange) -> Iterator[Statement]:
-        """See `PostgresProjection`; what has no vector is not kept."""
+        """What has no vector is not kept."""
         workspace = self._database.workspace
         there = {
             Collection.CHUNKS: [item.id for item in change.chunks],

@@ -1,10 +1,15 @@
-"""Reading truth from PostgreSQL: documents, chunks, evidence, rules of names and the log of curations."""
+"""Truth on PostgreSQL: documents, chunks, evidence, rules of names, the log of curations; filters of documents.
+
+A commit writes one statement a table, however many rows.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from heliograph.filters import Equals, Exists, In, Range, path_keys
 from heliograph.models import (
@@ -29,17 +34,22 @@ from heliograph.stores.base import (
     DocumentQuery,
     RecordsStore,
 )
-from heliograph.stores.changeset import Changeset
-from heliograph.stores.postgres.database import Database, Row, Session, Statement
-from heliograph.stores.postgres.rows import (
+from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.postgres.database import (
     CHUNK,
     DOCUMENT,
     ENTITY_MENTION,
     RELATION_MENTION,
     WANTED,
+    Database,
+    Row,
+    Session,
+    Statement,
+    Vectors,
     to_entity_mention,
     to_json,
     to_relation_mention,
+    upsert,
 )
 from heliograph.stores.rows import (
     COMPARISONS,
@@ -49,12 +59,14 @@ from heliograph.stores.rows import (
     encode,
     grouped,
     in_utc,
+    join_lines,
     split_lines,
     to_chunk,
     to_curation,
     to_document,
     to_rules,
 )
+from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Reading evidence from PostgreSQL: counts, and the first mentions in canonical order as one JSON list a row.
 
@@ -117,11 +129,7 @@ WITH new AS (
 INSERT INTO heliograph_curation_subject (workspace, entity_id, sequence)
 SELECT DISTINCT %s, subject.id, put.sequence FROM put JOIN new USING (id)
 CROSS JOIN LATERAL json_array_elements_text(new.entity_ids) AS subject (id) ON CONFLICT DO NOTHING"""
-_PUT_RULES = """
-INSERT INTO heliograph_name_rules (workspace, version, id, names, aliases)
-SELECT %s, %s::bigint, * FROM json_to_recordset(%s) AS new (id text, names text, aliases text)
-ON CONFLICT (workspace, id) DO UPDATE SET names = excluded.names, aliases = excluded.aliases,
-  version = excluded.version"""
+_PUT_RULES = upsert("heliograph_name_rules", "id text, names text, aliases text", is_versioned=True)
 
 
 class PostgresCurationStore(CurationStore):
@@ -419,3 +427,233 @@ def _path(path: str) -> str:
 
 def _json(value: object) -> str:
     return to_json([value]).data.decode()[1:-1]
+
+
+# Writing truth to PostgreSQL, within the transaction of a commit: one statement a table, however many rows.
+
+_NO_VECTORS = VectorBatch((), np.empty((0, 0), np.float32))
+_DOCUMENTS = upsert(
+    "heliograph_document",
+    "id text, source text, title text, content_hash text, status text, error text, metadata jsonb, metadata_text text, "
+    "length integer, chunk_count integer, track_id text, input_tokens bigint, output_tokens bigint, "
+    "created_at timestamptz, updated_at timestamptz, page_starts text, twin_of text",
+    kept=["created_at"],
+)
+_DOCUMENT_TEXTS = """
+INSERT INTO heliograph_document_text (workspace, id, text)
+SELECT %s, key, value FROM json_each_text(%s)
+ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
+# Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
+_CHUNKS = """
+INSERT INTO lightrag_chunks AS known (workspace, id, full_doc_id, chunk_order_index, tokens, content, embedding,
+  start_offset, end_offset, page, headings, context)
+SELECT %s, new.id, full_doc_id, chunk_order_index, tokens, content, vectors.embedding, start_offset, end_offset, page,
+  headings, context
+FROM json_to_recordset(%s) AS new (id text, full_doc_id text, chunk_order_index integer, tokens integer, content text,
+  start_offset integer, end_offset integer, page integer, headings text, context text)
+LEFT JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
+  ON vectors.id = new.id
+ON CONFLICT (workspace, id) DO UPDATE SET full_doc_id = excluded.full_doc_id,
+  chunk_order_index = excluded.chunk_order_index, tokens = excluded.tokens, content = excluded.content,
+  embedding = coalesce(excluded.embedding, known.embedding), start_offset = excluded.start_offset,
+  end_offset = excluded.end_offset, page = excluded.page, headings = excluded.headings, context = excluded.context"""
+_PUT_EXTRACTIONS = upsert(
+    "heliograph_extraction",
+    "chunk_id text, extractor text, error text, reply_keys text, input_tokens bigint, output_tokens bigint",
+    key="chunk_id",
+)
+_ENTITY_MENTIONS = upsert(
+    "heliograph_entity_mention",
+    "entity_id text, rank bigint, chunk_id text, ordinal integer, name text, type text, description text, name_id text",
+    key="",
+)
+_RELATION_MENTIONS = upsert(
+    "heliograph_relation_mention",
+    "relation_id text, rank bigint, chunk_id text, ordinal integer, source text, target text, keywords json, "
+    "description text, weight double precision, source_id text, target_id text",
+    key="",
+)
+_ALIAS_MENTIONS = upsert("heliograph_alias_mention", "chunk_id text, ordinal integer, name text, alias text", key="")
+_ENTITY_EVIDENCE = upsert(
+    "heliograph_entity_evidence", "id text, names text, types text, mention_count integer", is_versioned=True
+)
+_RELATION_EVIDENCE = upsert(
+    "heliograph_relation_evidence",
+    "id text, source_id text, target_id text, keywords text, weight_millionths bigint, mention_count integer",
+    is_versioned=True,
+)
+_SAID_IN_CHUNKS = ("heliograph_entity_mention", "heliograph_relation_mention", "heliograph_alias_mention")
+
+
+def removal_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
+    """Yield what takes away the truth that a changeset removes; they come first, as it may replace what it removes."""
+    for table in ("heliograph_document", "heliograph_document_text"):
+        yield from _deletion(workspace, table, "id", changeset.removed_documents)
+    yield from _deletion(workspace, "lightrag_chunks", "id", changeset.removed_chunks)
+    for table in ("heliograph_extraction", *_SAID_IN_CHUNKS):
+        yield from _deletion(workspace, table, "chunk_id", changeset.removed_chunks)
+
+
+def record_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
+    """Yield what writes the truth of a changeset, but its chunks."""
+    if changeset.documents:
+        yield Statement(_DOCUMENTS, (workspace, to_json(map(_document, changeset.documents))))
+    if changeset.document_texts:
+        yield Statement(_DOCUMENT_TEXTS, (workspace, to_json(changeset.document_texts)))
+    yield from _deletion(workspace, "heliograph_document_text", "id", changeset.removed_texts)
+    if changeset.extractions:
+        yield from _extraction_statements(workspace, changeset.extractions)
+    yield from _evidence_statements(workspace, changeset, version)
+
+
+def chunk_statements(workspace: str, changeset: Changeset, vector_type: int) -> Iterator[Statement]:
+    """Yield what writes the chunks of a changeset with those of its vectors that are theirs."""
+    if changeset.chunks:
+        batch = changeset.vectors.get(Collection.CHUNKS) or _NO_VECTORS
+        vectors = to_json(batch.ids), Vectors(batch.vectors, vector_type)
+        yield Statement(_CHUNKS, (workspace, to_json(map(chunk_row, changeset.chunks)), *vectors))
+
+
+def _deletion(workspace: str, table: str, column: str, ids: Iterable[str]) -> Iterator[Statement]:
+    wanted = list(ids)
+    if wanted:
+        query = (
+            f"DELETE FROM {table} WHERE workspace = %s AND {column} = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
+        )
+        yield Statement(query, (workspace, to_json(wanted)))
+
+
+def _document(item: Document) -> dict[str, Any]:
+    metadata = dict(item.metadata)
+    return {
+        "id": item.id,
+        "source": item.source,
+        "title": item.title,
+        "content_hash": item.content_hash,
+        "status": item.status.value,
+        "error": item.error,
+        "metadata": metadata,
+        # Filters read the one; the other gives back the numbers and the order of keys that were given.
+        "metadata_text": encode(metadata),
+        "length": item.length,
+        "chunk_count": item.chunk_count,
+        "track_id": item.track_id,
+        "input_tokens": item.usage.input_tokens,
+        "output_tokens": item.usage.output_tokens,
+        "created_at": item.created_at.isoformat(),
+        "updated_at": item.updated_at.isoformat(),
+        "page_starts": encode(item.page_starts),
+        "twin_of": item.twin_of,
+    }
+
+
+def chunk_row(item: Chunk) -> dict[str, Any]:
+    """Return the columns of a chunk, but its workspace and its vector."""
+    return {
+        "id": item.id,
+        "full_doc_id": item.document_id,
+        "chunk_order_index": item.position,
+        "tokens": item.token_count,
+        "content": item.text,
+        "start_offset": item.start,
+        "end_offset": item.end,
+        "page": item.page,
+        "headings": encode(item.headings),
+        "context": item.context,
+    }
+
+
+def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:
+    for table in _SAID_IN_CHUNKS:
+        yield from _deletion(workspace, table, "chunk_id", (item.chunk_id for item in extractions))
+    yield Statement(_PUT_EXTRACTIONS, (workspace, to_json(map(_extraction_row, extractions))))
+    for query, rows in (
+        (_ENTITY_MENTIONS, [row for item in extractions for row in _entity_mentions(item)]),
+        (_RELATION_MENTIONS, [row for item in extractions for row in _relation_mentions(item)]),
+        (
+            _ALIAS_MENTIONS,
+            [
+                {"chunk_id": item.chunk_id, "ordinal": ordinal, "name": mention.name, "alias": mention.alias}
+                for item in extractions
+                for ordinal, mention in enumerate(item.aliases)
+            ],
+        ),
+    ):
+        if rows:
+            yield Statement(query, (workspace, to_json(rows)))
+
+
+def _extraction_row(item: Extraction) -> dict[str, Any]:
+    return {
+        "chunk_id": item.chunk_id,
+        "extractor": item.extractor,
+        "error": item.error,
+        "reply_keys": join_lines(item.reply_keys),
+        "input_tokens": item.usage.input_tokens,
+        "output_tokens": item.usage.output_tokens,
+    }
+
+
+def _entity_mentions(extraction: Extraction) -> Iterator[dict[str, Any]]:
+    for ordinal, item in enumerate(extraction.entities):
+        yield {
+            "entity_id": mention_entity_id(item),
+            "rank": item.rank,
+            "chunk_id": extraction.chunk_id,
+            "ordinal": ordinal,
+            "name": item.name,
+            "type": item.type,
+            "description": item.description,
+            "name_id": name_to_entity_id(item.name) if item.entity_id else None,
+        }
+
+
+def _relation_mentions(extraction: Extraction) -> Iterator[dict[str, Any]]:
+    for ordinal, item in enumerate(extraction.relations):
+        yield {
+            "relation_id": mention_relation_id(item),
+            "rank": item.rank,
+            "chunk_id": extraction.chunk_id,
+            "ordinal": ordinal,
+            "source": item.source,
+            "target": item.target,
+            "keywords": item.keywords,
+            "description": item.description,
+            "weight": item.weight,
+            "source_id": item.source_id,
+            "target_id": item.target_id,
+        }
+
+
+def _evidence_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
+    entities = [
+        {
+            "id": item.id,
+            "names": encode(item.names),
+            "types": encode(item.types),
+            "mention_count": item.mention_count,
+        }
+        for item in changeset.entity_evidence
+        if item.mention_count
+    ]
+    if entities:
+        yield Statement(_ENTITY_EVIDENCE, (workspace, version, to_json(entities)))
+    relations = [
+        {
+            "id": item.id,
+            "source_id": item.source_id,
+            "target_id": item.target_id,
+            "keywords": encode(item.keywords),
+            "weight_millionths": item.weight_millionths,
+            "mention_count": item.mention_count,
+        }
+        for item in changeset.relation_evidence
+        if item.mention_count
+    ]
+    if relations:
+        yield Statement(_RELATION_EVIDENCE, (workspace, version, to_json(relations)))
+    for table, evidence in (
+        ("heliograph_entity_evidence", changeset.entity_evidence),
+        ("heliograph_relation_evidence", changeset.relation_evidence),
+    ):
+        yield from _deletion(workspace, table, "id", (item.id for item in evidence if not item.mention_count))

@@ -271,7 +271,13 @@ async def migrate(session: Session, label: str) -> None:
         query = "CREATE TABLE IF NOT EXISTS heliograph_migration (number integer PRIMARY KEY, applied_at timestamptz)"
         await session.execute_script(query)
         # Another process may have migrated while this one waited.
-        for number in range(await _check_version(session, label), LATEST_VERSION):
+        version = await _version(session)
+        if version > LATEST_VERSION:
+            raise SchemaMismatch(
+                f"the store {label!r} has schema {version}, this version of Heliograph knows {LATEST_VERSION}; "
+                "upgrade Heliograph (pip install -U heliograph) or use another database"
+            )
+        for number in range(version, LATEST_VERSION):
             await session.execute_script(_MIGRATIONS[number])
             await session.execute_script(f"INSERT INTO heliograph_migration VALUES ({number + 1}, now())")
         await session.commit()
@@ -282,16 +288,6 @@ async def _version(session: Session) -> int:
     if await session.fetch_value("SELECT to_regclass('heliograph_migration')") is None:
         return 0
     return int(await session.fetch_value("SELECT coalesce(max(number), 0) FROM heliograph_migration"))
-
-
-async def _check_version(session: Session, label: str) -> int:
-    version = await _version(session)
-    if version > LATEST_VERSION:
-        raise SchemaMismatch(
-            f"the store {label!r} has schema {version}, this version of Heliograph knows {LATEST_VERSION}; "
-            "upgrade Heliograph (pip install -U heliograph) or use another database"
-        )
-    return version
 
 
 async def _check_server(session: Session, label: str) -> None:

@@ -14,13 +14,25 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg import sql
 
 from heliograph.errors import SchemaMismatch, StoreError
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import Question, Scores, inverse_frequency, score_rows, score_terms
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.postgres.database import Connection, Database, Row, Session, Statement, translate_errors
-from heliograph.stores.postgres.rows import WANTED, Vector, Vectors, read_vectors, sql, to_json
+from heliograph.stores.postgres.database import (
+    WANTED,
+    Connection,
+    Database,
+    Row,
+    Session,
+    Statement,
+    Vector,
+    Vectors,
+    read_vectors,
+    to_json,
+    translate_errors,
+)
 
 # Writing vectors to PostgreSQL, within a commit; names beside them are read from the graph just written.
 #
@@ -183,7 +195,14 @@ class VectorIndexer:
             StoreError: It cannot be built.
         """
         workspace, table = self._database.workspace, VECTOR_TABLES[collection]
-        if self._dimension > _MOST_HALF or await self._has_index(collection):
+        if self._dimension > _MOST_HALF:
+            return
+        # One that was built with other options is built again.
+        query = """SELECT indisvalid AND reloptions @> ARRAY(SELECT json_array_elements_text(%s)) FROM pg_index
+                   JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = to_regclass(%s)"""
+        options = to_json(f"{option}={value}" for option, value in _OPTIONS.items())
+        rows = await self._database.fetch(query, (options, index_name(workspace, collection, self._dimension)))
+        if rows and rows[0][0]:
             return
         query = f"""SELECT count(*) FROM (SELECT 1 FROM {table}
                     WHERE workspace = %s AND vector_dims(embedding) = %s LIMIT %s) AS counted"""
@@ -198,7 +217,7 @@ class VectorIndexer:
         await self._drop([index_name(self._database.workspace, item, self._dimension) for item in Collection])
 
     async def drop_all(self) -> None:
-        """Drop all indexes of this workspace, as filling it anew without them takes a fraction of the time."""
+        """Drop all indexes of this workspace, since refilling it without them takes a fraction of the time."""
         await self._drop([])
 
     async def _drop(self, kept: Sequence[str]) -> None:
@@ -210,15 +229,6 @@ class VectorIndexer:
             with translate_errors(self._database.address.label):
                 for name in dropped:
                     await connection.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}".encode())
-
-    async def _has_index(self, collection: Collection) -> bool:
-        # One that was built with other options is built again.
-        query = """SELECT indisvalid AND reloptions @> ARRAY(SELECT json_array_elements_text(%s)) FROM pg_index
-                   JOIN pg_class ON pg_class.oid = indexrelid WHERE indexrelid = to_regclass(%s)"""
-        name = index_name(self._database.workspace, collection, self._dimension)
-        options = to_json(f"{option}={value}" for option, value in _OPTIONS.items())
-        rows = await self._database.fetch(query, (options, name))
-        return bool(rows) and bool(rows[0][0])
 
     async def _build(self, connection: Connection, collection: Collection) -> None:
         name = index_name(self._database.workspace, collection, self._dimension)
@@ -513,13 +523,13 @@ class PostgresTextStore(TextStore):
         self._database = database
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`; a question is cut at 256 distinct terms."""
+        """A question is cut at 256 distinct terms."""
         return await search_terms(self._database.fetch, self._database.workspace, collection, terms, limit)
 
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; the first by id are returned, of the first thousand where very many hold a phrase.
+        """The first by id are returned, of the first thousand where very many hold a phrase.
 
         Terms of a phrase after the 256th are not looked for.
         """

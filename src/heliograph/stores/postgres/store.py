@@ -1,41 +1,632 @@
-"""The store on PostgreSQL: all roles of one workspace in one database, every changeset one transaction."""
+"""The store on PostgreSQL: all roles of one workspace in one database, every changeset one transaction.
+
+Beside the roles of other modules it holds the replies of models, the outbox, the second set of vectors, whole-workspace
+reads with what only this back end can know to be wrong, and what keeps workspaces: listing, removing, emptying.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import InvalidRequestError, SchemaMismatch, SettingsError, StoreUnavailable
+from heliograph.errors import (
+    ConflictError,
+    InvalidRequestError,
+    SchemaMismatch,
+    SettingsError,
+    StaleChangesetError,
+    StoreUnavailable,
+)
 from heliograph.filters import Filter
-from heliograph.models import DocumentStatus, Stats
+from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats, Usage
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Fold, Store, StoreView
-from heliograph.stores.changeset import Changeset
-from heliograph.stores.postgres.commit import commit
+from heliograph.stores.base import (
+    CachedReply,
+    Fold,
+    Inspection,
+    Reembedding,
+    ReplyCache,
+    ScanKind,
+    Store,
+    StoreView,
+    digest_terms,
+)
+from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.postgres.database import (
+    ENTITY_MENTION,
+    RELATION_MENTION,
+    WANTED,
     Address,
     Database,
+    Row,
     Session,
     Statement,
+    Vectors,
     advisory_lock,
     connect,
     parse_address,
+    to_entity_mention,
+    to_json,
+    to_relation_mention,
     translate_errors,
+    try_advisory_lock,
 )
-from heliograph.stores.postgres.graph import PostgresGraphStore, PostgresNameIndex
-from heliograph.stores.postgres.inspection import PostgresInspection
-from heliograph.stores.postgres.records import PostgresCurationStore, PostgresRecordsStore
+from heliograph.stores.postgres.graph import PostgresGraphStore, PostgresNameIndex, graph_statements, name_statements
+from heliograph.stores.postgres.records import (
+    PostgresCurationStore,
+    PostgresRecordsStore,
+    chunk_statements,
+    curation_statements,
+    record_statements,
+    removal_statements,
+)
 from heliograph.stores.postgres.schema import TABLES, migrate
-from heliograph.stores.postgres.search import PostgresTextStore, PostgresVectorStore, VectorIndexer
-from heliograph.stores.postgres.side_tables import PostgresOutbox, PostgresReembedding, PostgresReplyCache
-from heliograph.stores.postgres.upkeep import clear, vacuum
+from heliograph.stores.postgres.search import (
+    INDEXES,
+    LEXEMES,
+    RECORDS,
+    SEGMENT,
+    TERMS_TABLES,
+    VECTOR_TABLES,
+    PostgresTextStore,
+    PostgresVectorStore,
+    VectorIndexer,
+    check_dimensions,
+    index_patterns,
+    text_statements,
+    vector_statements,
+)
 from heliograph.stores.postgres.view import PostgresReader, PostgresScope
 from heliograph.stores.registry import projection_urls
+from heliograph.stores.rows import in_utc
 from heliograph.stores.view import FilteredView, ScopeMemory
+
+# Replies of models.
+
+_ANSWERS = "query"
+_ENCODING = "utf-8", "surrogatepass"
+_COLUMNS = "key, text, model, input_tokens, output_tokens, created_at, subject_id"
+_GET = f"SELECT {_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key = %s"
+_LIST = f"SELECT {_COLUMNS} FROM heliograph_reply WHERE workspace = %s AND key > %s ORDER BY key LIMIT %s"
+_PUT = """
+INSERT INTO heliograph_reply (workspace, key, cache_type, text, model, input_tokens, output_tokens, subject_id,
+  created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (workspace, key) DO UPDATE SET text = excluded.text, model = excluded.model,
+  input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, subject_id = excluded.subject_id,
+  created_at = excluded.created_at"""
+_DROP_ANSWERS = "DELETE FROM heliograph_reply WHERE workspace = %s AND cache_type = %s"
+_DROP_ABOUT = """DELETE FROM heliograph_reply
+  WHERE workspace = %s AND subject_id <> '' AND subject_id = ANY (ARRAY(SELECT json_array_elements_text(%s)))
+    AND key <> ALL (ARRAY(SELECT json_array_elements_text(%s)))"""
+
+
+class PostgresReplyCache(ReplyCache):
+    """Replies in one table, by key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        rows = await self._database.fetch(_GET, (self._database.workspace, key))
+        return _read(rows[0]) if rows else None
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        values = (
+            *(self._database.workspace, reply.key, reply.cache_type, reply.text.encode(*_ENCODING), reply.model),
+            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at),
+        )
+        await self._database.execute(Statement(_PUT, values))
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        query = """WITH gone AS (DELETE FROM heliograph_reply
+                     WHERE workspace = %s AND (%s::text IS NULL OR cache_type = %s) RETURNING 1)
+                   SELECT count(*) FROM gone"""
+        values = (self._database.workspace, cache_type, cache_type)
+        ((count,),) = (await self._database.execute(Statement(query, values)))[0]
+        return int(count)
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        return [_read(row) for row in await self._database.fetch(_LIST, (self._database.workspace, after, limit))]
+
+
+def _read(row: Sequence[Any]) -> CachedReply:
+    key, text, model, read, written, created_at, subject_id = row
+    return CachedReply(key, text.decode(*_ENCODING), model, Usage(read, written), in_utc(created_at), subject_id)
+
+
+def reply_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
+    """Yield what drops cached answers, each of an earlier data version, and replies about what a changeset removes."""
+    yield drop_answers(workspace)
+    if changeset.removed_subjects:
+        values = (workspace, to_json(changeset.removed_subjects), to_json(changeset.kept_replies))
+        yield Statement(_DROP_ABOUT, values)
+
+
+def drop_answers(workspace: str) -> Statement:
+    """Return what drops every cached answer."""
+    return Statement(_DROP_ANSWERS, (workspace, _ANSWERS))
+
+
+# The outbox: one row per thing that changed, under the version of its last change.
+
+_READERS = "SELECT name, version FROM heliograph_outbox_reader WHERE workspace = %s ORDER BY name"
+_REGISTER = "INSERT INTO heliograph_outbox_reader (workspace, name, version) VALUES (%s, %s, -1) ON CONFLICT DO NOTHING"
+_UNREGISTER = "DELETE FROM heliograph_outbox_reader WHERE workspace = %s AND name = %s"
+_MOVE = "UPDATE heliograph_outbox_reader SET version = %s WHERE workspace = %s AND name = %s"
+_LOCK = "SELECT 1 FROM heliograph_workspace WHERE name = %s FOR UPDATE"
+_READ = """SELECT version, kind, id FROM heliograph_outbox WHERE workspace = %s AND version > %s AND version <= (
+    SELECT max(version) FROM (SELECT version FROM heliograph_outbox WHERE workspace = %s AND version > %s
+      ORDER BY version LIMIT %s) AS page)
+  ORDER BY version, kind, id"""
+_FORGET = """DELETE FROM heliograph_outbox WHERE workspace = %s AND version <= coalesce(
+  (SELECT min(version) FROM heliograph_outbox_reader WHERE workspace = %s), 9223372036854775807)"""
+_NOTE = """
+INSERT INTO heliograph_outbox (workspace, version, kind, id)
+SELECT DISTINCT %s, %s::bigint, kind, id FROM json_each(%s) AS changed (kind, ids)
+CROSS JOIN LATERAL json_array_elements_text(changed.ids) AS named (id)
+ON CONFLICT (workspace, kind, id) DO UPDATE SET version = excluded.version"""
+_DROP = "DELETE FROM heliograph_outbox WHERE workspace = %s"
+_RESET = """
+INSERT INTO heliograph_outbox (workspace, kind, id, version)
+SELECT space.name, %s, '', space.data_version FROM heliograph_workspace AS space
+WHERE space.name = %s
+  AND EXISTS (SELECT 1 FROM heliograph_outbox_reader AS reader WHERE reader.workspace = space.name)"""
+
+
+class PostgresOutbox(Outbox):
+    """Entries in a table; the right to take them in is an advisory lock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def register(self, reader: str) -> None:
+        if reader in await self.get_readers():
+            return
+        workspace = self._database.workspace
+        # The lock of commits: one that is under way has not seen the reader and is not noted.
+        added = Statement(_LOCK, (workspace,)), Statement(_REGISTER, (workspace, reader))
+        await self._database.execute(*added, *reset_statements(workspace))
+
+    async def unregister(self, reader: str) -> None:
+        workspace = self._database.workspace
+        await self._database.execute(
+            Statement(_UNREGISTER, (workspace, reader)), Statement(_FORGET, (workspace, workspace))
+        )
+
+    async def get_readers(self) -> Mapping[str, int]:
+        return dict(await self._database.fetch(_READERS, (self._database.workspace,)))
+
+    async def read(self, after: int, limit: int) -> list[OutboxEntry]:
+        workspace = self._database.workspace
+        rows = await self._database.fetch(_READ, (workspace, after, workspace, after, limit))
+        return [OutboxEntry(version, OutboxKind(kind), id_) for version, kind, id_ in rows]
+
+    async def acknowledge(self, reader: str, version: int) -> None:
+        if (await self.get_readers()).get(reader) != version:
+            workspace = self._database.workspace
+            await self._database.execute(
+                Statement(_MOVE, (version, workspace, reader)), Statement(_FORGET, (workspace, workspace))
+            )
+
+    async def reset(self, reader: str) -> None:
+        workspace = self._database.workspace
+        begin = Statement(_LOCK, (workspace,)), Statement(_MOVE, (-1, workspace, reader))
+        await self._database.execute(*begin, *reset_statements(workspace))
+
+    def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
+        return self._lock(reader)
+
+    @asynccontextmanager
+    async def _lock(self, reader: str) -> AsyncGenerator[bool]:
+        async with try_advisory_lock(self._database, f"outbox {reader}") as is_held:
+            yield is_held
+
+
+def outbox_statements(workspace: str, changeset: Changeset, version: int) -> Iterator[Statement]:
+    """Yield what notes the changes of a changeset that is committed as `version`; for workspaces with readers."""
+    changed = {kind.value: list(ids) for kind, ids in changed_ids(changeset).items()}
+    yield Statement(_NOTE, (workspace, version, to_json(changed)))
+
+
+def reset_statements(workspace: str) -> Iterator[Statement]:
+    """Yield the statements that make all readers rebuild, if there are any; earlier entries are dropped."""
+    yield Statement(_DROP, (workspace,))
+    yield Statement(_RESET, (OutboxKind.RESET.value, workspace))
+
+
+# The second set of vectors on PostgreSQL: one table, from which the first set is overwritten when it is whole.
+
+_LOCKED = """SELECT next_embedding_name, next_embedding_dimension, data_version FROM heliograph_workspace
+  WHERE name = %s FOR UPDATE"""
+_BEGIN = "UPDATE heliograph_workspace SET next_embedding_name = %s, next_embedding_dimension = %s WHERE name = %s"
+_NEXT_DROP = "DELETE FROM heliograph_next_vector WHERE workspace = %s"
+_PENDING = """SELECT id FROM {table} AS known
+  WHERE workspace = %s AND id > %s AND embedding IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM heliograph_next_vector AS next
+    WHERE next.workspace = known.workspace AND next.collection = %s AND next.id = known.id)
+  ORDER BY id LIMIT %s"""
+_NEXT_PUT = """
+INSERT INTO heliograph_next_vector (workspace, collection, id, embedding, content)
+SELECT %s, %s, new.id, new.embedding, new.content
+FROM ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_elements_text(%s))
+  AS new (id, embedding, content)
+JOIN {table} AS known ON known.workspace = %s AND known.id = new.id AND known.embedding IS NOT NULL
+ON CONFLICT (workspace, collection, id) DO UPDATE SET embedding = excluded.embedding, content = excluded.content"""
+_REPLACE = """UPDATE {table} AS known SET embedding = next.embedding{content} FROM heliograph_next_vector AS next
+  WHERE known.workspace = %s AND next.workspace = %s AND next.collection = %s AND next.id = known.id
+    AND known.embedding IS NOT NULL"""
+# What a chunk says is its text; of the others the content is what was embedded.
+_CONTENT = ", content = coalesce(next.content, known.content)"
+_FINISH = """UPDATE heliograph_workspace SET embedding_name = next_embedding_name,
+  embedding_dimension = next_embedding_dimension, next_embedding_name = NULL, next_embedding_dimension = NULL,
+  data_version = data_version + 1 WHERE name = %s"""
+
+
+class PostgresReembedding(Reembedding):
+    """Fills the next table and moves its vectors."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._begun: tuple[str, int] | None = None
+
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        wanted = (embedding.name, embedding.dimension)
+        workspace = self._database.workspace
+
+        async def work(session: Session) -> None:
+            stored, _ = await _lock(session)
+            if stored == wanted:
+                await session.commit()
+                return
+            await session.commit(Statement(_NEXT_DROP, (workspace,)), Statement(_BEGIN, (*wanted, workspace)))
+
+        await self._database.write(work)
+        self._begun = wanted
+
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
+        query = _PENDING.format(table=VECTOR_TABLES[collection])
+        values = (self._database.workspace, after, collection.value, limit)
+        return [id_ for (id_,) in await self._database.fetch(query, values)]
+
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        workspace = self._database.workspace
+        vectors = to_json(batch.ids), Vectors(batch.vectors, self._database.vector_type), to_json(batch.texts)
+        query = _NEXT_PUT.format(table=VECTOR_TABLES[collection])
+
+        async def work(session: Session) -> None:
+            self._check((await _lock(session))[0])
+            await session.commit(Statement(query, (workspace, collection.value, *vectors, workspace)))
+
+        await self._database.write(work)
+
+    async def finish(self) -> int:
+        """Indexes of the new vectors are built before it returns."""
+
+        async def work(session: Session) -> int:
+            begun, version = await _lock(session)
+            self._check(begun)
+            statements: list[Statement] = []
+            workspace = self._database.workspace
+            for collection, table in VECTOR_TABLES.items():
+                query = f"SELECT count(*) FROM ({_PENDING.format(table=table)}) AS pending"
+                ((missing,),) = await session.fetch(query, (workspace, "", collection.value, None))
+                if missing:
+                    raise ConflictError(
+                        f"{missing} vectors of {collection.value} are not embedded yet; run reembed again"
+                    )
+                query = _REPLACE.format(table=table, content="" if collection is Collection.CHUNKS else _CONTENT)
+                statements.append(Statement(query, (workspace, workspace, collection.value)))
+            done = Statement(_NEXT_DROP, (workspace,)), Statement(_FINISH, (workspace,)), drop_answers(workspace)
+            await session.commit(*statements, *done, *reset_statements(workspace))
+            return version + 1
+
+        version = await self._database.write(work)
+        if self._begun is not None:
+            await VectorIndexer(self._database, self._begun[1]).renew()
+        self._begun = None
+        return version
+
+    async def abandon(self) -> None:
+        workspace = self._database.workspace
+        await self._database.execute(Statement(_BEGIN, (None, None, workspace)), Statement(_NEXT_DROP, (workspace,)))
+
+    def _check(self, stored: tuple[str, int] | None) -> None:
+        if stored is None or stored != self._begun:
+            raise ConflictError(
+                f"the workspace is not being embedded anew with {self._begun!r} but with {stored!r}; begin again"
+            )
+
+
+async def _lock(session: Session) -> tuple[tuple[str, int] | None, int]:
+    """Begin a transaction that no commit comes between; return the next embedding, if any, and the data version."""
+    _, rows = await session.run(Statement("BEGIN"), Statement(_LOCKED, (session.workspace,)))
+    ((name, dimension, version),) = rows
+    return None if name is None else (name, dimension), version
+
+
+# What may be wrong with the tables on PostgreSQL beyond what a check of any store finds, and putting it right.
+#
+# Degrees are compared with relations, postings and counts for BM25 with the terms stored, texts with what they belong
+# to; an index of vectors whose building was interrupted is named. Its files the server looks after itself
+# (`amcheck`).
+
+# Each takes the workspace as its only parameter, as often as it says.
+_COUNTED_DEGREES = """(
+  SELECT id, count(*) AS degree FROM (
+    SELECT source_id AS id FROM heliograph_relation WHERE workspace = %s
+    UNION ALL SELECT target_id FROM heliograph_relation WHERE workspace = %s) AS ends GROUP BY id) AS counted"""
+DEGREE_FAULTS = {
+    "the degrees of {} entities differ from their relations": f"""
+      SELECT count(*) FROM heliograph_degree AS degree LEFT JOIN {_COUNTED_DEGREES} USING (id)
+      WHERE degree.workspace = %s AND degree.degree <> coalesce(counted.degree, 0)""",
+    "{} entities have no degree": """
+      SELECT count(*) FROM heliograph_entity AS entity WHERE workspace = %s AND NOT EXISTS (
+        SELECT 1 FROM heliograph_degree AS other WHERE other.workspace = entity.workspace AND other.id = entity.id)""",
+    "{} degrees belong to no entity": """
+      SELECT count(*) FROM heliograph_degree AS degree WHERE workspace = %s AND NOT EXISTS (
+        SELECT 1 FROM heliograph_entity AS other WHERE other.workspace = degree.workspace AND other.id = degree.id)""",
+}
+_FAULTS = {
+    "{} texts belong to no document": """
+      SELECT count(*) FROM heliograph_document_text AS text WHERE workspace = %s AND NOT EXISTS (
+        SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)""",
+}
+_WRONG_TERMS = """
+SELECT count(DISTINCT term) FROM (
+  SELECT term FROM (
+    SELECT term, record, 1 AS sign FROM heliograph_posting, unnest(records) AS record
+    WHERE workspace = %s AND collection = '{collection}'
+    UNION ALL SELECT term, record, -1 FROM ({records}) AS counted) AS signed
+  GROUP BY term, record HAVING sum(sign) <> 0) AS wrong"""
+_WRONG_LEXEMES = """
+SELECT count(*) FROM {table} WHERE workspace = %s AND lexemes IS DISTINCT FROM {lexemes}"""
+_WRONG_SIZE = """
+SELECT count(*) FROM (
+  SELECT count(*) AS rows, coalesce(sum(length), 0) AS terms FROM {table} WHERE workspace = %s) AS counted
+LEFT JOIN heliograph_text_size AS size ON size.workspace = %s AND size.collection = '{collection}'
+WHERE coalesce(size.rows, 0) <> counted.rows OR coalesce(size.terms, 0) <> counted.terms"""
+
+
+def _records(table: str) -> str:
+    return RECORDS.format(rows=f"(SELECT * FROM {table} WHERE workspace = %s) AS stored")
+
+
+TEXT_FAULTS = {
+    said.format(collection.value): query.format(
+        collection=collection.value, table=table, records=_records(table), lexemes=LEXEMES
+    )
+    for collection, table in TERMS_TABLES.items()
+    for said, query in (
+        ("{{}} terms of {} occur otherwise than their postings say", _WRONG_TERMS),
+        ("{{}} rows of the full text of {} have other terms in their index", _WRONG_LEXEMES),
+        ("{{}} size of the full text of {} is wrong", _WRONG_SIZE),
+    )
+}
+_INVALID = """SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid AND indrelid IN (
+  'lightrag_chunks'::regclass, 'lightrag_entities'::regclass, 'lightrag_relationships'::regclass)"""
+
+
+async def find_faults(database: Database, checks: Mapping[str, str] | None = None) -> list[str]:
+    """Return the faults, one sentence each.
+
+    Args:
+        database: Where to look.
+        checks: Queries that count, by how what they find is said; None makes all, and looks at indexes.
+    """
+    made = {**DEGREE_FAULTS, **_FAULTS, **TEXT_FAULTS} if checks is None else checks
+    statements = [Statement(query, (database.workspace,) * query.count("%s")) for query in made.values()]
+    *counts, invalid = await database.fetch_all(*statements, Statement(_INVALID))
+    faults = [said.format(count) for said, ((count,),) in zip(made, counts, strict=True) if count]
+    if checks is None:
+        faults += [f"the index {name} is not whole; it is built again with a later commit" for (name,) in invalid]
+    return faults
+
+
+def repair_statements(workspace: str) -> Iterator[Statement]:
+    """Yield what puts right what follows from the rest."""
+    for query in _repairs():
+        yield Statement(query, (workspace,) * query.count("%s"))
+
+
+def _repairs() -> Iterator[str]:
+    # No commit comes between: each begins by this lock.
+    yield "SELECT 1 FROM heliograph_workspace WHERE name = %s FOR UPDATE"
+    yield "DELETE FROM heliograph_degree WHERE workspace = %s"
+    yield f"""INSERT INTO heliograph_degree (workspace, id, degree)
+      SELECT entity.workspace, entity.id, coalesce(counted.degree, 0) FROM heliograph_entity AS entity
+      LEFT JOIN {_COUNTED_DEGREES} USING (id) WHERE entity.workspace = %s"""
+    yield """DELETE FROM heliograph_document_text AS text WHERE workspace = %s AND NOT EXISTS (
+      SELECT 1 FROM heliograph_document AS other WHERE other.workspace = text.workspace AND other.id = text.id)"""
+    yield "DELETE FROM heliograph_posting WHERE workspace = %s"
+    yield "DELETE FROM heliograph_text_size WHERE workspace = %s"
+    for collection, table in TERMS_TABLES.items():
+        yield f"""UPDATE {table} SET lexemes = {LEXEMES} WHERE workspace = %s AND lexemes IS DISTINCT FROM {LEXEMES}"""
+        yield f"""INSERT INTO heliograph_posting (workspace, collection, term, first, records)
+          SELECT %s, '{collection.value}', term, min(number), array_agg(record ORDER BY number) FROM (
+            SELECT *, (row_number() OVER (PARTITION BY term ORDER BY number) - 1) / {SEGMENT} AS segment
+            FROM ({_records(table)}) AS counted) AS placed GROUP BY term, segment"""
+        yield f"""INSERT INTO heliograph_text_size (workspace, collection, rows, terms)
+          SELECT %s, '{collection.value}', count(*), coalesce(sum(length), 0) FROM {table} WHERE workspace = %s"""
+
+
+_SCANS: Mapping[ScanKind, str] = {
+    ScanKind.DOCUMENTS: "id FROM heliograph_document",
+    ScanKind.CHUNKS: "id FROM lightrag_chunks",
+    ScanKind.EXTRACTIONS: "chunk_id FROM heliograph_extraction",
+    ScanKind.MENTIONED_ENTITIES: "entity_id FROM heliograph_entity_mention",
+    # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
+    ScanKind.MENTIONED_RELATIONS: "relation_id FROM heliograph_relation_mention",
+    ScanKind.ENTITY_EVIDENCE: "id FROM heliograph_entity_evidence",
+    ScanKind.RELATION_EVIDENCE: "id FROM heliograph_relation_evidence",
+    ScanKind.ENTITIES: "id FROM heliograph_entity",
+    ScanKind.RELATIONS: "id FROM heliograph_relation",
+    ScanKind.CHUNK_VECTORS: "id FROM lightrag_chunks",
+    ScanKind.ENTITY_VECTORS: "id FROM lightrag_entities",
+    ScanKind.RELATION_VECTORS: "id FROM lightrag_relationships",
+    ScanKind.NAME_RULES: "id FROM heliograph_name_rules",
+}
+_NARROW = {
+    ScanKind.MENTIONED_RELATIONS: "AND relation_id LIKE 'rel-%%'",
+    ScanKind.CHUNK_VECTORS: "AND embedding IS NOT NULL",
+}
+_MENTIONS = """SELECT wanted.id, (SELECT json_agg(said) FROM (
+    SELECT {mention} AS said FROM heliograph_{kind}_mention AS mention
+    WHERE mention.workspace = %s AND mention.{kind}_id = wanted.id
+    ORDER BY mention.rank, mention.chunk_id, mention.ordinal LIMIT %s OFFSET %s) AS page)
+  FROM {wanted} ORDER BY wanted.place"""
+_ENTITY_MENTIONS = _MENTIONS.format(mention=ENTITY_MENTION, kind="entity", wanted=WANTED)
+_RELATION_MENTIONS = _MENTIONS.format(mention=RELATION_MENTION, kind="relation", wanted=WANTED)
+_PAGE = 1_000
+
+
+class PostgresInspection(Inspection):
+    """Reads over whole tables, in pages."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        column = _SCANS[kind].partition(" ")[0]
+        query = f"""SELECT DISTINCT {_SCANS[kind]} WHERE workspace = %s AND {column} > %s {_NARROW.get(kind, "")}
+                    ORDER BY {column} LIMIT %s"""
+        return [id_ for (id_,) in await self._database.fetch(query, (self._database.workspace, after, limit))]
+
+    async def get_mentions(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
+    ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+        of = self._database.workspace, limit, offset
+        entities, relations = await self._database.fetch_all(
+            Statement(_ENTITY_MENTIONS, (*of, to_json(entity_ids))),
+            Statement(_RELATION_MENTIONS, (*of, to_json(relation_ids))),
+        )
+        return (
+            {id_: list(map(to_entity_mention, said)) for id_, said in entities if said},
+            {id_: list(map(to_relation_mention, said)) for id_, said in relations if said},
+        )
+
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
+        digests: dict[str, int] = {}
+        query = f"""SELECT id, terms FROM {TERMS_TABLES[collection]} WHERE workspace = %s AND id > %s
+                    ORDER BY id LIMIT {_PAGE}"""
+        after = ""
+        while rows := await self._database.fetch(query, (self._database.workspace, after)):
+            digests.update((id_, digest_terms(terms.split())) for id_, terms in rows)
+            after = rows[-1][0]
+        return {id_: digest for id_, digest in digests.items() if digest}
+
+    async def find_faults(self) -> list[str]:
+        return await find_faults(self._database)
+
+    async def repair(self) -> None:
+        await self._database.execute(*repair_statements(self._database.workspace))
+
+
+# The workspaces in a database.
+
+# For how long an identity may be taken to hold: asking for it takes a connection.
+IDENTITY_SECONDS = 2.0
+_CONNECT_SECONDS = 10
+_OF_WORKSPACES = (*TABLES, "heliograph_outbox_reader")
+
+
+def find_workspaces(settings: StoreSettings) -> list[str]:
+    """Return the names of the workspaces in the database, sorted; none if nothing was ever stored in it. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return []
+        return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
+
+
+def workspace_identity(settings: StoreSettings) -> int | None:
+    """Return a number of the workspace: another one if it was removed and made again, None if it is not there. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return None
+        query = "SELECT made FROM heliograph_workspace WHERE name = %s"
+        row = connection.execute(query, (settings.workspace,)).fetchone()
+        return row[0] if row else None
+
+
+def drop_workspace(settings: StoreSettings) -> None:
+    """Remove the workspace that the settings name with everything in it; nothing may have it open. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return
+        # Commits begin by the lock of this row. Where there is none, the rest may stand beside another store.
+        row = "DELETE FROM heliograph_workspace WHERE name = %s"
+        if not connection.execute(row, (settings.workspace,)).rowcount:
+            return
+        for table in _OF_WORKSPACES:
+            connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
+        for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():
+            connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
+
+
+@contextmanager
+def _connect(settings: StoreSettings) -> Generator[psycopg.Connection | None]:
+    """Give a connection to the database, or None if nothing was ever stored in it."""
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        row = connection.execute("SELECT to_regclass('heliograph_workspace') IS NOT NULL").fetchone()
+        yield connection if row and row[0] else None
+
+
+_RAISE = "UPDATE heliograph_workspace SET data_version = data_version + 1 WHERE name = %s RETURNING data_version"
+
+
+async def clear(database: Database) -> int:
+    """Delete all of a workspace but what says how it was made; return the new data version."""
+
+    async def work(session: Session) -> int:
+        _, ((version,),) = await session.run(Statement("BEGIN"), Statement(_RAISE, (session.workspace,)))
+        deletions = (Statement(f"DELETE FROM {table} WHERE workspace = %s", (session.workspace,)) for table in TABLES)
+        await session.commit(*deletions, *reset_statements(session.workspace))
+        return int(version)
+
+    return await database.write(work)
+
+
+async def vacuum(database: Database, timeout_seconds: float) -> None:
+    """Rewrite all tables, of every workspace, without deleted rows.
+
+    One table after the other is locked while it is written; whoever reads or writes it waits.
+
+    Raises:
+        StoreUnavailable: Somebody kept using a table for longer than `timeout_seconds`.
+    """
+    await database.execute(
+        Statement("DELETE FROM heliograph_posting WHERE records = '{}' AND workspace = %s", (database.workspace,))
+    )
+    async with database.own_connection() as connection:
+        with translate_errors(database.address.label):
+            milliseconds = str(int(timeout_seconds * 1000))
+            await connection.execute("SELECT set_config('lock_timeout', %s, false)", (milliseconds,))
+            for table in TABLES:
+                await connection.execute(f"VACUUM (FULL, ANALYZE) {table}".encode())
+
 
 _NEW = """INSERT INTO heliograph_workspace (name, embedding_name, embedding_dimension)
   SELECT name, embedding_name, embedding_dimension::integer FROM (VALUES (%s, %s, %s))
@@ -56,6 +647,116 @@ _STATS = """SELECT (SELECT json_object_agg(status, count) FROM (
   FROM heliograph_workspace AS space WHERE space.name = %s"""
 # Of whose rows a workspace's share is taken to be its share of all.
 _COUNTED = ("heliograph_document", "lightrag_chunks", "heliograph_entity", "heliograph_relation")
+
+
+# One commit: lock the workspace, compare what the changeset expects, write all of it.
+
+CommitSettings = tuple[float, bool]
+
+_LIMITS = "SELECT set_config('lock_timeout', %s, true), set_config('synchronous_commit', %s, true)"
+_LOCK_VERSION = """SELECT data_version, embedding_name, embedding_dimension FROM heliograph_workspace WHERE name = %s
+  FOR UPDATE"""
+_HAS_READERS = "SELECT EXISTS (SELECT 1 FROM heliograph_outbox_reader WHERE workspace = %s)"
+_STALE_EVIDENCE = """
+SELECT wanted.key FROM json_each_text(%s) AS wanted
+LEFT JOIN heliograph_entity_evidence AS entity ON entity.workspace = %s AND entity.id = wanted.key
+LEFT JOIN heliograph_relation_evidence AS relation ON relation.workspace = %s AND relation.id = wanted.key
+WHERE coalesce(entity.version, relation.version, 0) <> wanted.value::bigint LIMIT 1"""
+_STALE_RULES = """
+SELECT wanted.key FROM json_each_text(%s) AS wanted
+LEFT JOIN heliograph_name_rules AS rules ON rules.workspace = %s AND rules.id = wanted.key
+WHERE coalesce(rules.version, 0) <> wanted.value::bigint LIMIT 1"""
+_STALE_DOCUMENTS = """
+SELECT wanted.key FROM json_each_text(%s) AS wanted
+LEFT JOIN heliograph_document AS document ON document.workspace = %s AND document.id = wanted.key
+WHERE coalesce(document.content_hash, '') <> wanted.value LIMIT 1"""
+_RAISE_VERSION = "UPDATE heliograph_workspace SET data_version = %s WHERE name = %s"
+
+
+async def commit(
+    session: Session, changeset: Changeset, embedding: tuple[str, int], vector_type: int, settings: CommitSettings
+) -> int:
+    """Apply a changeset; return the new data version.
+
+    Args:
+        session: Outside a transaction.
+        changeset: What changes.
+        embedding: What the workspace was opened with.
+        vector_type: The type id of vectors.
+        settings: Seconds to wait for another commit, and whether the new state must survive a crash of the server.
+
+    Raises:
+        StaleChangesetError: Something that it was computed from has changed; nothing was applied.
+        SchemaMismatch: The workspace is of another embedding than it was opened with.
+        StoreUnavailable: It was removed since then.
+        psycopg.Error: The server failed, or somebody else has held the workspace for too long.
+    """
+    check_dimensions(changeset, embedding[1])
+    workspace = session.workspace
+    checks = list(_checks(workspace, changeset))
+    begin = (
+        Statement("BEGIN"),
+        _limits(settings),
+        Statement(_LOCK_VERSION, (workspace,)),
+        Statement(_HAS_READERS, (workspace,)),
+    )
+    _, _, locked, ((has_readers,),), *stale = await session.run(*begin, *(query for _, query in checks))
+    version = _locked_version(locked, embedding) + 1
+    for (said, _), rows in zip(checks, stale, strict=True):
+        if rows:
+            raise StaleChangesetError(f"{said.format(rows[0][0])} changed since it was read; read it and try again")
+    if changeset.expected_version not in (None, version - 1):
+        raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
+    noted = outbox_statements(workspace, changeset, version) if has_readers else ()
+    await session.commit(*_statements(workspace, changeset, version, vector_type), *noted)
+    return version
+
+
+def _limits(settings: CommitSettings) -> Statement:
+    timeout_seconds, is_durable = settings
+    # 0 would mean to wait for ever.
+    milliseconds = max(1, int(timeout_seconds * 1000))
+    return Statement(_LIMITS, (str(milliseconds), "on" if is_durable else "off"))
+
+
+def _checks(workspace: str, changeset: Changeset) -> Iterator[tuple[str, Statement]]:
+    if changeset.expected:
+        values = to_json(changeset.expected), workspace, workspace
+        yield "the evidence of {!r} has", Statement(_STALE_EVIDENCE, values)
+    if changeset.expected_rules:
+        yield "the rules of the name {!r} have", Statement(_STALE_RULES, (to_json(changeset.expected_rules), workspace))
+    if changeset.expected_documents:
+        values = to_json(changeset.expected_documents), workspace
+        yield "the document {!r} has", Statement(_STALE_DOCUMENTS, values)
+
+
+def _locked_version(locked: Sequence[Row], embedding: tuple[str, int]) -> int:
+    if not locked:
+        raise StoreUnavailable("the workspace was removed since it was opened; open it again")
+    ((version, *stored),) = locked
+    if tuple(stored) != embedding:
+        raise SchemaMismatch(
+            f"the store was embedded anew with {tuple(stored)!r} since it was opened with {embedding!r}; "
+            "configure that embedding and open the store again"
+        )
+    return int(version)
+
+
+def _statements(workspace: str, changeset: Changeset, version: int, vector_type: int) -> Iterator[Statement]:
+    # Removals first, so that a changeset may replace what it removes; vectors last, beside which stands what the graph
+    # says.
+    return chain(
+        (Statement(_RAISE_VERSION, (version, workspace)),),
+        removal_statements(workspace, changeset),
+        record_statements(workspace, changeset, version),
+        chunk_statements(workspace, changeset, vector_type),
+        curation_statements(workspace, changeset, version),
+        graph_statements(workspace, changeset),
+        name_statements(workspace, changeset),
+        vector_statements(workspace, changeset, vector_type),
+        text_statements(workspace, changeset),
+        reply_statements(workspace, changeset),
+    )
 
 
 class PostgresStore(Store):
@@ -120,7 +821,7 @@ class PostgresStore(Store):
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
+        """What a filter leaves is computed once per data version and kept for the filters used last."""
         return FilteredView(PostgresReader(self._database, self._embedding, self._scopes, filter_, fold))
 
     async def get_data_version(self) -> int:
@@ -128,7 +829,7 @@ class PostgresStore(Store):
         return int(version)
 
     async def get_stats(self) -> Stats:
-        """See `Store`; the size is that of all tables by the share of rows, as the server counts those roughly."""
+        """The size is that of all tables by the share of rows, as the server counts those roughly."""
         statuses, *counts, total, rows = await self._fetch_one(_STATS, " ".join(TABLES), " ".join(_COUNTED))
         documents = {DocumentStatus(status): count for status, count in (statuses or {}).items()}
         own = sum(documents.values()) + sum(counts[:3])
@@ -141,7 +842,7 @@ class PostgresStore(Store):
         return await clear(self._database)
 
     async def vacuum(self) -> None:
-        """See `Store`; the tables of all workspaces are written anew, one after the other."""
+        """Rewrites the tables of all workspaces, one after the other."""
         await vacuum(self._database, self._timeout_seconds)
         await self._indexer.renew()
 

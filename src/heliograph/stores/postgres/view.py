@@ -14,16 +14,18 @@ from heliograph.filters import Filter
 from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.base import Fold, Hit
 from heliograph.stores.changeset import Collection
-from heliograph.stores.key_sets import KeySet
-from heliograph.stores.postgres.database import Database, Row, Session, Statement
-from heliograph.stores.postgres.records import PostgresRecordsStore, compile_filter
-from heliograph.stores.postgres.rows import (
+from heliograph.stores.postgres.database import (
     ENTITY_MENTION,
     RELATION_MENTION,
+    Database,
+    Row,
+    Session,
+    Statement,
     to_entity_mention,
     to_json,
     to_relation_mention,
 )
+from heliograph.stores.postgres.records import PostgresRecordsStore, compile_filter
 from heliograph.stores.postgres.search import (
     PostgresVectorStore,
     find_phrases,
@@ -33,6 +35,7 @@ from heliograph.stores.postgres.search import (
 )
 from heliograph.stores.view import (
     MILLION,
+    KeySet,
     Kind,
     Said,
     Scope,
@@ -115,7 +118,7 @@ class PostgresScope(Scope):
 
 @dataclass(frozen=True)
 class PostgresReader(ScopedReader):
-    """Reads under one filter; what is done with it stays as exact as its latest read."""
+    """Reads under one filter."""
 
     database: Database
     embedding: tuple[str, int]

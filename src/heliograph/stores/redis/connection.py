@@ -57,91 +57,8 @@ from heliograph.stores.projection import Projection
 #     applied                       token of the last change
 
 
-class Keys:
-    """Names of the keys of one workspace.
-
-    Args:
-        prefix: What all of them begin with.
-
-    Attributes:
-        prefix: As given.
-    """
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.degrees = f"{prefix}degrees"
-        self.entities = f"{prefix}entities"
-        self.touched = f"{prefix}touched"
-
-    def of(self, *parts: str) -> str:
-        """Return the key with these parts, joined by colons."""
-        return self.prefix + ":".join(parts)
-
-    def document(self, id_: str) -> str:
-        """Return where a document stands."""
-        return f"{self.prefix}doc:{id_}"
-
-    def entity(self, id_: str) -> str:
-        """Return where an entity stands."""
-        return f"{self.prefix}entity:{id_}"
-
-    def relation(self, id_: str) -> str:
-        """Return where a relation stands."""
-        return f"{self.prefix}relation:{id_}"
-
-    def weights(self, entity_id: str) -> str:
-        """Return where the weights of an entity's relations stand."""
-        return f"{self.prefix}weights:{entity_id}"
-
-
-# Commands of Redis as plain tuples: many in one round trip, and those of a change in one transaction.
-#
-# Texts come back as `str`, whatever `read_bytes` returns as `bytes`.
-
+# Commands are plain tuples. Texts come back as `str`, whatever `read_bytes` returns as `bytes`.
 Command = tuple[str | bytes | int | float, ...]
-
-
-class Session:
-    """Reads and writes of one workspace.
-
-    Args:
-        connection: Where it is.
-
-    Attributes:
-        keys: Names of the workspace's keys.
-        connection: As given.
-    """
-
-    def __init__(self, connection: RedisConnection) -> None:
-        self.connection = connection
-        self.keys = Keys(connection.prefix)
-
-    async def read(self, commands: Sequence[Command]) -> list[Any]:
-        """Return the answer to each command, all asked in one round trip; none without commands."""
-        return await self._run(commands, {}, is_transaction=False) if commands else []
-
-    async def read_bytes(self, commands: Sequence[Command]) -> list[Any]:
-        """Return what `read` does with bytes in place of texts."""
-        return await self._run(commands, {NEVER_DECODE: True}, is_transaction=False) if commands else []
-
-    async def read_one(self, *command: str | bytes | int | float) -> Any:
-        """Return the answer to one command."""
-        return (await self.read([command]))[0]
-
-    async def write(self, commands: Sequence[Command]) -> list[Any]:
-        """Run all commands in one transaction; return their answers.
-
-        It may be sent again after a connection broke, so commands must be such as can be repeated.
-        """
-        return await self._run(commands, {}, is_transaction=True) if commands else []
-
-    async def _run(self, commands: Sequence[Command], options: dict[str, Any], *, is_transaction: bool) -> list[Any]:
-        pipe = self.connection.client.pipeline(transaction=is_transaction)
-        with self.connection.errors():
-            for command in commands:
-                pipe.execute_command(*command, **options)
-            return await pipe.execute()
-
 
 _LOGGER = logging.getLogger(__name__)
 _TIMEOUT_SECONDS = 10.0
@@ -162,11 +79,11 @@ class RedisConnection:
         setting: Named in errors, such as `store.cache_url`.
         engine: What is there, for messages; others speak the protocol too.
         timeout_seconds: How long an answer may take.
-        pool_size: Connections at the most; who wants one more waits.
 
     Attributes:
         client: Speaks to it.
         where: Host and port, for messages; no secrets.
+        prefix: What all keys of the workspace begin with.
     """
 
     def __init__(
@@ -176,14 +93,13 @@ class RedisConnection:
         setting: str,
         engine: str = "Redis",
         timeout_seconds: float = _TIMEOUT_SECONDS,
-        pool_size: int = _MOST_CONNECTIONS,
     ) -> None:
         parts = urlsplit(url)
         try:
             self.where = f"{parts.hostname or parts.path}:{parts.port or 6379}"
             pool = BlockingConnectionPool.from_url(
                 url,
-                max_connections=pool_size,
+                max_connections=_MOST_CONNECTIONS,
                 timeout=timeout_seconds,
                 decode_responses=True,
                 # Texts of the wild hold lone surrogates now and then; they come back as they went.
@@ -196,19 +112,40 @@ class RedisConnection:
         except ValueError as error:
             example = f"{engine.lower()}://host:6379/0"
             raise SettingsError(f"{setting} is no address of {engine}: {error}; write {example}") from None
-        self._prefix = f"heliograph:{{{workspace}}}:"
+        self.prefix = f"heliograph:{{{workspace}}}:"
         self._setting = setting
         self._engine = engine
         self._is_closed = False
 
     def key(self, *parts: str) -> str:
         """Return the name of a key of this workspace."""
-        return self._prefix + ":".join(parts)
+        return self.prefix + ":".join(parts)
 
-    @property
-    def prefix(self) -> str:
-        """What all keys of this workspace begin with."""
-        return self._prefix
+    async def read(self, commands: Sequence[Command]) -> list[Any]:
+        """Return the answer to each command, all sent in one round trip; nothing without commands."""
+        return await self._run(commands, {}, is_transaction=False) if commands else []
+
+    async def read_bytes(self, commands: Sequence[Command]) -> list[Any]:
+        """Return what `read` does with bytes in place of texts."""
+        return await self._run(commands, {NEVER_DECODE: True}, is_transaction=False) if commands else []
+
+    async def read_one(self, *command: str | bytes | int | float) -> Any:
+        """Return the answer to one command."""
+        return (await self.read([command]))[0]
+
+    async def write(self, commands: Sequence[Command]) -> list[Any]:
+        """Run all commands in one transaction; return their answers.
+
+        It may be sent again after a connection broke, so commands must be such as can be repeated.
+        """
+        return await self._run(commands, {}, is_transaction=True) if commands else []
+
+    async def _run(self, commands: Sequence[Command], options: dict[str, Any], *, is_transaction: bool) -> list[Any]:
+        pipe = self.client.pipeline(transaction=is_transaction)
+        with self.errors():
+            for command in commands:
+                pipe.execute_command(*command, **options)
+            return await pipe.execute()
 
     @contextmanager
     def errors(self) -> Generator[None]:
@@ -234,19 +171,15 @@ class RedisConnection:
         except RedisError as error:
             raise StoreError(f"{self._engine} at {self.where!r} failed: {error}") from error
 
-    async def check_durability(self, consequence: str = "it is filled again then") -> Mapping[str, str]:
-        """Return how Redis keeps what it is given, and warn where it may drop it; nothing if it does not tell.
-
-        Args:
-            consequence: What it means for this workspace that all is forgotten, for the warning.
-        """
+    async def check_durability(self) -> Mapping[str, str]:
+        """Return how Redis keeps data, and warn where it may drop some; nothing if it does not say."""
         try:
             found = await self.client.config_get("appendonly", "appendfsync", "maxmemory-policy")
         except ResponseError:
             # Managed services hide their configuration.
             return {}
         if found.get("appendonly") == "no":
-            _LOGGER.warning("%s at %r forgets on a crash (appendonly no); %s", self._engine, self.where, consequence)
+            _LOGGER.warning("%s at %r forgets on a crash (appendonly no); it is filled again", self._engine, self.where)
         if found.get("maxmemory-policy", _SAFE_POLICY) != _SAFE_POLICY:
             _LOGGER.warning(
                 "%s at %r may drop keys when full (maxmemory-policy %s); set it to %s",
@@ -254,14 +187,9 @@ class RedisConnection:
             )
         return {str(name): str(value) for name, value in found.items()}
 
-    async def clear(self) -> None:
-        """Remove all keys of this workspace that begin with any of its prefixes, some at a time."""
-        async for keys in self.pages():
-            await self.client.unlink(*keys)
-
     async def pages(self) -> AsyncGenerator[list[str]]:
         """Yield all keys of this workspace, some at a time; one may come twice."""
-        pattern = self._prefix.replace("[", "\\[").replace("*", "\\*").replace("?", "\\?") + "*"
+        pattern = self.prefix.replace("[", "\\[").replace("*", "\\*").replace("?", "\\?") + "*"
         page: list[str] = []
         async for key in self.client.scan_iter(pattern, count=1000):
             page.append(str(key))
@@ -327,18 +255,18 @@ class RedisProjection(Projection):
         return cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
 
     async def prepare(self) -> None:
-        """See `Projection`; also warns of settings that lose what is kept."""
+        """Also warns of settings that lose what is kept."""
         with self._connection.errors():
             self._durability = await self._connection.check_durability()
 
     async def get_cursor(self) -> int:
         with self._connection.errors():
-            version = await self._client.get(self._key(*CURSOR))
+            version = await self._client.get(self._connection.key(*CURSOR))
         self._seen, self._mark = str(-1 if version is None else version), ""
         return int(self._seen)
 
     async def set_cursor(self, version: int) -> None:
-        keys = self._key(*CURSOR), self._key(_APPLIED)
+        keys = self._connection.key(*CURSOR), self._connection.key(_APPLIED)
         with self._connection.errors():
             is_moved = await self._client.eval(_MOVE, 2, *keys, version, self._seen, self._mark)
         if not is_moved:
@@ -350,13 +278,14 @@ class RedisProjection(Projection):
     def mark_change(self) -> tuple[str, str, str]:
         """Return the command that ends the transaction of a change, by which it is known to be there still."""
         self._mark = secrets.token_hex(8)
-        return "SET", self._key(_APPLIED), self._mark
+        return "SET", self._connection.key(_APPLIED), self._mark
 
     async def clear(self) -> None:
-        """See `Projection`; keys of the other role, which have another prefix, stay."""
+        """Keys of the other role, which have another prefix, stay."""
         with self._connection.errors():
-            await self._client.delete(self._key(*CURSOR))
-            await self._connection.clear()
+            await self._client.delete(self._connection.key(*CURSOR))
+            async for keys in self._connection.pages():
+                await self._client.unlink(*keys)
         self._seen, self._mark = "-1", ""
 
     async def close(self) -> None:
@@ -364,6 +293,3 @@ class RedisProjection(Projection):
 
     def describe(self) -> Mapping[str, str]:
         return {"back end": "redis", "address": self._connection.where, **self._durability}
-
-    def _key(self, *parts: str) -> str:
-        return self._connection.key(*parts)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from heliograph.ids import relation_id
 from heliograph.models import Document, Entity, Relation
 from heliograph.stores.changeset import Collection, OutboxKind
-from heliograph.stores.graph import GraphStore, IncidentRelation
+from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange
-from heliograph.stores.redis.connection import Command, Keys, RedisConnection, RedisProjection, Session
+from heliograph.stores.redis.connection import Command, RedisConnection, RedisProjection
 
 # Entities, relations and documents as hashes of Redis: their fields, and back.
 #
@@ -151,31 +151,33 @@ return cjson.encode(rows)
 """
 
 
-async def read_hashes(session: Session, kind: str, ids: Sequence[str], fields: Sequence[str]) -> list[list[str] | None]:
+async def read_hashes(
+    connection: RedisConnection, kind: str, ids: Sequence[str], fields: Sequence[str]
+) -> list[list[str] | None]:
     """Return the fields of a hash per id, None where there is no first one; of entities the degree comes last.
 
     Args:
-        session: Reads.
+        connection: Reads.
         kind: `entity` or `relation`.
         ids: Of hashes.
         fields: Of each.
     """
-    rows = await ask_packed(session, _HASHES, ids, f"{kind}:", len(fields), *fields)
+    rows = await ask_packed(connection, _HASHES, ids, f"{kind}:", len(fields), *fields)
     return [row or None for row in rows]
 
 
-async def ask_packed(session: Session, script: str, ids: Sequence[str], *arguments: str | int) -> list[Any]:
+async def ask_packed(connection: RedisConnection, script: str, ids: Sequence[str], *arguments: str | int) -> list[Any]:
     """Return what a script answers in JSON texts, one after the other, some ids at a time in one round trip.
 
     Args:
-        session: Reads.
+        connection: Reads.
         script: Takes the prefix, the arguments, then ids, and answers a list that is not empty.
         ids: At the end of the arguments; without any nothing is asked.
         arguments: Further ones.
     """
     windows = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)]
-    prefix = session.keys.prefix
-    texts = await session.read([("EVAL", script, 0, prefix, *arguments, *window) for window in windows])
+    prefix = connection.prefix
+    texts = await connection.read([("EVAL", script, 0, prefix, *arguments, *window) for window in windows])
     return [row for text in texts for row in json.loads(text)]
 
 
@@ -240,57 +242,46 @@ redis.call('DEL', p .. 'touched')
 """
 
 
-def relation_commands(keys: Keys, removed: Sequence[str], relations: Sequence[Relation]) -> Iterator[Command]:
-    """Yield what takes relations away and puts others; `rank_command` has to follow."""
-    yield from _script(_UNLINK, keys, removed, (item.id for item in relations))
+def relation_commands(prefix: str, removed: Sequence[str], relations: Sequence[Relation]) -> Iterator[Command]:
+    """Yield what takes relations away and puts others, whose ends become neighbours; `_RANK` has to follow."""
+    yield from _script(_UNLINK, prefix, removed, (item.id for item in relations))
     for relation in relations:
-        yield hash_command(keys.relation(relation.id), relation_hash(relation))
-    yield from link_commands(keys, relations)
-
-
-def link_commands(keys: Keys, relations: Iterable[Relation]) -> Iterator[Command]:
-    """Yield what makes the ends of relations neighbours; `rank_command` has to follow."""
+        yield _hash_command(f"{prefix}relation:{relation.id}", relation_hash(relation))
     links = ((item.source_id, item.target_id, repr(item.weight), relation_type(item)) for item in relations)
     if values := list(chain.from_iterable(links)):
-        yield "EVAL", _LINK, 0, keys.prefix, *values
+        yield "EVAL", _LINK, 0, prefix, *values
 
 
 def entity_commands(
-    keys: Keys,
+    prefix: str,
     removed: Sequence[str],
     entities: Sequence[Entity],
     owner_ids: Mapping[str, str],
     vectors: Mapping[str, NDArray[np.float32]],
 ) -> Iterator[Command]:
-    """Yield what takes entities away and puts others; `rank_command` has to follow.
+    """Yield what takes entities away and puts others; `_RANK` has to follow.
 
     Args:
-        keys: Names of keys.
+        prefix: Of all keys of the workspace.
         removed: Ids.
         entities: Those to put.
         owner_ids: Id of its document per chunk id that they name.
         vectors: `(dimension,)` float32 per id, of those that are to show theirs.
     """
-    yield from _script(_UNRANK, keys, removed, (item.id for item in entities))
+    yield from _script(_UNRANK, prefix, removed, (item.id for item in entities))
     for entity in entities:
-        yield hash_command(keys.entity(entity.id), entity_hash(entity, owner_ids, vectors.get(entity.id)))
+        yield _hash_command(f"{prefix}entity:{entity.id}", entity_hash(entity, owner_ids, vectors.get(entity.id)))
     if entities:
-        yield "SADD", keys.touched, *(item.id for item in entities)
+        yield "SADD", f"{prefix}touched", *(item.id for item in entities)
 
 
-def rank_command(keys: Keys) -> Command:
-    """Return what puts in order all that the commands before have touched."""
-    return "EVAL", _RANK, 0, keys.prefix
-
-
-def hash_command(key: str, fields: Mapping[str, str]) -> Command:
-    """Return what sets fields of a hash."""
+def _hash_command(key: str, fields: Mapping[str, str]) -> Command:
     return "HSET", key, *chain.from_iterable(fields.items())
 
 
-def _script(script: str, keys: Keys, *ids: Iterable[str]) -> Iterator[Command]:
+def _script(script: str, prefix: str, *ids: Iterable[str]) -> Iterator[Command]:
     if wanted := list(chain(*ids)):
-        yield "EVAL", script, 0, keys.prefix, *wanted
+        yield "EVAL", script, 0, prefix, *wanted
 
 
 # Reading the graph of one workspace: entities, relations, and the ways between them.
@@ -338,73 +329,6 @@ end
 return cjson.encode(found)
 """
 _WITH_DEGREES = "degrees"
-
-
-class RedisGraphStore(GraphStore):
-    """The graph as keys that other programs can read.
-
-    Args:
-        session: Reads the keys.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._graph = session
-
-    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
-        rows = await read_hashes(self._graph, "entity", ids, ENTITY_FIELDS)
-        return [to_entity(id_, row[:-1], int(row[-1])) for id_, row in zip(ids, rows, strict=True) if row]
-
-    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
-        rows = await read_hashes(self._graph, "relation", ids, RELATION_FIELDS)
-        return [to_relation(id_, row) for id_, row in zip(ids, rows, strict=True) if row]
-
-    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
-        ids = list(dict.fromkeys(entity_ids))
-        rows = await ask_packed(self._graph, _STEPS, ids, _WITH_DEGREES)
-        steps = {
-            (min(near, far), max(near, far)): (int(degree) + int(far_degree), float(weight))
-            for near, (degree, *row) in zip(ids, rows, strict=True)
-            for far, weight, far_degree in zip(row[::3], row[1::3], row[2::3], strict=True)
-        }
-        ranked = [IncidentRelation(relation_id(*ends), *step) for ends, step in steps.items()]
-        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
-
-    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
-        if limit < 1:
-            return []
-        members = await self._graph.read_one("ZRANGE", self._graph.keys.entities, offset, offset + limit - 1)
-        return await self.get_entities([member_id(member) for member in members])
-
-    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
-        wanted = list(dict.fromkeys(entity_ids))
-        if not wanted:
-            return []
-        ends: list[str] = await self._graph.read_one("EVAL", _AMONG, 0, self._graph.keys.prefix, *wanted)
-        ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
-        return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
-
-    async def find_steps(
-        self, nodes: collections.abc.Collection[str], limit: int | None
-    ) -> list[tuple[str, str, float]]:
-        ordered = sorted(nodes)
-        rows = await ask_packed(self._graph, _STEPS, ordered, "")
-        steps = [
-            (near, far, float(weight))
-            for near, (_, *row) in zip(ordered, rows, strict=True)
-            for far, weight in sorted(zip(row[::2], row[1::2], strict=True))
-        ]
-        return steps[:limit]
-
-    async def order_nodes(self, nodes: collections.abc.Collection[str], limit: int) -> list[str]:
-        ids = list(nodes)
-        rows = await read_hashes(self._graph, "entity", ids, ["name"])
-        found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
-        return [id_ for *_, id_ in found[:limit]]
-
-
-def member_id(member: Any) -> str:
-    """Return the id at the end of a member of a sorted set."""
-    return str(member).rpartition("\0")[2]
 
 
 # ARGV: prefix, keys. How many of them belong to nothing that is there, or name targets that are no neighbours.
@@ -463,7 +387,7 @@ return wrong
 _SCANNED = {OutboxKind.DOCUMENTS: "documents", OutboxKind.RELATIONS: "relations"}
 
 
-class RedisGraphProjection(RedisProjection, RedisGraphStore, GraphProjection):
+class RedisGraphProjection(RedisProjection, GraphProjection):
     """The graph, and what documents say of themselves, as keys that other programs can read."""
 
     kinds = frozenset({OutboxKind.DOCUMENTS, OutboxKind.ENTITIES, OutboxKind.RELATIONS})
@@ -471,66 +395,120 @@ class RedisGraphProjection(RedisProjection, RedisGraphStore, GraphProjection):
     needs_vectors = True
     role = "graph"
 
-    def __init__(self, connection: RedisConnection) -> None:
-        RedisProjection.__init__(self, connection)
-        RedisGraphStore.__init__(self, Session(connection))
+    async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
+        rows = await read_hashes(self._connection, "entity", ids, ENTITY_FIELDS)
+        return [to_entity(id_, row[:-1], int(row[-1])) for id_, row in zip(ids, rows, strict=True) if row]
+
+    async def get_relations(self, ids: Sequence[str]) -> list[Relation]:
+        rows = await read_hashes(self._connection, "relation", ids, RELATION_FIELDS)
+        return [to_relation(id_, row) for id_, row in zip(ids, rows, strict=True) if row]
+
+    async def rank_incident_relations(self, entity_ids: Sequence[str]) -> list[IncidentRelation]:
+        ids = list(dict.fromkeys(entity_ids))
+        rows = await ask_packed(self._connection, _STEPS, ids, _WITH_DEGREES)
+        steps = {
+            (min(near, far), max(near, far)): (int(degree) + int(far_degree), float(weight))
+            for near, (degree, *row) in zip(ids, rows, strict=True)
+            for far, weight, far_degree in zip(row[::3], row[1::3], row[2::3], strict=True)
+        }
+        ranked = [IncidentRelation(relation_id(*ends), *step) for ends, step in steps.items()]
+        return sorted(ranked, key=lambda item: (-item.degree, -item.weight, item.id))
+
+    async def list_entities(self, offset: int, limit: int) -> list[Entity]:
+        if limit < 1:
+            return []
+        members = await self._connection.read_one(
+            "ZRANGE", self._connection.key("entities"), offset, offset + limit - 1
+        )
+        return await self.get_entities([member_id(member) for member in members])
+
+    async def find_relations_among(self, entity_ids: Sequence[str]) -> list[Relation]:
+        wanted = list(dict.fromkeys(entity_ids))
+        if not wanted:
+            return []
+        ends: list[str] = await self._connection.read_one("EVAL", _AMONG, 0, self._connection.prefix, *wanted)
+        ids = [relation_id(near, far) for near, far in zip(ends[::2], ends[1::2], strict=True)]
+        return sorted(await self.get_relations(ids), key=lambda relation: (-relation.weight, relation.id))
+
+    async def find_steps(
+        self, nodes: collections.abc.Collection[str], limit: int | None
+    ) -> list[tuple[str, str, float]]:
+        ordered = sorted(nodes)
+        rows = await ask_packed(self._connection, _STEPS, ordered, "")
+        steps = [
+            (near, far, float(weight))
+            for near, (_, *row) in zip(ordered, rows, strict=True)
+            for far, weight in sorted(zip(row[::2], row[1::2], strict=True))
+        ]
+        return steps[:limit]
+
+    async def order_nodes(self, nodes: collections.abc.Collection[str], limit: int) -> list[str]:
+        ids = list(nodes)
+        rows = await read_hashes(self._connection, "entity", ids, ["name"])
+        found = sorted((-int(row[1]), row[0], id_) for id_, row in zip(ids, rows, strict=True) if row)
+        return [id_ for *_, id_ in found[:limit]]
 
     async def apply(self, change: ProjectionChange) -> None:
-        """See `Projection`; all of it in one transaction."""
-        await self._graph.write([*self._commands(change), self.mark_change()])
+        """All of it in one transaction."""
+        await self._connection.write([*self._commands(change), self.mark_change()])
 
     def _commands(self, change: ProjectionChange) -> Iterator[Command]:
-        keys = self._graph.keys
+        prefix = self._connection.prefix
         gone = {kind: list(change.removed.get(kind, ())) for kind in self.kinds}
         for id_ in gone[OutboxKind.DOCUMENTS]:
-            yield "DEL", keys.document(id_)
+            yield "DEL", f"{prefix}doc:{id_}"
         for document in change.documents:
             fields = document_hash(document, change.chunk_ids.get(document.id, ()))
-            yield hash_command(keys.document(document.id), fields)
-        yield from relation_commands(keys, gone[OutboxKind.RELATIONS], change.relations)
+            yield _hash_command(f"{prefix}doc:{document.id}", fields)
+        yield from relation_commands(prefix, gone[OutboxKind.RELATIONS], change.relations)
         vectors = change.vectors.get(Collection.ENTITIES, {})
-        yield from entity_commands(keys, gone[OutboxKind.ENTITIES], change.entities, change.owner_ids, vectors)
-        yield rank_command(keys)
+        yield from entity_commands(prefix, gone[OutboxKind.ENTITIES], change.entities, change.owner_ids, vectors)
+        yield "EVAL", _RANK, 0, prefix
         for kind, put in ((OutboxKind.DOCUMENTS, change.documents), (OutboxKind.RELATIONS, change.relations)):
             if gone[kind]:
-                yield "SREM", keys.of(_SCANNED[kind]), *gone[kind]
+                yield "SREM", f"{prefix}{_SCANNED[kind]}", *gone[kind]
             if put:
-                yield "SADD", keys.of(_SCANNED[kind]), *(item.id for item in put)
+                yield "SADD", f"{prefix}{_SCANNED[kind]}", *(item.id for item in put)
 
     async def compare(self, expected: ProjectionChange) -> set[str]:
-        """See `Projection`; further fields of hashes are their owners' business."""
-        keys, vectors = self._graph.keys, expected.vectors.get(Collection.ENTITIES, {})
+        """Further fields of hashes are their owners' business."""
+        prefix, vectors = self._connection.prefix, expected.vectors.get(Collection.ENTITIES, {})
         wanted: dict[str, tuple[str, Mapping[str, str]]] = {}
         for document in expected.documents:
             fields = document_hash(document, expected.chunk_ids.get(document.id, ()))
-            wanted[document.id] = keys.document(document.id), fields
+            wanted[document.id] = f"{prefix}doc:{document.id}", fields
         for entity in expected.entities:
             fields = entity_hash(entity, expected.owner_ids, vectors.get(entity.id))
-            wanted[entity.id] = keys.entity(entity.id), fields
+            wanted[entity.id] = f"{prefix}entity:{entity.id}", fields
         for relation in expected.relations:
-            wanted[relation.id] = keys.relation(relation.id), relation_hash(relation)
-        kept = await self._graph.read([("HGETALL", key) for key, _ in wanted.values()])
+            wanted[relation.id] = f"{prefix}relation:{relation.id}", relation_hash(relation)
+        kept = await self._connection.read([("HGETALL", key) for key, _ in wanted.values()])
         rows = zip(wanted.items(), kept, strict=True)
         differing = {id_ for (id_, (_, fields)), held in rows if not fields.items() <= held.items()}
         if ids := [item.id for item in expected.relations]:
-            differing.update(await self._graph.read_one("EVAL", _WRONG_RELATIONS, 0, keys.prefix, *ids))
+            differing.update(await self._connection.read_one("EVAL", _WRONG_RELATIONS, 0, prefix, *ids))
         if degrees := {item.id: str(item.degree) for item in expected.entities}:
-            differing.update(await self._graph.read_one("EVAL", _WRONG_ENTITIES, 0, keys.prefix, *degrees))
-            counted = await self._graph.read_one("HMGET", keys.degrees, *degrees)
+            differing.update(await self._connection.read_one("EVAL", _WRONG_ENTITIES, 0, prefix, *degrees))
+            counted = await self._connection.read_one("HMGET", f"{prefix}degrees", *degrees)
             differing.update(id_ for id_, count in zip(degrees, counted, strict=True) if (count or "0") != degrees[id_])
         return differing
 
     async def find_faults(self) -> list[str]:
-        """See `Projection`; looks at every key, since a set of what was never there is found by its name alone."""
+        """Reads every key: a stray set shows by its name alone."""
         strays = 0
         async for page in self._connection.pages():
-            strays += await self._graph.read_one("EVAL", _STRAYS, 0, self._graph.keys.prefix, *page)
+            strays += await self._connection.read_one("EVAL", _STRAYS, 0, self._connection.prefix, *page)
         return [f"{strays:,} keys belong to no document, entity or relation that is there"] if strays else []
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
-        keys = self._graph.keys
+        key = self._connection.key
         if kind is OutboxKind.ENTITIES:
-            ids = [member_id(member) for member in await self._graph.read_one("ZRANGE", keys.entities, 0, -1)]
+            ids = [member_id(member) for member in await self._connection.read_one("ZRANGE", key("entities"), 0, -1)]
         else:
-            ids = [str(id_) for id_ in await self._graph.read_one("SMEMBERS", keys.of(_SCANNED[kind]))]
+            ids = [str(id_) for id_ in await self._connection.read_one("SMEMBERS", key(_SCANNED[kind]))]
         return sorted(id_ for id_ in ids if id_ > after)[:limit]
+
+
+def member_id(member: Any) -> str:
+    """Return the id at the end of a member of a sorted set."""
+    return str(member).rpartition("\0")[2]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from heliograph.models import Usage
-from heliograph.stores.base import CachedReply, ReplyCache
+from heliograph.stores.base import CachedReply
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.projection import CacheProjection, ProjectionChange
-from heliograph.stores.redis.connection import Command, Keys, RedisConnection, RedisProjection, Session
+from heliograph.stores.redis.connection import RedisProjection
 
 _ANSWERS = "query"
 _FIELDS = ("text", "model", "input_tokens", "output_tokens", "subject_id", "created_at")
@@ -61,35 +61,36 @@ end
 _ALL = 2_000_000_000
 
 
-class RedisReplyCache(ReplyCache):
-    """Replies by key.
+class RedisCacheProjection(RedisProjection, CacheProjection):
+    """Replies of one workspace by key, under a prefix of their own that ends in `cache:`."""
 
-    Args:
-        session: Reads and writes the keys.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._prefix = session.keys.prefix
+    role = "cache"
+    suffix = ":cache"
 
     async def get_reply(self, key: str) -> CachedReply | None:
         return (await self._read([key]))[0]
 
     async def put_reply(self, reply: CachedReply) -> None:
-        """See `ReplyCache`; durable as far as Redis is set up to be."""
+        """Durable as far as Redis is set up to be."""
         usage = reply.usage
         values = (
-            *(_encode(reply.text), reply.model, usage.input_tokens, usage.output_tokens),
+            *(reply.text.encode("utf-8", "surrogatepass"), reply.model, usage.input_tokens, usage.output_tokens),
             *(reply.subject_id, repr(reply.created_at.timestamp())),
         )
         fields = (item for pair in zip(_FIELDS, values, strict=True) for item in pair)
-        await self._session.write([("EVAL", _PUT, 0, self._prefix, reply.key, reply.cache_type, *fields)])
+        named = self._connection.prefix, reply.key, reply.cache_type
+        await self._connection.write([("EVAL", _PUT, 0, *named, *fields)])
 
     async def delete_replies(self, cache_type: str | None = None) -> int:
-        types = [cache_type] if cache_type is not None else await self._session.read_one("SMEMBERS", self._types)
+        if cache_type is None:
+            types: list[str] = await self._connection.read_one("SMEMBERS", self._connection.key("types"))
+        else:
+            types = [cache_type]
         dropped = 0
         for type_ in types:
-            while count := await self._session.read_one("EVAL", _DROP_TYPE, 0, self._prefix, type_, _PAGE):
+            while count := await self._connection.read_one(
+                "EVAL", _DROP_TYPE, 0, self._connection.prefix, type_, _PAGE
+            ):
                 dropped += count
         return dropped
 
@@ -97,76 +98,32 @@ class RedisReplyCache(ReplyCache):
         if limit < 1:
             return []
         lowest = f"({after}" if after else "-"
-        listed = self._session.keys.of("replies")
-        keys = await self._session.read_one("ZRANGEBYLEX", listed, lowest, "+", "LIMIT", 0, limit)
+        listed = self._connection.key("replies")
+        keys = await self._connection.read_one("ZRANGEBYLEX", listed, lowest, "+", "LIMIT", 0, limit)
         return [reply for reply in await self._read(keys) if reply is not None]
 
-    @property
-    def _types(self) -> str:
-        return self._session.keys.of("types")
+    async def apply(self, change: ProjectionChange) -> None:
+        if subjects := change.removed.get(OutboxKind.SUBJECTS, ()):
+            kept = len(change.kept_replies), *change.kept_replies
+            dropped = "EVAL", _DROP_ABOUT, 0, self._connection.prefix, *kept, *subjects
+            await self._connection.write([dropped, self.mark_change()])
+
+    async def set_cursor(self, version: int) -> None:
+        await self._connection.write([("EVAL", _DROP_TYPE, 0, self._connection.prefix, _ANSWERS, _ALL)])
+        await super().set_cursor(version)
+
+    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:  # noqa: ARG002 (it keeps replies only)
+        """Keys of replies have no place among the ids of other things."""
+        return []
 
     async def _read(self, keys: Sequence[str]) -> list[CachedReply | None]:
-        rows = await self._session.read_bytes(
-            [("HMGET", self._session.keys.of("reply", key), *_FIELDS) for key in keys]
+        rows = await self._connection.read_bytes(
+            [("HMGET", self._connection.key("reply", key), *_FIELDS) for key in keys]
         )
         return [None if row[0] is None else _reply(key, row) for key, row in zip(keys, rows, strict=True)]
-
-
-def drop_answers(keys: Keys) -> Command:
-    """Return what drops every cached answer."""
-    return ("EVAL", _DROP_TYPE, 0, keys.prefix, _ANSWERS, _ALL)
-
-
-def drop_about(keys: Keys, subjects: Iterable[str], kept: Sequence[str]) -> Command:
-    """Return what drops the replies about these subjects, but those under the keys `kept`."""
-    return ("EVAL", _DROP_ABOUT, 0, keys.prefix, len(kept), *kept, *subjects)
 
 
 def _reply(key: str, row: Sequence[bytes]) -> CachedReply:
     text, model, read, written, subject_id, created_at = (item.decode("utf-8", "surrogatepass") for item in row)
     moment = datetime.fromtimestamp(float(created_at), UTC)
     return CachedReply(key, text, model, Usage(int(read), int(written)), moment, subject_id)
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-# Replies of models in Redis beside the store that holds the truth, under a prefix of their own ending in `cache:`.
-
-
-class RedisCacheProjection(RedisProjection, CacheProjection):
-    """Replies of one workspace."""
-
-    role = "cache"
-    suffix = ":cache"
-
-    def __init__(self, connection: RedisConnection) -> None:
-        super().__init__(connection)
-        self._session = Session(connection)
-        self._replies = RedisReplyCache(self._session)
-
-    async def get_reply(self, key: str) -> CachedReply | None:
-        return await self._replies.get_reply(key)
-
-    async def put_reply(self, reply: CachedReply) -> None:
-        await self._replies.put_reply(reply)
-
-    async def delete_replies(self, cache_type: str | None = None) -> int:
-        return await self._replies.delete_replies(cache_type)
-
-    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
-        return await self._replies.list_replies(after, limit)
-
-    async def apply(self, change: ProjectionChange) -> None:
-        if subjects := change.removed.get(OutboxKind.SUBJECTS, ()):
-            dropped = drop_about(self._session.keys, subjects, tuple(change.kept_replies))
-            await self._session.write([dropped, self.mark_change()])
-
-    async def set_cursor(self, version: int) -> None:
-        await self._session.write([drop_answers(self._session.keys)])
-        await super().set_cursor(version)
-
-    async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:  # noqa: ARG002 (it keeps replies only)
-        """See `Projection`; keys of replies have no place among the ids of other things."""
-        return []

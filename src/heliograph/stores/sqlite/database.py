@@ -23,10 +23,11 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import HeliographError, StoreDamaged, StoreError, StoreUnavailable
+from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, StoreError, StoreUnavailable
 from heliograph.ids import is_storable
+from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
-from heliograph.stores.sqlite.schema import check_schema, migrate
+from heliograph.stores.sqlite.schema import LATEST_VERSION, migrate
 from heliograph.stores.wal import transaction, use_wal
 
 # Advisory file locks between processes; the operating system drops them when their holder dies.
@@ -170,12 +171,14 @@ class Snapshot:
         return fetch(self._connection, query, values)
 
     async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
-        """Run one statement and return what is made of each row."""
+        """Run one statement and return each row, converted by `make`."""
         return [make(row) for row in fetch(self._connection, query, values)]
 
 
 _LOGGER = logging.getLogger(__name__)
 
+# The file of a workspace, in its folder.
+FILE_NAME = "heliograph.db"
 _MARK_NAME = "heliograph.mark"
 # What `meta` calls the number of commits that were found to be gone, until a repair.
 LOST_COMMITS = "lost_commits"
@@ -249,7 +252,7 @@ def translate_errors(path: Path) -> Generator[None]:
 
 @contextmanager
 def _stored_as_written(path: Path) -> Generator[None]:
-    """Turn what is raised by reading stored values as what they should be into `StoreDamaged`."""
+    """Turn errors of converting stored values into `StoreDamaged`."""
     try:
         yield
     except HeliographError:
@@ -443,7 +446,7 @@ class Database:
         return await self._submit(self._readers, run)
 
     async def fetch_as(self, make: Callable[[Row], T], query: str, values: Any = ()) -> list[T]:
-        """Run one statement on a reading connection and return what is made of each row."""
+        """Run one statement on a reading connection and return each row, converted by `make`."""
 
         def run() -> list[T]:
             with translate_errors(self.path), _stored_as_written(self.path):
@@ -534,7 +537,7 @@ class Database:
                 return work(connection)
 
     async def close(self) -> None:
-        """Wait for what is under way, fold the log into the file and close."""
+        """Wait for running calls, fold the log into the file and close."""
         if self._closed:
             return
         self._closed = True
@@ -610,7 +613,7 @@ class IdMemory:
         self._latest: tuple[int, KnownIds] = (-1, KnownIds())
 
     def at(self, connection: apsw.Connection) -> KnownIds:
-        """Return what is known of the moment that a connection reads; it must be in a transaction."""
+        """Return the known ids of the data version that a connection reads; it must be in a transaction."""
         version = data_version(connection)
         known_version, known = self._latest
         if version != known_version:
@@ -720,3 +723,56 @@ def intern_ids(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, int
 def forget_keys(connection: apsw.Connection, keys: Iterable[int]) -> None:
     """Drop ids that no table refers to any more."""
     connection.executemany("DELETE FROM identity WHERE key = ?", singles(keys))
+
+
+# Which embedding fills the store: read from it, and compared with what a process opened it for.
+
+PRESENT = ("embedding_name", "embedding_dimension")
+
+
+def stored_embedding(connection: apsw.Connection) -> tuple[str, int] | None:
+    """Return name and dimension of the embedding that filled the store; None if it is new."""
+    return read_embedding(connection, PRESENT)
+
+
+def read_embedding(connection: apsw.Connection, names: tuple[str, str]) -> tuple[str, int] | None:
+    """Return a name and a dimension that are kept under these two names; None if they are not."""
+    stored = dict(fetch(connection, "SELECT name, value FROM meta WHERE name IN (?, ?)", names))
+    return (str(stored[names[0]]), int(stored[names[1]])) if len(stored) == len(names) else None
+
+
+def check_embedding(connection: apsw.Connection, expected: tuple[str, int]) -> None:
+    """Compare the store's embedding with the one it was opened for.
+
+    Raises:
+        SchemaMismatch: Another process has embedded the store anew since.
+    """
+    stored = stored_embedding(connection)
+    if stored != expected:
+        raise SchemaMismatch(
+            f"the store was embedded anew with {stored!r} since it was opened with {expected!r}; "
+            "configure that embedding and open the store again"
+        )
+
+
+def note_reset(connection: apsw.Connection, version: int) -> None:
+    """Make all readers rebuild, if there are any; earlier entries are dropped."""
+    if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):
+        connection.execute("DELETE FROM outbox")
+        connection.execute(
+            "INSERT INTO outbox (kind, id, version) VALUES (?, '', ?)", (OutboxKind.RESET.value, version)
+        )
+
+
+def check_schema(connection: apsw.Connection, path: str) -> None:
+    """Refuse a database that a newer version has taken over since this process opened it.
+
+    Raises:
+        SchemaMismatch: It has.
+    """
+    version = int(connection.pragma("user_version"))
+    if version != LATEST_VERSION:
+        raise SchemaMismatch(
+            f"the store {path!r} was brought to schema {version} while it was open here, where {LATEST_VERSION} is "
+            "known; stop this process and start the new version"
+        )

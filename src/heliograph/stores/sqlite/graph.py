@@ -70,7 +70,7 @@ def write_names(connection: apsw.Connection, changeset: Changeset, keys: Mapping
 
 
 def rebuild_names(connection: apsw.Connection) -> None:
-    """Write all names anew from the entities."""
+    """Rewrite all names from the entities."""
     connection.execute("DELETE FROM entity_name")
     connection.execute("INSERT INTO names_terms (names_terms) VALUES ('delete-all')")
     after = -1
@@ -140,7 +140,9 @@ class SqliteGraphStore(GraphStore):
         def read(connection: apsw.Connection) -> list[Entity]:
             known = self._ids.at(connection)
             keys = known.find_keys(connection, ids)
-            entities = _entities_by_key(connection, known, list(keys.values()))
+            rows = fetch(connection, _ENTITIES_BY_KEY, (array(list(keys.values())),)) if keys else []
+            found = known.find_ids(connection, {row[0] for row in rows})
+            entities = {key: to_entity((found[key], *row)) for key, *row in rows}
             return [entities[keys[id_]] for id_ in ids if keys.get(id_) in entities]
 
         return await self._database.read(read)
@@ -188,14 +190,14 @@ class SqliteGraphStore(GraphStore):
 
         def read(connection: apsw.Connection) -> list[Relation]:
             known = self._ids.at(connection)
-            return _relations_among(
-                connection, known, list(known.find_keys(connection, dict.fromkeys(entity_ids)).values())
-            )
+            keys = list(known.find_keys(connection, dict.fromkeys(entity_ids)).values())
+            found = _relations(connection, known, fetch(connection, _RELATIONS_AMONG, (array(keys),))) if keys else []
+            return sorted(found, key=lambda relation: (-relation.weight, relation.id))
 
         return await self._database.read(read)
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
-        """See `GraphStore`; walks go by integer keys."""
+        """Walks go by integer keys."""
         ids = self._ids
         return await self._database.read(
             lambda connection: run_at_once(work(SqliteGraphStore(Snapshot(connection), ids)))
@@ -213,17 +215,6 @@ class SqliteGraphStore(GraphStore):
 
     async def order_nodes(self, nodes: Collection[int], limit: int) -> list[int]:
         return [key for (key,) in await self._database.fetch(_ORDERED, (array(nodes), limit))]
-
-
-def _entities_by_key(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> dict[int, Entity]:
-    rows = fetch(connection, _ENTITIES_BY_KEY, (array(keys),)) if keys else []
-    ids = known.find_ids(connection, {row[0] for row in rows})
-    return {key: to_entity((ids[key], *row)) for key, *row in rows}
-
-
-def _relations_among(connection: apsw.Connection, known: KnownIds, keys: Sequence[int]) -> list[Relation]:
-    rows = fetch(connection, _RELATIONS_AMONG, (array(keys),)) if keys else []
-    return sorted(_relations(connection, known, rows), key=lambda relation: (-relation.weight, relation.id))
 
 
 def _relations(connection: apsw.Connection, known: KnownIds, rows: Sequence[Row]) -> list[Relation]:

@@ -60,13 +60,13 @@ def has_checksums(path: Path) -> bool:
 
 
 def is_broken_page(error: Exception) -> bool:
-    """Whether SQLite failed because a page is not what was written."""
+    """Whether SQLite failed because a page is damaged."""
     code = getattr(error, "extendedresult", None)
     return isinstance(error, apsw.IOError) and code == apsw.SQLITE_IOERR_DATA
 
 
 def protect(connection: apsw.Connection, path: Path) -> None:
-    """Give checksums to the pages of a file that has none, if nobody else has it open; else another time.
+    """Give checksums to the pages of a file that has none, if no other process has it open; else another time.
 
     Nobody else, since who does not know that there are checksums would write pages without. A file of more than 256 MiB
     is left as it is: its backup has checksums, so it gets them by being restored.
@@ -118,7 +118,7 @@ def write_checksums(path: Path) -> None:
 
 
 def damaged_pages(path: Path) -> list[int]:
-    """Return the numbers, from 1, of those pages of a file with checksums that are not what was written; blocks.
+    """Return the numbers, from 1, of the damaged pages of a file with checksums; blocks.
 
     What stands in the log and not yet in the file is not looked at.
     """

@@ -68,7 +68,6 @@ from heliograph.stores.sqlite.database import (
     find_keys,
     singles,
 )
-from heliograph.stores.sqlite.side_tables import drop_replies_about
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 # Reading evidence from the embedded store, and remembering what was read or written last.
@@ -104,7 +103,7 @@ class EvidenceMemory:
         self._lock = threading.Lock()
 
     def read_entities(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[EntityEvidence]:
-        """Return what is stored for these entities, with the first `leading` mentions."""
+        """Return the stored evidence of these entities, with the first `leading` mentions."""
         stored = _counted(connection, "entity", "names, types, mention_count, version", ids)
         recalled = (self._recall(row[0], row[-1], leading) for row in stored)
         known = {item.id: item for item in recalled if isinstance(item, EntityEvidence)}
@@ -115,7 +114,7 @@ class EvidenceMemory:
         return [_shortened(known[row[0]], leading) for row in stored]
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
-        """Return what is stored for these relations, with the first `leading` mentions."""
+        """Return the stored evidence of these relations, with the first `leading` mentions."""
         found: list[RelationEvidence] = []
         for id_, key, version in _counted(connection, "relation", "version", ids):
             evidence = self._recall(id_, version, leading)
@@ -423,7 +422,7 @@ class SqliteRecordsStore(RecordsStore):
         return await self._database.read(lambda connection: _list_batches(connection, offset, limit))
 
     async def get_openings(self, document_ids: Sequence[str], length: int) -> dict[str, str]:
-        """See `RecordsStore`; of a long text, only the pages that hold its start are read."""
+        """Of a long text, only the pages that hold its start are read."""
         if not document_ids:
             return {}
         return await self._database.read(lambda connection: _openings(connection, document_ids, length))
@@ -513,7 +512,7 @@ def _document(row: Row) -> Document:
 
 
 def read_extractions(connection: apsw.Connection, chunk_ids: Sequence[str]) -> list[Extraction]:
-    """Return what was read in these chunks."""
+    """Return the extractions of these chunks."""
     keys = find_keys(connection, chunk_ids)
     found = (_extraction(connection, id_, keys[id_]) for id_ in chunk_ids if id_ in keys)
     return [extraction for extraction in found if extraction is not None]
@@ -617,7 +616,7 @@ def mentioned_ids(changeset: Changeset) -> Iterator[str]:
 
 
 def check_expectations(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:
-    """Compare what a changeset was computed from with what is stored now.
+    """Compare the versions a changeset was computed from with the stored ones.
 
     Args:
         connection: Within the writing transaction.
@@ -663,7 +662,6 @@ def _remove(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", singles(chunks))
     for table in ("extraction", "entity_mention", "relation_mention", "alias_mention"):
         connection.executemany(f"DELETE FROM {table} WHERE chunk_key = ?", singles(chunks))
-    drop_replies_about(connection, changeset.removed_subjects, changeset.kept_replies)
 
 
 def _write_documents(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int]) -> None:

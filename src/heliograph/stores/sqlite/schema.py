@@ -256,20 +256,6 @@ def migrate(connection: apsw.Connection, path: str) -> None:
         connection.pragma("temp_store", kept)
 
 
-def check_schema(connection: apsw.Connection, path: str) -> None:
-    """Refuse a database that a newer version has taken over since this process opened it.
-
-    Raises:
-        SchemaMismatch: It has.
-    """
-    version = int(connection.pragma("user_version"))
-    if version != LATEST_VERSION:
-        raise SchemaMismatch(
-            f"the store {path!r} was brought to schema {version} while it was open here, where {LATEST_VERSION} is "
-            "known; stop this process and start the new version"
-        )
-
-
 def _relation_id(*ends: Any) -> str:
     return relation_id(*map(str, ends))
 

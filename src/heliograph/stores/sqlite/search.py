@@ -35,7 +35,6 @@ from heliograph.stores.candidates import (
     late_candidates,
 )
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -43,6 +42,7 @@ from heliograph.stores.sqlite.database import (
     Row,
     Snapshot,
     array,
+    check_embedding,
     data_version,
     fetch,
     fetch_one,
@@ -51,7 +51,7 @@ from heliograph.stores.sqlite.database import (
     first_by_id,
     singles,
 )
-from heliograph.stores.sqlite.side_tables import check_embedding
+from heliograph.stores.view import Keys, KeySet
 
 IndexT = TypeVar("IndexT")
 
@@ -105,7 +105,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _write(self, index: IndexT, writer: str, *, continues: bool) -> None:
-        """Bring the file up to date, or write it anew unless it continues the one that is there."""
+        """Bring the file up to date, or rewrite it where the index does not continue it."""
 
     @abstractmethod
     def _fork(self, index: IndexT) -> IndexT:
@@ -113,7 +113,7 @@ class Accelerator(ABC, Generic[IndexT]):
 
     @abstractmethod
     def _remove(self, index: IndexT, keys: Keys) -> None:
-        """Take out what is there of these keys."""
+        """Remove those of the keys that are there."""
 
     @abstractmethod
     def _add(self, index: IndexT, rows: Sequence[Row]) -> None:
@@ -128,7 +128,7 @@ class Accelerator(ABC, Generic[IndexT]):
         """Whether a file that lacks this many changes, at least one, is worth saving; None if nothing is in memory."""
 
     def _check(self, connection: apsw.Connection) -> None:
-        """Raise if what is in the database must not be mixed with what is in memory."""
+        """Raise if rows of the database must not be mixed with the index in memory."""
 
     @property
     def file_name(self) -> str:
@@ -199,13 +199,13 @@ class Accelerator(ABC, Generic[IndexT]):
         return len(stored) - found, held - found
 
     def forget(self, connection: apsw.Connection) -> None:
-        """Within a writing transaction, have every process build the index anew when it is next opened."""
+        """Within a writing transaction, have every process rebuild the index when it is next opened."""
         self._record(connection, _Recorded(0, secrets.token_hex(8), ""))
         with self._lock:
             self._index = None
 
     def is_file_whole(self, connection: apsw.Connection) -> bool:
-        """Whether the file, if there is one of use, is what was written."""
+        """Whether the file, if it is of use, is undamaged."""
         recorded = self._recorded(connection)
         if not recorded.version or not self._path.exists():
             return True
@@ -223,7 +223,7 @@ class Accelerator(ABC, Generic[IndexT]):
         self._read(writers)
 
     def _refuse(self) -> None:
-        """Have the index made anew, whatever the file holds, since that was found to be damaged while it was used."""
+        """Have the index rebuilt without the file, which was found damaged while in use."""
         with self._lock:
             self._drop()
 
@@ -277,7 +277,9 @@ class Accelerator(ABC, Generic[IndexT]):
         if self._version == 0:
             rows = connection.execute(f"SELECT key, {self._column} FROM {self._table}")
         else:
-            changed = self._changed_since(connection)
+            query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
+            logged = fetch(connection, query, (self._name, self._version))
+            changed = np.unique(np.frombuffer(b"".join(keys for (keys,) in logged), "<i8").astype(np.int64))
             if not len(changed):
                 return
             # A key that changed is taken out first, so replaying a change twice, or one undone since, is harmless.
@@ -287,11 +289,6 @@ class Accelerator(ABC, Generic[IndexT]):
             rows = connection.execute(query, (array(changed),))
         while batch := list(islice(rows, _BATCH)):
             self._add(index, batch)
-
-    def _changed_since(self, connection: apsw.Connection) -> Keys:
-        query = "SELECT keys FROM vector_change WHERE collection = ? AND version > ?"
-        rows = fetch(connection, query, (self._name, self._version))
-        return np.unique(np.frombuffer(b"".join(keys for (keys,) in rows), "<i8").astype(np.int64))
 
     def _recorded(self, connection: apsw.Connection) -> _Recorded:
         query = "SELECT version, writer, checksum FROM accelerator WHERE collection = ?"
@@ -348,7 +345,7 @@ class VectorAccelerator(Accelerator[CandidateIndex]):
         return self._catch_up(connection).search(vector, limit, allowed)
 
     def check_embedding(self, connection: apsw.Connection) -> None:
-        """Raise `SchemaMismatch` if another process has embedded the store anew since it was opened."""
+        """Raise `SchemaMismatch` if another process has re-embedded the store since it was opened."""
         check_embedding(connection, self._embedding)
 
     def _check(self, connection: apsw.Connection) -> None:
@@ -548,7 +545,7 @@ class SqliteTextStore(TextStore):
         self._ids = ids
 
     async def search(self, collection: Collection, terms: Sequence[str], limit: int) -> list[Hit]:
-        """See `TextStore`; exact over all rows. Cut at 256 distinct terms, and equals at the end at 10,000."""
+        """Exact over all rows. Cut at 256 distinct terms, and equals at the end at 10,000."""
         wanted = distinct_terms(terms)
         if not wanted or limit < 1 or collection not in SEARCHED:
             return []
@@ -560,7 +557,7 @@ class SqliteTextStore(TextStore):
     async def find_phrases(
         self, collection: Collection, phrases: Sequence[Sequence[str]], limit: int
     ) -> list[list[str]]:
-        """See `TextStore`; the first by id are returned, of the first thousand stored where very many hold a phrase.
+        """The first by id are returned, of the first thousand stored where very many hold a phrase.
 
         Terms of a phrase after the 256th are not looked for.
         """

@@ -1,40 +1,55 @@
-"""The embedded store: all roles of one workspace in one folder, every changeset one SQLite transaction."""
+"""The embedded store: all roles of one workspace in one folder, every changeset one SQLite transaction.
+
+Beside the roles of other modules it holds the replies of models, the outbox and the second set of vectors.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Collection as Some
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.errors import SchemaMismatch, StaleChangesetError, StoreError, StoreUnavailable
+from heliograph.errors import ConflictError, SchemaMismatch, StaleChangesetError, StoreError, StoreUnavailable
 from heliograph.filters import Filter
-from heliograph.models import DocumentStatus, Stats
+from heliograph.models import DocumentStatus, Stats, Usage
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Fold, Store, StoreView
-from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.base import CachedReply, Fold, Reembedding, ReplyCache, Store, StoreView
+from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
 from heliograph.stores.sqlite.database import (
+    FILE_NAME,
+    PRESENT,
     Database,
     IdMemory,
+    Row,
     ThreadLock,
+    array,
+    check_embedding,
     check_path,
     data_version,
     fetch,
+    fetch_one,
     fetch_value,
     file_lock,
     find_keys,
     forget_keys,
     intern_ids,
+    note_reset,
+    read_embedding,
+    stored_embedding,
     try_file_lock,
 )
 from heliograph.stores.sqlite.graph import SqliteGraphStore, SqliteNameIndex, write_graph, write_names
-from heliograph.stores.sqlite.inspection import SqliteInspection
 from heliograph.stores.sqlite.records import (
     EvidenceMemory,
     SqliteCurationStore,
@@ -57,16 +72,7 @@ from heliograph.stores.sqlite.search import (
     write_texts,
     write_vectors,
 )
-from heliograph.stores.sqlite.side_tables import (
-    SqliteOutbox,
-    SqliteReembedding,
-    SqliteReplyCache,
-    check_embedding,
-    drop_answers,
-    stored_embedding,
-    write_outbox,
-)
-from heliograph.stores.sqlite.upkeep import FILE_NAME, clear, vacuum, write_backup
+from heliograph.stores.sqlite.upkeep import SqliteInspection, clear, vacuum, write_backup
 from heliograph.stores.sqlite.view import SqliteReader, SqliteScope
 from heliograph.stores.view import FilteredView, ScopeMemory
 
@@ -129,7 +135,7 @@ class SqliteStore(Store):
         return version
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        """See `Store`; what a filter leaves is computed once per data version and kept for the filters used last."""
+        """What a filter leaves is computed once per data version and kept for the filters used last."""
         indexes = self._accelerators, self._texts
         return FilteredView(SqliteReader(self._database, self._ids, *indexes, self._scopes, filter_, fold))
 
@@ -147,7 +153,7 @@ class SqliteStore(Store):
         return await self._database.write(clear)
 
     async def vacuum(self) -> None:
-        """See `Store`; readers of other processes that never end keep deleted bytes in the log."""
+        """Readers of other processes that never end keep deleted bytes in the log."""
         await self._database.run_alone(vacuum)
 
     async def backup(self, path: Path) -> None:
@@ -157,7 +163,7 @@ class SqliteStore(Store):
         return {"back end": "sqlite", "sqlite": apsw.sqlite_lib_version(), "folder": str(self._folder)}
 
     async def close(self) -> None:
-        """See `Store`; the accelerators' files are brought up to date first, and the parts of the full text merged."""
+        """The accelerators' files are brought up to date first, and the parts of the full text merged."""
         if self._database.is_closed:
             return
         try:
@@ -231,6 +237,7 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     if changeset.expected_version not in (None, version - 1):
         raise StaleChangesetError("something was committed since the changeset was computed; compute it again")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
+    drop_replies_about(connection, changeset.removed_subjects, changeset.kept_replies)
     write_records(connection, changeset, keys, version)
     write_curations(connection, changeset, version)
     write_names(connection, changeset, keys)
@@ -240,16 +247,12 @@ def _apply(connection: apsw.Connection, changeset: Changeset, embedding: tuple[s
     merge_step(connection, version)
     write_outbox(connection, changeset, version)
     drop_answers(connection)
-    forget_keys(connection, _unused(changeset, removed, keys))
-    return version, keys
-
-
-def _unused(changeset: Changeset, removed: list[str], keys: Mapping[str, int]) -> set[int]:
     kept = {item.id for item in chain(changeset.documents, changeset.chunks, changeset.entities, changeset.relations)}
     # What a person deleted is in no fold, but is still mentioned.
     counted = chain(changeset.entity_evidence, changeset.relation_evidence)
     kept.update(item.id for item in counted if item.mention_count)
-    return {keys[id_] for id_ in removed if id_ in keys and id_ not in kept}
+    forget_keys(connection, {keys[id_] for id_ in removed if id_ in keys and id_ not in kept})
+    return version, keys
 
 
 def _stats(connection: apsw.Connection, bytes_on_disk: int) -> Stats:
@@ -259,3 +262,220 @@ def _stats(connection: apsw.Connection, bytes_on_disk: int) -> Stats:
     statuses = {DocumentStatus(status): count for status, count in documents.items()}
     chunks, entities, relations, replies = counts
     return Stats(statuses, chunks, entities, relations, replies, data_version(connection), bytes_on_disk)
+
+
+_NEXT = ("next_embedding_name", "next_embedding_dimension")
+
+
+class SqliteReembedding(Reembedding):
+    """Fills the next tables and renames them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._begun: tuple[str, int] | None = None
+
+    async def begin(self, embedding: EmbeddingInfo) -> None:
+        wanted = (embedding.name, embedding.dimension)
+        await self._database.write(lambda connection: _begin(connection, wanted))
+        self._begun = wanted
+
+    async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:
+        table = f"{collection.value}_vector"
+        query = f"""SELECT id FROM identity WHERE id > ? AND EXISTS (SELECT 1 FROM {table} WHERE key = identity.key)
+                    AND NOT EXISTS (SELECT 1 FROM next_{table} WHERE key = identity.key) ORDER BY id LIMIT ?"""
+        return [id_ for (id_,) in await self._database.fetch(query, (after, limit))]
+
+    async def put(self, collection: Collection, batch: VectorBatch) -> None:
+        await self._database.write(lambda connection: self._put(connection, f"{collection.value}_vector", batch))
+
+    def _put(self, connection: apsw.Connection, table: str, batch: VectorBatch) -> None:
+        self._check(connection)
+        keys = find_keys(connection, batch.ids)
+        matrix = np.ascontiguousarray(batch.vectors, np.float32)
+        rows = ((keys[id_], row.tobytes()) for id_, row in zip(batch.ids, matrix, strict=True) if id_ in keys)
+        query = f"INSERT OR REPLACE INTO next_{table} SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM {table} WHERE key = ?1)"
+        connection.executemany(query, rows)
+
+    async def finish(self) -> int:
+        return await self._database.write(self._finish)
+
+    def _finish(self, connection: apsw.Connection) -> int:
+        self._check(connection)
+        for collection in Collection:
+            table = f"{collection.value}_vector"
+            query = f"SELECT count(*) FROM {table} WHERE key NOT IN (SELECT key FROM next_{table})"
+            if missing := fetch_value(connection, query):
+                raise ConflictError(f"{missing} vectors of {collection.value} are not embedded yet; run reembed again")
+            connection.execute(f"DROP TABLE {table}; ALTER TABLE next_{table} RENAME TO {table}")
+            connection.execute(f"CREATE TABLE next_{table} (key INTEGER PRIMARY KEY, vector BLOB NOT NULL)")
+        for name, next_name in zip(PRESENT, _NEXT, strict=True):
+            connection.execute(
+                f"UPDATE meta SET value = (SELECT value FROM meta WHERE name = '{next_name}') WHERE name = '{name}'"
+            )
+        connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
+        for table in ("vector_change", "accelerator"):
+            connection.executemany(f"DELETE FROM {table} WHERE collection = ?", ((item.value,) for item in Collection))
+        connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'data_version'")
+        drop_answers(connection)
+        self._begun = None
+        version = data_version(connection)
+        note_reset(connection, version)
+        return version
+
+    async def abandon(self) -> None:
+        await self._database.write(_abandon)
+
+    def _check(self, connection: apsw.Connection) -> None:
+        begun = read_embedding(connection, _NEXT)
+        if begun is None or begun != self._begun:
+            raise ConflictError(
+                f"the workspace is not being embedded anew with {self._begun!r} but with {begun!r}; begin again"
+            )
+
+
+def _begin(connection: apsw.Connection, wanted: tuple[str, int]) -> None:
+    if read_embedding(connection, _NEXT) == wanted:
+        return
+    _abandon(connection)
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", zip(_NEXT, wanted, strict=True))
+
+
+def _abandon(connection: apsw.Connection) -> None:
+    connection.execute("DELETE FROM meta WHERE name LIKE 'next_embedding_%'")
+    for collection in Collection:
+        connection.execute(f"DELETE FROM next_{collection.value}_vector")
+
+
+# Replies of models.
+
+_ANSWERS = "query"
+_COLUMNS = "key, text, model, input_tokens, output_tokens, subject_id, created_at"
+
+
+class SqliteReplyCache(ReplyCache):
+    """Replies in one table, by key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        query = f"SELECT {_COLUMNS} FROM reply WHERE key = ?"
+        row = await self._database.read(lambda connection: fetch_one(connection, query, (key,)))
+        return None if row is None else _read(row)
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        row = (
+            *(reply.key, reply.cache_type, reply.text, reply.model),
+            *(reply.usage.input_tokens, reply.usage.output_tokens, reply.subject_id, reply.created_at.timestamp()),
+        )
+        query = "INSERT OR REPLACE INTO reply VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        await self._database.write(lambda connection: connection.execute(query, row))
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+
+        def delete(connection: apsw.Connection) -> int:
+            if cache_type is None:
+                connection.execute("DELETE FROM reply")
+            else:
+                connection.execute("DELETE FROM reply WHERE cache_type = ?", (cache_type,))
+            return connection.changes()
+
+        return await self._database.write(delete)
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        query = f"SELECT {_COLUMNS} FROM reply WHERE key > ? ORDER BY key LIMIT ?"
+        return await self._database.fetch_as(_read, query, (after, limit))
+
+
+def _read(row: Row) -> CachedReply:
+    key, text, model, read, written, subject_id, created_at = row
+    return CachedReply(key, text, model, Usage(read, written), datetime.fromtimestamp(created_at, UTC), subject_id)
+
+
+def drop_answers(connection: apsw.Connection) -> None:
+    """Drop every cached answer: each was computed from an earlier data version."""
+    connection.execute("DELETE FROM reply WHERE cache_type = ?", (_ANSWERS,))
+
+
+def drop_replies_about(connection: apsw.Connection, subject_ids: Some[str], kept: Some[str]) -> None:
+    """Drop the replies about these subjects, except those under the keys `kept`."""
+    if subject_ids:
+        query = """DELETE FROM reply WHERE subject_id IN (SELECT value FROM carray(?))
+                   AND key NOT IN (SELECT value FROM carray(?))"""
+        connection.execute(query, (array(subject_ids), array(kept or ("",))))
+
+
+# The outbox: one row per thing that changed, under the version of its last change.
+
+
+class SqliteOutbox(Outbox):
+    """Entries in the workspace's own file; locks are files beside it."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+
+    async def register(self, reader: str) -> None:
+        if reader not in await self.get_readers():
+
+            def register(connection: apsw.Connection) -> None:
+                connection.execute("INSERT OR IGNORE INTO outbox_reader VALUES (?, -1)", (reader,))
+                note_reset(connection, data_version(connection))
+
+            await self._database.write(register)
+
+    async def unregister(self, reader: str) -> None:
+
+        def remove(connection: apsw.Connection) -> None:
+            connection.execute("DELETE FROM outbox_reader WHERE name = ?", (reader,))
+            _forget(connection)
+
+        await self._database.write(remove)
+
+    async def get_readers(self) -> Mapping[str, int]:
+        return dict(await self._database.fetch("SELECT name, version FROM outbox_reader ORDER BY name"))
+
+    async def read(self, after: int, limit: int) -> list[OutboxEntry]:
+        query = """SELECT version, kind, id FROM outbox WHERE version > ?1 AND version <= (
+                     SELECT max(version) FROM (SELECT version FROM outbox WHERE version > ?1 ORDER BY version LIMIT ?2))
+                   ORDER BY version, kind, id"""
+        rows = await self._database.fetch(query, (after, limit))
+        return [OutboxEntry(version, OutboxKind(kind), id_) for version, kind, id_ in rows]
+
+    async def acknowledge(self, reader: str, version: int) -> None:
+        if (await self.get_readers()).get(reader) == version:
+            return
+
+        def move(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE outbox_reader SET version = ? WHERE name = ?", (version, reader))
+            _forget(connection)
+
+        await self._database.write(move)
+
+    async def reset(self, reader: str) -> None:
+
+        def begin_anew(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE outbox_reader SET version = -1 WHERE name = ?", (reader,))
+            note_reset(connection, data_version(connection))
+
+        await self._database.write(begin_anew)
+
+    def lock(self, reader: str) -> AbstractAsyncContextManager[bool]:
+        return self._lock(self._folder / f"outbox-{sha256(reader.encode()).hexdigest()[:16]}.lock")
+
+    @asynccontextmanager
+    async def _lock(self, path: Path) -> AsyncGenerator[bool]:
+        with try_file_lock(path) as is_held:
+            yield is_held
+
+
+def write_outbox(connection: apsw.Connection, changeset: Changeset, version: int) -> None:
+    """Note what a changeset changes, if anybody reads it."""
+    if fetch_value(connection, "SELECT EXISTS (SELECT 1 FROM outbox_reader)"):
+        rows = ((kind.value, id_, version) for kind, ids in changed_ids(changeset).items() for id_ in ids)
+        connection.executemany("INSERT OR REPLACE INTO outbox (kind, id, version) VALUES (?, ?, ?)", rows)
+
+
+def _forget(connection: apsw.Connection) -> None:
+    query = "DELETE FROM outbox WHERE version <= coalesce((SELECT min(version) FROM outbox_reader), 9e18)"
+    connection.execute(query)

@@ -1,36 +1,65 @@
-"""Keeping the embedded store's file well: workspaces of a folder, giving space back, emptying, copying, restoring."""
+"""Keeping the embedded store's file well: workspaces of a folder, backups, checks, and saving a damaged file.
+
+Whole-workspace reads compare the store with itself. `salvage` saves what is whole of a damaged file into a new one and
+says what is not.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailable
+from heliograph.errors import ConflictError, InvalidRequestError, StoreDamaged, StoreUnavailable
+from heliograph.ids import content_hash
+from heliograph.models import DocumentStatus, EntityMention, RelationMention
 from heliograph.settings import StoreSettings
+from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
 from heliograph.stores.sqlite.database import (
+    FILE_NAME,
+    LOST_COMMITS,
+    Database,
+    Row,
+    array,
     check_path,
+    check_schema,
     data_version,
     fetch,
+    fetch_value,
     find_companions,
+    find_keys,
+    find_known_ids,
+    note_reset,
+    singles,
     translate_errors,
 )
-from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, write_checksums
-from heliograph.stores.sqlite.schema import APPLICATION_ID, LATEST_VERSION
-from heliograph.stores.sqlite.search import SEARCHED, log_changes
-from heliograph.stores.sqlite.side_tables import note_reset
+from heliograph.stores.sqlite.graph import rebuild_names
+from heliograph.stores.sqlite.page_checks import (
+    RESERVED_BYTES,
+    VFS,
+    damaged_pages,
+    has_checksums,
+    register,
+    write_checksums,
+)
+from heliograph.stores.sqlite.records import read_relation_mention
+from heliograph.stores.sqlite.schema import APPLICATION_ID, FILL_WORDS, LATEST_VERSION, migrate
+from heliograph.stores.sqlite.search import SEARCHED, TextAccelerator, VectorAccelerator, log_changes
 
 # The workspaces in a data folder: each is a folder with a database file in it.
 
 # Asking for an identity costs nothing.
 IDENTITY_SECONDS = 0.0
-_FILE = "heliograph.db"
 
 
 def find_workspaces(settings: StoreSettings) -> list[str]:
@@ -40,7 +69,7 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
         StoreUnavailable: The folder cannot be read.
     """
     try:
-        return sorted(entry.name for entry in settings.data_dir.iterdir() if (entry / _FILE).is_file())
+        return sorted(entry.name for entry in settings.data_dir.iterdir() if (entry / FILE_NAME).is_file())
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -50,7 +79,7 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
 def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:
     """Return which file the workspace is now: another one if it was removed and made again, None if it is not there."""
     try:
-        status = (settings.data_dir / settings.workspace / _FILE).stat()
+        status = (settings.data_dir / settings.workspace / FILE_NAME).stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino
@@ -79,13 +108,12 @@ def drop_workspace(settings: StoreSettings) -> None:
         raise StoreUnavailable(f"the workspace {settings.workspace!r} cannot be removed: {error}") from error
 
 
-FILE_NAME = "heliograph.db"
-_KEPT_TABLES = ("meta", "outbox_reader")
+_KEPT_TABLES = ("meta", "outbox_reader", "vector_change", "accelerator")
 _FULL_TEXT = ("chunks_terms", "entities_terms", "names_terms")
 
 
 def vacuum(connection: apsw.Connection) -> None:
-    """Write the file anew without what was deleted; takes room for a second copy while it runs.
+    """Rewrite the file without deleted data; takes space for a second copy while it runs.
 
     Args:
         connection: The writer's, outside a transaction.
@@ -112,19 +140,14 @@ def clear(connection: apsw.Connection) -> int:
         log_changes(connection, name, version, (key for (key,) in fetch(connection, f"SELECT key FROM {table}")))
     for table in _FULL_TEXT:
         connection.execute(f"INSERT INTO {table} ({table}) VALUES ('delete-all')")
-    for table in _plain_tables(connection):
-        connection.execute(f"DELETE FROM {table}")
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+    for (table,) in fetch(connection, query):
+        # Neither tables of the full-text index, which have no rows of their own, nor what is kept.
+        if table not in _KEPT_TABLES and "_terms_" not in table and not table.startswith("sqlite_"):
+            connection.execute(f"DELETE FROM {table}")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
     note_reset(connection, version)
     return version
-
-
-def _plain_tables(connection: apsw.Connection) -> list[str]:
-    """Return the tables with rows of their own: not those of the full-text index, nor what is kept."""
-    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-    names = [name for (name,) in fetch(connection, query)]
-    kept = (*_KEPT_TABLES, "vector_change", "accelerator")
-    return [name for name in names if name not in kept and "_terms_" not in name and not name.startswith("sqlite_")]
 
 
 def write_backup(connect: Callable[[], apsw.Connection], target: Path) -> None:
@@ -221,3 +244,616 @@ def _check_backup(path: Path) -> None:
 def _make_durable(path: Path) -> None:
     with path.open("rb+") as file:
         os.fsync(file.fileno())
+
+
+# Whole-workspace reads, and faults of pages, degrees and indexes.
+
+_SCANNED: Mapping[ScanKind, str] = {
+    ScanKind.DOCUMENTS: "document",
+    ScanKind.CHUNKS: "chunk",
+    ScanKind.ENTITY_EVIDENCE: "entity_evidence",
+    ScanKind.RELATION_EVIDENCE: "relation_evidence",
+    ScanKind.ENTITIES: "entity",
+    ScanKind.RELATIONS: "relation",
+    ScanKind.CHUNK_VECTORS: "chunks_vector",
+    ScanKind.ENTITY_VECTORS: "entities_vector",
+    ScanKind.RELATION_VECTORS: "relations_vector",
+}
+_MENTIONS: Mapping[ScanKind, tuple[str, str]] = {
+    ScanKind.EXTRACTIONS: ("extraction", "chunk_key"),
+    ScanKind.MENTIONED_ENTITIES: ("entity_mention", "entity_key"),
+    ScanKind.MENTIONED_RELATIONS: ("relation_mention", "relation_key"),
+}
+_NAME_RULES = "SELECT id FROM name_rules WHERE id > ? ORDER BY id LIMIT ?"
+_DEGREES = """SELECT key, sum(count) AS degree FROM (
+  SELECT source_key AS key, count(*) AS count FROM relation GROUP BY source_key
+  UNION ALL SELECT target_key, count(*) FROM relation GROUP BY target_key) GROUP BY key"""
+# Every table that refers to an interned id. Ends of relations are entities.
+_USED_KEYS = " UNION ".join(
+    f"SELECT {column} FROM {table}"
+    for table, column in (
+        *((table, "key") for table in _SCANNED.values()),
+        *_MENTIONS.values(),
+        *(("chunk", "document_key"), ("relation_evidence", "source_key"), ("relation_evidence", "target_key")),
+    )
+)
+_DIFFERENT_TEXTS = """SELECT coalesce(words.key, terms.id) FROM {name}_words AS words
+  FULL JOIN {name}_terms_docsize AS terms ON terms.id = words.key WHERE terms.id IS NULL OR words.key IS NULL"""
+_MODULUS = 1 << 63
+_MOST_SHOWN = 10
+
+
+class SqliteInspection(Inspection):
+    """Reads over whole tables, in pages."""
+
+    def __init__(
+        self,
+        database: Database,
+        accelerators: Mapping[Collection, VectorAccelerator],
+        texts: Mapping[Collection, TextAccelerator],
+    ) -> None:
+        self._database = database
+        self._indexes = [
+            *((f"the index of {item.value}", "vectors", vectors) for item, vectors in accelerators.items()),
+            *((f"the full-text index of {item.value}", "rows", rows) for item, rows in texts.items()),
+        ]
+
+    async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
+        if kind is ScanKind.NAME_RULES:
+            rows = await self._database.fetch(_NAME_RULES, (after, limit))
+            return [id_ for (id_,) in rows]
+        table, column = _MENTIONS.get(kind) or (_SCANNED[kind], "key")
+        # A mention whose two ends count for one entity says nothing of a relation and is kept under the entity.
+        narrow = "AND id LIKE 'rel-%'" if kind is ScanKind.MENTIONED_RELATIONS else ""
+        query = f"""SELECT id FROM identity WHERE id > ? {narrow} AND EXISTS
+                    (SELECT 1 FROM {table} WHERE {table}.{column} = identity.key) ORDER BY id LIMIT ?"""
+        rows = await self._database.fetch(query, (after, limit))
+        return [id_ for (id_,) in rows]
+
+    async def get_mentions(
+        self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
+    ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+
+        def read(
+            connection: apsw.Connection,
+        ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+            keys = find_keys(connection, [*entity_ids, *relation_ids])
+            entities = {
+                id_: _entity_mentions(connection, id_, keys[id_], offset, limit) for id_ in entity_ids if id_ in keys
+            }
+            relations = {
+                id_: _relation_mentions(connection, keys[id_], offset, limit) for id_ in relation_ids if id_ in keys
+            }
+            return {id_: found for id_, found in entities.items() if found}, {
+                id_: found for id_, found in relations.items() if found
+            }
+
+        return await self._database.read(read)
+
+    async def digest_texts(self, collection: Collection) -> dict[str, int]:
+        return await self._database.read_afresh(lambda connection: _digest_texts(connection, collection.value))
+
+    async def find_damage(self, *, repair: bool, is_certain: bool = False) -> list[Damage]:
+        """A repair needs the file for itself."""
+        gone = await self._find_lost_commits(repair=repair)
+        if not self._database.is_read_only:
+            # The file holds what the log does, as far as others let that happen.
+            with suppress(StoreDamaged):
+                await self._database.run_alone(lambda connection: connection.wal_checkpoint())
+        path = self._database.path
+        pages = await asyncio.to_thread(damaged_pages, path) if has_checksums(path) else []
+        if not pages and not is_certain:
+            return gone
+        message = f"the pages {_listed(pages)} of {self._database.path.name} are not what was written"
+        if not pages:
+            message = f"{self._database.path.name} holds what cannot be what was written"
+        if not repair:
+            return [*gone, Damage(message)]
+        lost = await self._database.replace(salvage)
+        for _, _, index in self._indexes:
+            await self._database.write(index.forget)
+        return [*gone, Damage(message, is_repaired=True), *lost]
+
+    async def _find_lost_commits(self, *, repair: bool) -> list[Damage]:
+        """Report commits that were missing when the store was opened; a repair reports them for the last time."""
+        query = "SELECT value FROM meta WHERE name = ?"
+        try:
+            rows = await self._database.fetch(query, (LOST_COMMITS,))
+            if rows and repair:
+                forget = "DELETE FROM meta WHERE name = ?"
+                await self._database.write(lambda connection: connection.execute(forget, (LOST_COMMITS,)))
+        except StoreDamaged:
+            return []
+        return [
+            Damage(
+                f"the last {count} commits are gone, since the log was removed or damaged, or an earlier copy put "
+                "back; index again what they brought"
+            )
+            for (count,) in rows
+        ]
+
+    async def find_faults(self) -> list[str]:
+        whole = [(index, await self._database.read(index.is_file_whole)) for _, _, index in self._indexes]
+        # A connection that has searched before may take its own remembered pages of the full text for damage.
+        faults = await self._database.read_afresh(_find_faults)
+        faults += [f"the file {index.file_name} is not what was written" for index, is_whole in whole if not is_whole]
+        for name, content, index in self._indexes:
+            missing, foreign = await self._database.read(index.compare)
+            if missing or foreign:
+                faults.append(f"{name} lacks {missing} {content} and has {foreign} too many")
+        return faults
+
+    async def repair(self) -> None:
+        await self._database.write(_repair)
+        for _, _, index in self._indexes:
+            await self._database.write(index.forget)
+
+
+def _entity_mentions(connection: apsw.Connection, id_: str, key: int, offset: int, limit: int) -> list[EntityMention]:
+    query = """SELECT identity.id, name, type, description, rank, iif(name_hash IS NULL, '', ?)
+               FROM entity_mention CROSS JOIN identity ON identity.key = chunk_key
+               WHERE entity_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+    return list(starmap(EntityMention, connection.execute(query, (id_, key, limit, offset))))
+
+
+def _relation_mentions(connection: apsw.Connection, key: int, offset: int, limit: int) -> list[RelationMention]:
+    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
+                      (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
+               FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+               WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ? OFFSET ?"""
+    return list(starmap(read_relation_mention, connection.execute(query, (key, limit, offset))))
+
+
+def _digest_texts(connection: apsw.Connection, name: str) -> dict[str, int]:
+    sums: dict[int, int] = {}
+    connection.execute(f"CREATE VIRTUAL TABLE temp.{name}_rows USING fts5vocab(main, {name}_terms, instance)")
+    connection.execute("BEGIN")
+    for term, key in connection.execute(f"SELECT term, doc FROM temp.{name}_rows"):
+        sums[key] = (sums.get(key, 0) + digest_terms((term,))) % _MODULUS
+    for key, terms in connection.execute(f"SELECT key, terms FROM {name}_words"):
+        if digest_terms(terms.split()) != sums.get(key, 0):
+            # The two hold different words: neither is what it should be, for all that is known here.
+            sums[key] = _MODULUS
+    return {id_: sums[key] for key, id_ in find_known_ids(connection, sums).items()}
+
+
+def _listed(pages: Sequence[int]) -> str:
+    shown = ", ".join(map(str, pages[:_MOST_SHOWN]))
+    return shown if len(pages) <= _MOST_SHOWN else f"{shown} and {len(pages) - _MOST_SHOWN} more"
+
+
+def _find_faults(connection: apsw.Connection) -> list[str]:
+    faults = [
+        f"the file is damaged: {row[0]}" for row in fetch(connection, "PRAGMA integrity_check(10)") if row[0] != "ok"
+    ]
+    wrong = fetch_value(
+        connection,
+        f"""SELECT count(*) FROM entity_degree LEFT JOIN ({_DEGREES}) AS counted USING (key)
+            WHERE entity_degree.degree <> coalesce(counted.degree, 0)""",
+    )
+    if wrong:
+        faults.append(f"the degrees of {wrong} entities differ from their relations")
+    for left, right in (("entity", "entity_degree"), ("entity_degree", "entity")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
+        if alone:
+            faults.append(f"{alone} rows of {left} have none in {right}")
+    for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
+        if alone:
+            faults.append(f"{alone} rows of {parts} belong to no {table}")
+    for left, right in (("entity", "entity_name"), ("entity_name", "entity")):
+        alone = fetch_value(connection, f"SELECT count(*) FROM {left} WHERE key NOT IN (SELECT key FROM {right})")
+        if alone:
+            faults.append(f"{alone} rows of {left} have none in {right}, by which entities are found")
+    faults += [
+        f"{len(keys)} rows of {name} are in only one of the two tables of full text"
+        for name, keys in _different_texts(connection).items()
+    ]
+    unused = fetch_value(connection, f"SELECT count(*) FROM identity WHERE key NOT IN ({_USED_KEYS})")
+    if unused:
+        faults.append(f"{unused} ids are kept that nothing refers to")
+    lost = fetch_value(
+        connection, f"SELECT count(*) FROM ({_USED_KEYS}) AS used WHERE key NOT IN (SELECT key FROM identity)"
+    )
+    if lost:
+        faults.append(f"{lost} ids are lost that others refer to; restore a backup, or take the documents in anew")
+    return faults
+
+
+def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
+    """Return, per collection that has any, the keys of rows that only one of its two tables has."""
+    found = {item.value: fetch(connection, _DIFFERENT_TEXTS.format(name=item.value)) for item in SEARCHED}
+    return {name: [key for (key,) in rows] for name, rows in found.items() if rows}
+
+
+def _repair_words(connection: apsw.Connection) -> None:
+    """Have the rows of `*_words` that full text has, and tell all processes which ones were put or removed."""
+    version = data_version(connection) + 1
+    wrong = _different_texts(connection)
+    if not wrong:
+        return
+    for name, keys in wrong.items():
+        connection.execute(f"DELETE FROM {name}_words WHERE key NOT IN (SELECT id FROM {name}_terms_docsize)")
+        log_changes(connection, f"{name}_terms", version, keys)
+    connection.execute(FILL_WORDS)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
+
+
+def _repair(connection: apsw.Connection) -> None:
+    connection.execute("REINDEX")
+    connection.execute("DELETE FROM entity_degree WHERE key NOT IN (SELECT key FROM entity)")
+    connection.execute("INSERT OR IGNORE INTO entity_degree SELECT key, 0 FROM entity")
+    connection.execute(
+        f"""UPDATE entity_degree SET degree = coalesce(
+              (SELECT degree FROM ({_DEGREES}) AS counted WHERE counted.key = entity_degree.key), 0)"""
+    )
+    rebuild_names(connection)
+    _repair_words(connection)
+    for table, parts in (("document", "document_text"), ("chunk", "chunk_text")):
+        connection.execute(f"DELETE FROM {parts} WHERE key NOT IN (SELECT key FROM {table})")
+    connection.execute(f"DELETE FROM identity WHERE key NOT IN ({_USED_KEYS})")
+
+
+# Saving what is whole of a damaged database into a new one.
+#
+# Rows on pages that are what was written are copied. The others are read without comparing checksums, as far as SQLite
+# still finds them: what follows from something else is left out, and a check makes it again; truth is kept where it can
+# be compared with other truth or shown to be doubtful, and its document is marked so that `retry` reads it again. Full
+# text is made from the words that stand beside it. Nobody else may have the file open meanwhile, and the old one is
+# kept.
+
+# Where the old file is kept.
+_DAMAGED_NAME = "damaged-{}.db"
+
+_BROKEN = (apsw.Error, UnicodeDecodeError)
+_STEP = 512
+# More than a workspace has; a damaged page may say anything.
+_MOST_KEYS = 1 << 32
+_MOST_CURATIONS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table that is copied.
+
+    Attributes:
+        name: Its name.
+        key: The integer that it is read by; empty for one that is read as a whole.
+        keeps_doubtful: Whether rows are kept that are not known to be what was written.
+        valid: What every row fulfils, in SQL.
+    """
+
+    name: str
+    key: str = "key"
+    keeps_doubtful: bool = False
+    valid: str = "1"
+
+
+_LIST = "iif(json_valid({0}), json_type({0}), '') = 'array'"
+_MAP = "iif(json_valid({0}), json_type({0}), '') = 'object'"
+_VECTOR = "length(vector) = 4 * (SELECT value FROM meta WHERE name = 'embedding_dimension')"
+_STATUSES = ", ".join(f"'{status.value}'" for status in DocumentStatus)
+_TABLES = (
+    _Table("identity", keeps_doubtful=True),
+    _Table(
+        "document",
+        keeps_doubtful=True,
+        valid=f"""{_MAP.format("metadata")} AND {_LIST.format("page_starts")} AND status IN ({_STATUSES})
+              AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
+    ),
+    _Table("document_text", keeps_doubtful=True),
+    _Table("chunk", keeps_doubtful=True, valid=_LIST.format("headings")),
+    _Table("chunk_text", keeps_doubtful=True),
+    _Table("extraction", "chunk_key", valid=_LIST.format("reply_keys")),
+    _Table("entity_mention", "entity_key"),
+    _Table("relation_mention", "relation_key", valid=_LIST.format("keywords")),
+    _Table("alias_mention", "chunk_key"),
+    _Table("curation", "sequence", keeps_doubtful=True, valid="json_valid(content)"),
+    _Table("curation_subject", "", keeps_doubtful=True),
+    _Table("name_rules", "", keeps_doubtful=True, valid="json_valid(names) AND json_valid(aliases)"),
+    _Table("entity_evidence", valid=f"{_MAP.format('names')} AND {_MAP.format('types')}"),
+    _Table("relation_evidence", valid=_MAP.format("keywords")),
+    *(_Table(name) for name in ("entity", "entity_degree", "relation")),
+    *(_Table(f"{name}_vector", valid=_VECTOR) for name in ("chunks", "entities", "relations")),
+    *(_Table(f"next_{name}_vector") for name in ("chunks", "entities", "relations")),
+    *(_Table(name) for name in ("chunks_words", "entities_words")),
+    _Table("reply", ""),
+    _Table("outbox_reader", "", keeps_doubtful=True),
+)
+_READINGS = ("entity_mention", "relation_mention", "alias_mention", "extraction")
+
+
+def salvage_workspace(settings: StoreSettings) -> list[Damage] | None:
+    """Do as `salvage` where the damage keeps the workspace from being opened; None if there is no file.
+
+    Raises:
+        StoreError: As `salvage`.
+    """
+    path = settings.data_dir / settings.workspace / FILE_NAME
+    if not path.exists():
+        return None
+    register()
+    with translate_errors(path):
+        return salvage(path)
+
+
+def salvage(path: Path) -> list[Damage]:
+    """Put a new file in the place of a damaged one; blocks.
+
+    Args:
+        path: The file, which nothing in this process has open.
+
+    Returns:
+        What of the truth is lost or doubtful.
+
+    Raises:
+        StoreUnavailable: Another process has it open, or there is no room for another file.
+        SchemaMismatch: It was made by another version.
+        apsw.Error: Too little of it is left: no table is found.
+    """
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    connections: list[apsw.Connection] = []
+    try:
+        doubting = _open(path, connections, compares=False)
+        check_schema(doubting, str(path))
+        try:
+            doubting.set_busy_timeout(0)
+            doubting.pragma("journal_mode", "delete")
+        except apsw.BusyError as error:
+            raise StoreUnavailable(
+                f"the store {str(path)!r} is open in another process, and is repaired only when it is in none; stop "
+                "the service and run 'heliograph check --repair' again"
+            ) from error
+        comparing = _open(path, connections, compares=True)
+        for connection in (comparing, doubting):
+            # A transaction that reads keeps everybody from writing.
+            connection.execute("BEGIN")
+            _first(connection, "SELECT count(*) FROM sqlite_schema")
+        target = apsw.Connection(str(part), vfs=VFS)
+        connections.append(target)
+        found = _Copy(comparing, doubting, target).run()
+        target.close()
+        _keep_old(path, part)
+    except OSError as error:
+        raise StoreUnavailable(
+            f"the store {str(path)!r} cannot be repaired ({error.strerror}); free some space"
+        ) from error
+    else:
+        return found
+    finally:
+        for connection in connections:
+            connection.close()
+        part.unlink(missing_ok=True)
+
+
+def _open(path: Path, connections: list[apsw.Connection], *, compares: bool) -> apsw.Connection:
+    connection = apsw.Connection(str(path), vfs=VFS)
+    connections.append(connection)
+    # Only what has read the first page knows that there are checksums.
+    _first(connection, "SELECT count(*) FROM sqlite_schema")
+    if not compares:
+        connection.pragma("checksum_verification", "off")
+    return connection
+
+
+def _first(connection: apsw.Connection, query: str) -> Any:
+    try:
+        return fetch_value(connection, query)
+    except apsw.Error:
+        return None
+
+
+def _keep_old(path: Path, part: Path) -> None:
+    write_checksums(part)
+    with part.open("rb+") as file:
+        os.fsync(file.fileno())
+    number = 1
+    while (kept := path.with_name(_DAMAGED_NAME.format(number))).exists():
+        number += 1
+    os.link(path, kept)
+    part.replace(path)
+
+
+class _Copy:
+    """Copies from a file, read by one connection that compares pages with their checksums and by one that does not."""
+
+    def __init__(self, comparing: apsw.Connection, doubting: apsw.Connection, target: apsw.Connection) -> None:
+        self._comparing = comparing
+        self._doubting = doubting
+        self._target = target
+        # Keys of tables whose rows are doubtful or lost.
+        self._doubtful: dict[str, set[Any]] = {table.name: set() for table in _TABLES}
+        # Rows of readings that are, as far as they could be read.
+        self._unread_chunks: set[int] = set()
+
+    def run(self) -> list[Damage]:
+        """Fill the target and return what of the truth is lost or doubtful."""
+        target = self._target
+        target.pragma("page_size", int(self._doubting.pragma("page_size")))
+        target.reserve_bytes(reserve=RESERVED_BYTES)
+        target.pragma("synchronous", "off")
+        migrate(target, "")
+        found: list[Damage] = []
+        with target:
+            settings = _rows_of(self._doubting, "SELECT name, value FROM meta")
+            target.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", settings)
+            for (highest,) in _rows_of(self._doubting, "SELECT max(version) FROM entity_evidence"):
+                raised = "UPDATE meta SET value = max(value, ?) WHERE name = 'data_version'"
+                target.execute(raised, (int(highest or 0),))
+            for table in _TABLES:
+                self._copy_table(table)
+            self._name_again()
+            found += [*self._doubt_texts(), *self._doubt_documents(), *self._doubt_others(), *self._unread()]
+            for name in ("chunks", "entities"):
+                target.execute(f"INSERT INTO {name}_terms (rowid, terms) SELECT key, terms FROM {name}_words")
+            rebuild_names(target)
+            version = int(fetch_value(target, "SELECT value FROM meta WHERE name = 'data_version'")) + 1
+            target.execute("UPDATE meta SET value = ? WHERE name = 'data_version'", (version,))
+            note_reset(target, version)
+        return found
+
+    def _copy_table(self, table: _Table) -> None:
+        columns, order = self._columns(table.name)
+        select = f"SELECT {', '.join(columns)} FROM {table.name}"
+        put = f"INSERT OR IGNORE INTO {table.name} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+        if not table.key:
+            self._copy_hole(table, f"{select} WHERE 1", (), order, put)
+            return
+        ends = [
+            int(value)
+            for connection in (self._doubting, self._comparing)
+            for end in ("min", "max")
+            if (value := _first(connection, f"SELECT {end}({table.key}) FROM {table.name}")) is not None
+        ]
+        if not ends:
+            return
+        # Whatever a damaged page says of them, keys are given one after the other.
+        if table.key == "sequence":
+            most = _MOST_CURATIONS
+        else:
+            known = (_first(item, "SELECT max(key) FROM identity") for item in (self._comparing, self._doubting))
+            most = min(next((int(value) for value in known if value is not None), _MOST_KEYS), _MOST_KEYS)
+        highest = min(max(ends), most)
+        for low in range(max(0, min(ends)), highest + 1, _STEP):
+            self._copy_range(table, select, order, put, low, min(low + _STEP - 1, highest))
+
+    def _copy_range(self, table: _Table, select: str, order: Sequence[str], put: str, low: int, high: int) -> None:
+        where = f"{select} WHERE {table.key} BETWEEN ? AND ?"
+        try:
+            rows = fetch(self._comparing, f"{where} AND {table.valid}", (low, high))
+            if table.valid != "1" and len(rows) != fetch_value(
+                self._comparing,
+                f"SELECT count(*) FROM {table.name} WHERE {table.key} BETWEEN ? AND ?",
+                (low, high),
+            ):
+                raise apsw.CorruptError("a row is not what it should be")
+        except _BROKEN:
+            if low == high:
+                self._copy_hole(table, where, (low, high), order, put)
+            else:
+                middle = (low + high) // 2
+                self._copy_range(table, select, order, put, low, middle)
+                self._copy_range(table, select, order, put, middle + 1, high)
+        else:
+            self._target.executemany(put, rows)
+
+    def _copy_hole(self, table: _Table, query: str, values: Sequence[int], order: Sequence[str], put: str) -> None:
+        """Copy rows from both ends on, and from between what may be kept."""
+        width = len(order)
+        whole: dict[Any, Row] = {}
+        for direction in ("ASC", "DESC"):
+            statement = f"{query} AND {table.valid} ORDER BY {', '.join(f'{name} {direction}' for name in order)}"
+            for row in _rows_of(self._comparing, statement, values):
+                if row[:width] in whole:
+                    break
+                whole[row[:width]] = row
+        self._target.executemany(put, whole.values())
+        between = [row for row in _rows_of(self._doubting, query, values) if row[:width] not in whole]
+        self._doubtful[table.name].update(values[:1] or (row[:width] for row in between))
+        if table.keeps_doubtful:
+            self._target.executemany(put, between)
+        if table.name in _READINGS:
+            place = self._columns(table.name)[0].index('"chunk_key"')
+            self._unread_chunks.update(row[place] for row in between if isinstance(row[place], int))
+
+    def _columns(self, name: str) -> tuple[list[str], list[str]]:
+        """Return the columns of a table, those of its key first, and the latter."""
+        rows = fetch(self._target, f"SELECT name, pk FROM pragma_table_info('{name}')")
+        order = [column for column, _ in sorted(((c, place) for c, place in rows if place), key=lambda item: item[1])]
+        return [f'"{column}"' for column in (*order, *(c for c, place in rows if not place))], order
+
+    def _name_again(self) -> None:
+        """Take ids from their index where their own rows are doubtful."""
+        wanted = self._doubtful["identity"]
+        if not wanted:
+            return
+        query = "SELECT key, id FROM identity INDEXED BY sqlite_autoindex_identity_1 ORDER BY id"
+        found = {key: id_ for key, id_ in _rows_of(self._comparing, query) if key in wanted}
+        rows = list(found.items())
+        self._target.executemany("DELETE FROM identity WHERE key = ? OR id = ?", rows)
+        self._target.executemany("INSERT INTO identity (key, id) VALUES (?, ?)", rows)
+
+    def _doubt_texts(self) -> Iterable[Damage]:
+        query = """SELECT identity.id, document.content_hash, text FROM document CROSS JOIN identity USING (key)
+                   LEFT JOIN document_text USING (key) WHERE document.key = ?"""
+        for key in sorted(self._doubtful["document_text"]):
+            for id_, hash_, text in fetch(self._target, query, (key,)):
+                if text is None or content_hash(str(text)) != hash_:
+                    # Else the right text would be taken for what is there already.
+                    found = "" if text is None else content_hash(str(text))
+                    self._target.execute("UPDATE document SET content_hash = ? WHERE key = ?", (found, key))
+                    self._mark(key, "its text was damaged; index it again")
+                    yield Damage("its text was damaged; index it again", id_)
+
+    def _doubt_documents(self) -> Iterable[Damage]:
+        for key in sorted(self._doubtful["document"]):
+            id_ = fetch_value(self._target, "SELECT id FROM identity WHERE key = ?", (key,)) or f"key {key}"
+            if fetch_value(self._target, "SELECT 1 FROM document WHERE key = ?", (key,)):
+                fixed = f"""UPDATE document SET metadata = iif({_MAP.format("metadata")}, metadata, '{{}}'),
+                            page_starts = iif({_LIST.format("page_starts")}, page_starts, '[]'),
+                            created_at = CAST(created_at AS REAL), updated_at = CAST(updated_at AS REAL)
+                            WHERE key = ?"""
+                self._target.execute(fixed, (key,))
+                self._mark(key, "its source, title and metadata were damaged; compare them, and index it again")
+                yield Damage("its source, title and metadata were damaged; compare them, and index it again", id_)
+            elif str(id_).startswith("doc-"):
+                yield Damage("its row was lost to damage; index it again", id_)
+
+    def _doubt_others(self) -> Iterable[Damage]:
+        owner = """SELECT DISTINCT chunk.document_key, identity.id FROM chunk
+                   JOIN identity ON identity.key = chunk.document_key WHERE chunk.key = ?"""
+        seen: set[int] = set()
+        for key in sorted(self._doubtful["chunk"] | self._doubtful["chunk_text"]):
+            self._target.execute(
+                f"UPDATE chunk SET headings = iif({_LIST.format('headings')}, headings, '[]') WHERE key = ?", (key,)
+            )
+            for document, id_ in fetch(self._target, owner, (key,)):
+                if document not in seen:
+                    seen.add(document)
+                    self._mark(document, "its chunks were damaged; index it again")
+                    yield Damage("its chunks were damaged; index it again", id_)
+        for name in ("curation", "curation_subject", "name_rules"):
+            if self._doubtful[name]:
+                yield Damage(f"{len(self._doubtful[name])} rows of {name}, what people corrected by hand, were damaged")
+
+    def _unread(self) -> Iterable[Damage]:
+        """Delete the extractions of chunks where some rows are doubtful or lost, so that the chunks are read again."""
+        target = self._target
+        self._unread_chunks |= self._doubtful["extraction"] | self._doubtful["alias_mention"]
+        for name, key in (("entity_mention", "entity_key"), ("relation_mention", "relation_key")):
+            if wanted := self._doubtful[name]:
+                # The index knows them still, where the table has lost them.
+                query = f"SELECT {key}, chunk_key FROM {name} INDEXED BY {name}_by_chunk ORDER BY chunk_key"
+                left = f"SELECT {key}, chunk_key FROM carray(?) AS wanted CROSS JOIN {name} ON {key} = wanted.value"
+                here = set(fetch(target, left, (array(wanted),)))
+                listed = (row for row in _rows_of(self._comparing, query) if row[0] in wanted)
+                self._unread_chunks.update(row[1] for row in listed if row not in here)
+        keys = [
+            key for key in sorted(self._unread_chunks) if fetch(target, "SELECT 1 FROM chunk WHERE key = ?", (key,))
+        ]
+        for name in _READINGS:
+            target.executemany(f"DELETE FROM {name} WHERE chunk_key = ?", singles(keys))
+        documents: dict[int, str] = {}
+        for key in keys:
+            query = """SELECT document.key, identity.id FROM chunk JOIN document ON document.key = chunk.document_key
+                       JOIN identity ON identity.key = document.key WHERE chunk.key = ?"""
+            documents.update(fetch(target, query, (key,)))
+        for key, id_ in documents.items():
+            query = "UPDATE document SET status = ? WHERE key = ? AND status = ?"
+            target.execute(query, (DocumentStatus.PARTIAL.value, key, DocumentStatus.PROCESSED.value))
+            yield Damage("what was read in some of its chunks was damaged; run 'heliograph retry'", id_)
+
+    def _mark(self, key: int, message: str) -> None:
+        query = "UPDATE document SET status = ?, error = ? WHERE key = ?"
+        self._target.execute(query, (DocumentStatus.FAILED.value, message, key))
+
+
+def _rows_of(connection: apsw.Connection, query: str, values: Sequence[int] = ()) -> list[Row]:
+    """Return the rows up to the first that cannot be read."""
+    rows: list[Row] = []
+    try:
+        for row in connection.execute(query, values):
+            rows.append(row)  # noqa: PERF402 (what was read before an error counts)
+    except _BROKEN:
+        pass
+    return rows

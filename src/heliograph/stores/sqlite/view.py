@@ -18,7 +18,6 @@ from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention, RelationMention
 from heliograph.stores.base import EntityPlaces, Fold, Hit
 from heliograph.stores.changeset import Collection
-from heliograph.stores.key_sets import Keys, KeySet
 from heliograph.stores.sqlite.database import (
     Database,
     IdMemory,
@@ -50,6 +49,8 @@ from heliograph.stores.sqlite.search import (
 )
 from heliograph.stores.view import (
     MILLION,
+    Keys,
+    KeySet,
     Kind,
     Said,
     Scope,
@@ -162,7 +163,7 @@ class SqliteReading(ScopedReading):
         )
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
-        """See `ScopedReading`; nothing of a mention is read but the start of its row."""
+        """Nothing of a mention is read but the start of its row."""
         keys = await self.find_keys("entities", ids)
         rows = self._rows("entity", list(keys.values()), "entity_key, chunk_key, rank") if keys else ()
         mentions = {key: list(group) for key, group in groupby(rows, itemgetter(0))}
@@ -263,7 +264,7 @@ def _documents(connection: apsw.Connection, filter_: Filter) -> tuple[KeySet, ND
 
 
 def _owners(connection: apsw.Connection, documents: KeySet, holders: Keys) -> dict[str, str]:
-    """See `find_owners`."""
+    """Return the owners as `find_owners` does."""
     missing = (holders != 0) & ~documents.holds(holders)
     pairs = list(zip(documents.keys[missing].tolist(), holders[missing].tolist(), strict=True))
     ids = find_ids(connection, {key for pair in pairs for key in pair})

@@ -13,8 +13,7 @@ from heliograph.models import Entity
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxKind
-from heliograph.stores.composed.projector import Projector
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore, ProjectionFollower
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.testing.memory_projection import MemoryGraphProjection, MemoryVectorProjection
@@ -60,7 +59,7 @@ async def test_nothing_is_noted_without_readers(home: Store) -> None:
 async def test_projection_takes_over_what_was_there_before(home: Store) -> None:
     await home.apply(example("a.md"))
     graph = MemoryGraphProjection()
-    await Projector(home, outbox_of(home), graph).catch_up()
+    await ProjectionFollower(home, outbox_of(home), graph).catch_up()
     await expect_equal(home, graph)
     assert await entity_ids(graph)
 
@@ -68,17 +67,17 @@ async def test_projection_takes_over_what_was_there_before(home: Store) -> None:
 async def test_entries_are_forgotten_once_all_have_read_them(home: Store) -> None:
     quick, slow = MemoryGraphProjection("quick"), MemoryGraphProjection("slow")
     for graph in (quick, slow):
-        await Projector(home, outbox_of(home), graph).catch_up()
+        await ProjectionFollower(home, outbox_of(home), graph).catch_up()
     await home.apply(example("a.md"))
-    await Projector(home, outbox_of(home), quick).catch_up()
+    await ProjectionFollower(home, outbox_of(home), quick).catch_up()
     assert await outbox_of(home).read(0, 100)
-    await Projector(home, outbox_of(home), slow).catch_up()
+    await ProjectionFollower(home, outbox_of(home), slow).catch_up()
     assert await outbox_of(home).read(0, 100) == []
     assert quick.applied == slow.applied
 
 
 async def test_unregistered_reader_holds_nothing_back(home: Store) -> None:
-    await Projector(home, outbox_of(home), MemoryGraphProjection("gone")).catch_up()
+    await ProjectionFollower(home, outbox_of(home), MemoryGraphProjection("gone")).catch_up()
     await home.apply(example("a.md"))
     await outbox_of(home).unregister("gone")
     assert await outbox_of(home).read(-1, 100) == []
@@ -118,33 +117,33 @@ async def test_commits_are_refused_once_a_projection_is_too_far_behind(home: Sto
 
 async def test_lost_projection_is_made_anew(home: Store) -> None:
     graph = MemoryGraphProjection()
-    await Projector(home, outbox_of(home), graph).catch_up()
+    await ProjectionFollower(home, outbox_of(home), graph).catch_up()
     await home.apply(example("a.md"))
-    await Projector(home, outbox_of(home), graph).catch_up()
+    await ProjectionFollower(home, outbox_of(home), graph).catch_up()
     empty = MemoryGraphProjection()
-    await Projector(home, outbox_of(home), empty).catch_up()
+    await ProjectionFollower(home, outbox_of(home), empty).catch_up()
     await expect_equal(home, empty)
 
 
 async def test_projection_of_another_store_is_emptied_first(home: Store, tmp_path: Path) -> None:
     other = await open_store(StoreSettings(data_dir=tmp_path / "other", durability="normal"), _EMBEDDING)
     graph = MemoryGraphProjection()
-    await Projector(other, outbox_of(other), graph).catch_up()
+    await ProjectionFollower(other, outbox_of(other), graph).catch_up()
     for name in ("a.md", "b.md", "c.md"):
         await other.apply(example(name))
-    await Projector(other, outbox_of(other), graph).catch_up()
+    await ProjectionFollower(other, outbox_of(other), graph).catch_up()
     await other.close()
     for name in ("x.md", "y.md", "z.md"):
         await home.apply(example("X" + name))
     assert await graph.get_cursor() == await home.get_data_version()
-    await Projector(home, outbox_of(home), graph).catch_up()
+    await ProjectionFollower(home, outbox_of(home), graph).catch_up()
     await expect_equal(home, graph)
 
 
 async def test_interrupted_change_is_taken_in_again(home: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = MemoryGraphProjection()
-    projector = Projector(home, outbox_of(home), graph)
-    await projector.catch_up()
+    follower = ProjectionFollower(home, outbox_of(home), graph)
+    await follower.catch_up()
     await home.apply(example("a.md"))
 
     async def fail(version: int) -> None:
@@ -152,9 +151,9 @@ async def test_interrupted_change_is_taken_in_again(home: Store, monkeypatch: py
 
     monkeypatch.setattr(graph, "set_cursor", fail)
     with pytest.raises(StoreUnavailable, match="cut off"):
-        await projector.catch_up()
+        await follower.catch_up()
     monkeypatch.undo()
-    await projector.catch_up()
+    await follower.catch_up()
     await expect_equal(home, graph)
     assert graph.cleared == 1
 
@@ -173,14 +172,14 @@ async def test_clearing_reaches_the_projections(home: Store) -> None:
 
 async def test_one_process_at_a_time_takes_in(home: Store) -> None:
     graph = MemoryGraphProjection()
-    projector = Projector(home, outbox_of(home), graph)
-    await projector.catch_up()
+    follower = ProjectionFollower(home, outbox_of(home), graph)
+    await follower.catch_up()
     await home.apply(example("a.md"))
     async with outbox_of(home).lock(graph.name) as is_held:
         assert is_held
-        assert not await projector.catch_up()
+        assert not await follower.catch_up()
         assert await entity_ids(graph) == []
-    assert await projector.catch_up()
+    assert await follower.catch_up()
     await expect_equal(home, graph)
 
 

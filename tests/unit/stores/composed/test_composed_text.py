@@ -13,7 +13,7 @@ from heliograph.maintenance.check import check_follower, rebuild_role
 from heliograph.settings import StoreSettings
 from heliograph.stores.bm25 import chunk_terms
 from heliograph.stores.changeset import Changeset, Collection
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION, example_changeset
 from heliograph.testing.memory_projection import MemoryTextProjection

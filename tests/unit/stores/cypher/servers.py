@@ -11,7 +11,7 @@ from uuid import uuid4
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import OutboxKind
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.cypher import CypherGraphProjection, Statement
 from heliograph.stores.registry import open_store
 from heliograph.testing.examples import DIMENSION

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from heliograph.filters import Filter, matches
 from heliograph.models import Document
 from heliograph.stores.changeset import Changeset
-from heliograph.stores.postgres.commit import record_statements
-from heliograph.stores.postgres.records import compile_filter
-from heliograph.stores.postgres.rows import adapters
+from heliograph.stores.postgres.database import adapters
+from heliograph.stores.postgres.records import compile_filter, record_statements
 
 from ..sqlite.test_filters import DOCUMENTS, FILTERS
 from .conftest import OpenStore

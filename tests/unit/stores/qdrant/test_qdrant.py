@@ -15,7 +15,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SchemaMismatch, SettingsError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import Changeset, Collection, OutboxKind
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.qdrant import QdrantAddress, QdrantVectorProjection
 from heliograph.stores.registry import open_projection, open_store
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector

@@ -19,7 +19,7 @@ from heliograph.errors import SettingsError, StoreUnavailable
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import Changeset, OutboxKind
-from heliograph.stores.composed.store import ComposedStore
+from heliograph.stores.composed import ComposedStore
 from heliograph.stores.redis.connection import CURSOR, RedisConnection
 from heliograph.stores.redis.graph import RedisGraphProjection
 from heliograph.stores.redis.replies import RedisCacheProjection

@@ -15,11 +15,11 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
 from heliograph.stores.bm25 import PostingIndex
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.stores.key_sets import Keys
 from heliograph.stores.sqlite import schema
 from heliograph.stores.sqlite.database import KnownIds
 from heliograph.stores.sqlite.search import TextAccelerator
 from heliograph.stores.sqlite.store import SqliteStore
+from heliograph.stores.view import Keys
 from heliograph.testing.examples import DIMENSION, example_changeset, unit_vector
 from heliograph.text.analysis import terms
 

@@ -1,4 +1,8 @@
-"""Brings one projection up to date with the store that holds the truth, and keeps it so: looks up, writes, compares."""
+"""Several engines as one store: the home store holds the truth, other engines serve some of the roles.
+
+Each engine follows the store in the background (`ProjectionFollower`): what the outbox names is looked up in the store
+with the truth, and written. Questions reach an engine only while it is in step (`Gate`).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,35 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager
+from copy import copy
 from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.errors import StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.models import Chunk, Document, Entity
-from heliograph.stores.base import Follower, FollowerDifference, Inspection, ScanKind, Store
+from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
+from heliograph.filters import Filter
+from heliograph.models import Chunk, Document, Entity, Stats
+from heliograph.stores.base import (
+    CachedReply,
+    Fold,
+    Follower,
+    FollowerDifference,
+    GraphStore,
+    Inspection,
+    ReplyCache,
+    ScanKind,
+    Store,
+    StoreView,
+    TextStore,
+    VectorStore,
+)
 from heliograph.stores.bm25 import chunk_terms, entity_terms
-from heliograph.stores.changeset import Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
+from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
@@ -25,6 +47,8 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
+
+_LOGGER = logging.getLogger(__name__)
 
 # Looks up, in the store with the truth, what is there now of what the outbox names, for one projection.
 #
@@ -43,13 +67,6 @@ _SCANS = {
     OutboxKind.ENTITIES: ScanKind.ENTITIES,
     OutboxKind.RELATIONS: ScanKind.RELATIONS,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Origins:
-    owners: Mapping[str, Document] = field(default_factory=dict[str, Document])
-    owner_ids: Mapping[str, str] = field(default_factory=dict[str, str])
-    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 class Lookup:
@@ -82,13 +99,13 @@ class Lookup:
             yield await self.look_up(ids | kept)
 
     async def look_up(self, ids: Mapping[OutboxKind, Sequence[str]]) -> ProjectionChange:
-        """Return what is there now under these ids, and which of them are gone."""
+        """Return what is stored under these ids now, and which ids were removed."""
         wanted = {kind: list(named) for kind, named in ids.items() if kind in self._projection.kinds}
         documents = await self._home.records.get_documents(wanted.get(OutboxKind.DOCUMENTS, []))
         chunks = await self._home.records.get_chunks(wanted.get(OutboxKind.CHUNKS, []))
         entities = await self._home.graph.get_entities(wanted.get(OutboxKind.ENTITIES, []))
         relations = await self._home.graph.get_relations(wanted.get(OutboxKind.RELATIONS, []))
-        origins = await self._find_origins(chunks, entities) if self._projection.needs_origins else _Origins()
+        origins = await self._find_origins(chunks, entities) if self._projection.needs_origins else {}
         there = {item.id for item in (*documents, *chunks, *entities, *relations)}
         return ProjectionChange(
             documents=tuple(documents),
@@ -97,9 +114,7 @@ class Lookup:
             relations=tuple(relations),
             vectors=await self._vectors(wanted) if self._projection.needs_vectors else {},
             texts=await self._texts(chunks, entities) if self._projection.needs_texts else {},
-            owners=origins.owners,
-            owner_ids=origins.owner_ids,
-            names=origins.names,
+            **origins,
             chunk_ids=await self._chunk_ids(documents) if self._projection.needs_origins else {},
             removed={kind: [id_ for id_ in named if id_ not in there] for kind, named in wanted.items()},
             kept_replies=tuple(ids.get(OutboxKind.KEPT_REPLIES, ())),
@@ -129,7 +144,7 @@ class Lookup:
         read = self._home.records.get_document_chunks
         return {item.id: tuple(chunk.id for chunk in await read(item.id)) for item in documents}
 
-    async def _find_origins(self, chunks: Sequence[Chunk], entities: Sequence[Entity]) -> _Origins:
+    async def _find_origins(self, chunks: Sequence[Chunk], entities: Sequence[Entity]) -> dict[str, Any]:
         owner_ids = {chunk.id: chunk.document_id for chunk in chunks}
         missing = sorted({id_ for entity in entities for id_ in entity.chunk_ids} - set(owner_ids))
         for start in range(0, len(missing), _PAGE):
@@ -138,7 +153,7 @@ class Lookup:
         documents = await self._home.records.get_documents(sorted({chunk.document_id for chunk in chunks}))
         read = await self._home.records.get_extractions([chunk.id for chunk in chunks])
         names = {item.chunk_id: tuple(dict.fromkeys(mention.name for mention in item.entities)) for item in read}
-        return _Origins({item.id: item for item in documents}, owner_ids, names)
+        return {"owners": {item.id: item for item in documents}, "owner_ids": owner_ids, "names": names}
 
 
 # Comparing what a projection keeps with what it should keep: ids in windows side by side, contents by pages.
@@ -211,14 +226,13 @@ async def _windows(left: _Scan, right: _Scan) -> AsyncGenerator[tuple[list[str],
         yield here, there
 
 
-_LOGGER = logging.getLogger(__name__)
 _MAX_TRIES = 5
 _RETRY_SECONDS = 5.0
 _REACH_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
 
-class Projector(Follower):
+class ProjectionFollower(Follower):
     """Keeps one projection in step, by itself once it is started.
 
     One task does it, at a pace that neither floods an engine nor holds up commits. It runs when a commit asks for it,
@@ -300,7 +314,9 @@ class Projector(Follower):
                 await self.prepare()
                 is_done = await self._take_turn()
                 if not is_done:
-                    self._unfinished = "" if await self._is_whole() else "another process is making it anew"
+                    acknowledged = (await self._outbox.get_readers()).get(self.name, -1)
+                    is_whole = 0 <= acknowledged <= await self.projection.get_cursor()
+                    self._unfinished = "" if is_whole else "another process is making it anew"
         except Exception as error:
             self._fail(error)
             raise
@@ -322,7 +338,7 @@ class Projector(Follower):
         await self.finish()
 
     async def find_differences(self) -> list[FollowerDifference]:
-        """See `Follower`; looked at again if a commit came in between."""
+        """Looked at again if a commit came in between."""
         found: list[FollowerDifference] = []
         for _ in range(_MAX_TRIES):
             await self.finish()
@@ -361,7 +377,7 @@ class Projector(Follower):
             await self.wait(wait_seconds)
 
     async def follow(self, wait_seconds: float) -> None:
-        """Have it take in what was committed; waits for that, unless it is behind or being made anew anyway."""
+        """Make it take in the latest commits; waits for that, unless it is behind or being rebuilt."""
         if self.is_away:
             return
         if self._is_late or self.trouble:
@@ -370,7 +386,7 @@ class Projector(Follower):
             await self.wait(wait_seconds)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until it has taken in what was committed until now, or has failed, but no longer than this."""
+        """Wait until it has taken in all present commits, or has failed, but no longer than this."""
         done = asyncio.get_running_loop().create_future()
         self._waiting.append(done)
         self._is_wanted.set()
@@ -383,7 +399,7 @@ class Projector(Follower):
         self._is_wanted.set()
 
     async def stop(self) -> None:
-        """End the task; what it has not taken in is taken in by whoever comes next."""
+        """End the task; the next process that opens the workspace goes on."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -438,19 +454,15 @@ class Projector(Follower):
             while entries := await self._outbox.read(cursor, _PAGE):
                 cursor = entries[-1].version
                 await self._take_in(entries, cursor)
-            # Versions that changed nothing here have no entries.
-            if (version := await self._last_quiet_version(cursor)) > cursor:
+            # Versions that changed nothing here have no entries; a commit between the two reads has.
+            version = await self._home.get_data_version()
+            if version > cursor and not await self._outbox.read(cursor, 1):
                 await self._move(version)
         self._unfinished = ""
         return True
 
-    async def _is_whole(self) -> bool:
-        """Return whether nobody is making it anew, nor has to."""
-        acknowledged = (await self._outbox.get_readers()).get(self.name, -1)
-        return 0 <= acknowledged <= await self.projection.get_cursor()
-
     async def _settled_cursor(self) -> int:
-        """Return where to go on from; a projection that knows less than the outbox remembers starts anew."""
+        """Return where to go on from; a projection that is behind the outbox is rebuilt."""
         cursor = await self.projection.get_cursor()
         acknowledged = (await self._outbox.get_readers()).get(self.name, 0)
         if cursor > 0 and not await self._home.get_data_version():
@@ -477,11 +489,6 @@ class Projector(Follower):
         await self.projection.set_cursor(version)
         await self._outbox.acknowledge(self.name, version)
 
-    async def _last_quiet_version(self, cursor: int) -> int:
-        version = await self._home.get_data_version()
-        # A commit between the two reads has entries, which are then read from the cursor.
-        return cursor if await self._outbox.read(cursor, 1) else version
-
     async def _make_anew(self) -> int:
         self._unfinished = "it is being made anew"
         version = await self._home.get_data_version()
@@ -501,3 +508,234 @@ def _role(projection: Projection) -> str:
             return "cache"
         case _:
             return "vectors"
+
+
+# Gates stand between questions and an engine: nobody asks one that is away or unfinished.
+#
+# Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an engine that
+# does not answer, or read half a graph. A call that finds the engine away closes the gate; it opens when the engine has
+# been reached again and is up to date.
+
+
+class Gate:
+    """A role of another engine: calls of its methods go through while the engine is in step.
+
+    Args:
+        follower: Knows whether it is.
+        role: What is called.
+        own: Methods that other objects answer, by name; no gate is before them.
+    """
+
+    def __init__(self, follower: ProjectionFollower, role: object, **own: Callable[..., Awaitable[Any]]) -> None:
+        self._follower = follower
+        self._role = role
+        self.__dict__.update(own)
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        method = getattr(self._role, name)
+
+        async def ask(*args: Any, **kwargs: Any) -> Any:
+            self._check()
+            try:
+                found = await method(*args, **kwargs)
+            except StoreUnavailable as error:
+                self._follower.note_failure(error)
+                raise
+            # What began to be made anew meanwhile may have been read in part.
+            self._check()
+            return found
+
+        return ask
+
+    def _check(self) -> None:
+        follower = self._follower
+        if trouble := follower.trouble:
+            raise StoreUnavailable(f"{follower.name!r} cannot be asked now: {trouble}")
+
+
+# Replies of models in another engine, and at home while that is out of reach: no reply that was paid for is lost.
+#
+# What is not found in the other engine is looked for at home, where there may also be replies from before it was set
+# up.
+
+
+class TwofoldReplyCache(ReplyCache):
+    """A cache beside the store with the truth, and that store's own.
+
+    Args:
+        cache: Where replies are kept.
+        home: Where they are kept while it is out of reach.
+    """
+
+    def __init__(self, cache: ReplyCache, home: ReplyCache) -> None:
+        self._cache = cache
+        self._home = home
+
+    async def get_reply(self, key: str) -> CachedReply | None:
+        try:
+            found = await self._cache.get_reply(key)
+        except StoreUnavailable as error:
+            _LOGGER.debug("a reply is looked for at home: %s", error)
+            found = None
+        return found or await self._home.get_reply(key)
+
+    async def put_reply(self, reply: CachedReply) -> None:
+        try:
+            await self._cache.put_reply(reply)
+        except StoreUnavailable as error:
+            _LOGGER.debug("a reply is kept at home: %s", error)
+            await self._home.put_reply(reply)
+
+    async def delete_replies(self, cache_type: str | None = None) -> int:
+        """Fails where the other engine is out of reach, since its replies would come back."""
+        return await self._cache.delete_replies(cache_type) + await self._home.delete_replies(cache_type)
+
+    async def list_replies(self, after: str, limit: int) -> list[CachedReply]:
+        found = {item.key: item for item in await self._home.list_replies(after, limit)}
+        found |= {item.key: item for item in await self._cache.list_replies(after, limit)}
+        return [found[key] for key in islice(sorted(found), limit)]
+
+
+# How long opening waits for engines that have much to take in, and a commit for those that are slow.
+_OPEN_SECONDS = 30.0
+_COMMIT_SECONDS = 5.0
+# How long a commit waits for an engine that is slow and as far behind as it may be.
+_LAG_SECONDS = 30.0
+
+
+class ComposedStore(Store):
+    """A home store with projections beside it; closes all of them.
+
+    Args:
+        home: Holds the truth; must have an outbox.
+        projections: One a role at the most.
+        max_lag: Commits that a projection may be behind before further commits are refused.
+    """
+
+    def __init__(self, home: Store, projections: Sequence[Projection], max_lag: int) -> None:
+        if home.outbox is None:
+            raise SettingsError(f"the store {home.describe()!r} keeps no outbox, so nothing can stand beside it")
+        self._home = home
+        self._followers = [ProjectionFollower(home, home.outbox, projection) for projection in projections]
+        self._max_lag = max_lag
+        self.records = home.records
+        self.graph, self.vectors, self.text, self.replies = home.graph, home.vectors, home.text, home.replies
+        for follower, projection in zip(self._followers, projections, strict=True):
+            self._serve(follower, projection)
+        self.curations = home.curations
+        self.names = home.names
+        self.inspection = home.inspection
+        self.reembedding = home.reembedding
+        self.outbox = home.outbox
+        self.followers = self._followers
+        self.embedding = home.embedding
+
+    @property
+    def projections(self) -> list[Projection]:
+        """The engines beside the home store, without their gates."""
+        return [follower.projection for follower in self._followers]
+
+    @property
+    def truth(self) -> Store:
+        """Commits through it are followed by the other engines, too."""
+        seen = copy(self)
+        seen.graph, seen.vectors, seen.text = self._home.graph, self._home.vectors, self._home.text
+        return seen
+
+    async def open(self) -> ComposedStore:
+        """Bring the projections up to date as far as they are in reach, and go on trying with the others.
+
+        Raises:
+            StoreAccessDenied: An engine refuses who asks.
+            StoreError: An engine is there and cannot serve; nothing goes on.
+        """
+        try:
+            await asyncio.gather(*(follower.start(_OPEN_SECONDS) for follower in self._followers))
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def apply(self, changeset: Changeset) -> int:
+        """Commit at home, and wait a while for the other engines.
+
+        Raises:
+            StoreUnavailable: Also when a projection is too far behind.
+        """
+        for follower in self._followers:
+            # One that is slow, not away, is given time: nothing else slows down who commits.
+            if await self._is_too_far(follower) and not follower.is_away:
+                await follower.wait(_LAG_SECONDS)
+            if await self._is_too_far(follower):
+                reason = follower.trouble or "it is slower than commits come"
+                raise StoreUnavailable(
+                    f"{follower.name!r} is {self._max_lag} commits behind or more ({reason}); bring it back, or raise "
+                    "store.max_lag"
+                )
+        version = await self._home.apply(changeset)
+        await self._follow()
+        return version
+
+    def view(self, filter_: Filter, fold: Fold) -> StoreView:
+        """Reads at home."""
+        return self._home.view(filter_, fold)
+
+    def ingest_lock(self) -> AbstractAsyncContextManager[None]:
+        return self._home.ingest_lock()
+
+    async def get_data_version(self) -> int:
+        return await self._home.get_data_version()
+
+    async def get_stats(self) -> Stats:
+        return await self._home.get_stats()
+
+    async def clear(self) -> int:
+        version = await self._home.clear()
+        await self._follow()
+        return version
+
+    async def vacuum(self) -> None:
+        """Of the home store, the other engines give room back by themselves."""
+        await self._home.vacuum()
+
+    async def backup(self, path: Path) -> None:
+        """Holds the truth, from which the other engines are rebuilt."""
+        await self._home.backup(path)
+
+    async def close(self) -> None:
+        await self._stop()
+        for projection in self.projections:
+            await projection.close()
+        await self._home.close()
+
+    def describe(self) -> Mapping[str, str]:
+        described = dict(self._home.describe())
+        for projection in self.projections:
+            described |= {f"{projection.name}: {key}": value for key, value in projection.describe().items()}
+        return described
+
+    def _serve(self, follower: ProjectionFollower, projection: Projection) -> None:
+        gate = Gate(follower, projection)
+        match projection:
+            case GraphProjection():
+                self.graph = cast("GraphStore", gate)
+            case VectorProjection():
+                # Vectors by id are as exact at home, and cost less than as text over HTTP.
+                gate = Gate(follower, projection, get_vectors=self._home.vectors.get_vectors)
+                self.vectors = cast("VectorStore", gate)
+            case TextProjection():
+                self.text = cast("TextStore", gate)
+            case CacheProjection():
+                self.replies = TwofoldReplyCache(cast("ReplyCache", gate), self._home.replies)
+            case _:
+                raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor text nor replies")
+
+    async def _is_too_far(self, follower: ProjectionFollower) -> bool:
+        return follower.is_behind and await follower.measure_lag() >= self._max_lag
+
+    async def _follow(self) -> None:
+        await asyncio.gather(*(follower.follow(_COMMIT_SECONDS) for follower in self._followers))
+
+    async def _stop(self) -> None:
+        for follower in self._followers:
+            await follower.stop()
