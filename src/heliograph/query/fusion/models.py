@@ -52,6 +52,9 @@ class FusionParameters:
         second_bridges: Pairs followed from these, with as many residual questions at the most.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
+        within_pages: Share of what all channels but vectors count where the near chunks are of few documents.
+        again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
+            otherwise takes the places of all others.
         damping: Probability that the walk goes on and does not start anew.
     """
 
@@ -81,6 +84,8 @@ class FusionParameters:
     second_hops: int = 5
     second_bridges: int = 8
     walk: float = 0.1
+    within_pages: float = 0.3
+    again: float = 0.97
     walk_starts: int = 10
     damping: float = 0.5
 
@@ -123,7 +128,8 @@ class FusedHit:
         chunk_id: The chunk.
         score: What it is ranked by, higher is better; comparable within one search only.
         scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
-            names), `bridge`, `graph`. They add up to `score` unless hits were fused by rank. Zeros are left out.
+            names), `bridge`, `graph`. They add up to `score`, but for what
+            a further chunk of a document counts less, unless hits were fused by rank. Zeros are left out.
         path: Chunks from which bridges led to it, the first hit first; empty if none did.
     """
 

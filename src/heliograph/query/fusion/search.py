@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -82,6 +83,8 @@ class Found:
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.
+        documents: The documents of the best chunks and the near ones, by chunk.
+        spread: Documents per chunk among those near by vector: 1 where each is of another document, and where few are.
     """
 
     store: StoreView
@@ -100,6 +103,8 @@ class Found:
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     entities: Sequence[str] = ()
     respelt: Respelt | None = None
+    documents: Mapping[str, str] = field(default_factory=dict[str, str])
+    spread: float = 1.0
 
     def totals(self) -> Scores:
         """Return scores summed over channels."""
@@ -217,6 +222,10 @@ _USUAL_HITS = 60
 # Chunks taken from either index at the most: their vectors are all read.
 _MOST_TAKEN = 2_000
 _SHORTEST_PHRASE = 4
+# Near chunks by which is seen whether the corpus has few long documents about one subject, and the range of documents
+# per chunk in which it turns from that to many short ones.
+_NEAR = 20
+_MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
 # Questions that may be a pasted document must not hold up the event loop.
 _LONG_QUESTION = 2_000
 
@@ -264,7 +273,16 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(self._best(found, self._parameters.first_hops))
             self._walk(found)
-        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
+        await self._read_documents(found, limits)
+        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)), self._parameters)
+
+    async def _read_documents(self, found: Found, limits: SearchLimits) -> None:
+        """Read which documents the best chunks and the near ones are of."""
+        near = best(found.cosines, _NEAR) if Channel.VECTOR in limits.channels else []
+        chunks = await self._store.records.get_chunks(list(dict.fromkeys((*near, *self._best(found, limits.hits)))))
+        found.documents = {chunk.id: chunk.document_id for chunk in chunks}
+        documents = [found.documents[id_] for id_ in near if id_ in found.documents]
+        found.spread = len(set(documents)) / len(documents) if len(documents) == _NEAR else 1.0
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
@@ -480,14 +498,25 @@ def _subjects(found: Found, bridge: Bridge) -> list[str]:
     return [mention.name for mention in passed if is_subject_rank(mention.rank)]
 
 
-def _hits(found: Found, limits: SearchLimits) -> FusedHits:
-    sums = found.totals()
-    channels = {name: scores for name, scores in found.channels.items() if scores}
-    totals = by_rank(channels) if limits.by_rank else sums
+def _hits(found: Found, limits: SearchLimits, parameters: FusionParameters) -> FusedHits:
+    # Pages of one site all say the same words and names; there the meaning of the whole question tells more.
+    few = min(1.0, max(0.0, (_MANY_DOCUMENTS - found.spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
+    share = 1.0 - few * (1.0 - parameters.within_pages)
+    channels = {
+        name: scores if name is Channel.VECTOR else {id_: share * score for id_, score in scores.items()}
+        for name, scores in found.channels.items()
+        if scores
+    }
+    totals = by_rank(channels) if limits.by_rank else by_score(channels)
     cosines = channels.get(Channel.VECTOR, {})
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
     near_or_found = {id_ for id_, cosine in cosines.items() if cosine >= limits.min_score} | others
     first = best({id_: total for id_, total in totals.items() if id_ in near_or_found}, limits.hits)
+    taken = Counter[str]()
+    for chunk_id in first:
+        document_id = found.documents.get(chunk_id, chunk_id)
+        totals[chunk_id] *= parameters.again ** taken[document_id]
+        taken[document_id] += 1
     hits = tuple(
         FusedHit(
             chunk_id,
@@ -495,6 +524,6 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
             {str(name): scores[chunk_id] for name, scores in channels.items() if scores.get(chunk_id)},
             found.paths.get(chunk_id, ()),
         )
-        for chunk_id in first
+        for chunk_id in sorted(first, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
     )
     return FusedHits(hits, found.named.linked, entities=tuple(found.entities), respelt=found.respelt)

@@ -13,7 +13,10 @@ from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.chat.base import Purpose
 from heliograph.embedding.base import USUAL_SCALE, CosineScale, EmbeddingInfo, EmbeddingKind, Embeddings
 from heliograph.extraction.local import LocalExtractor
+from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.fusion.search import FusedSearch
 from heliograph.query.plan import Channel
+from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 
 DOCUMENTS = {
@@ -212,3 +215,55 @@ async def test_scores_are_the_same_whatever_band_the_cosines_of_a_model_lie_in(
     assert [chunk["file_path"] for chunk in found] == [chunk["file_path"] for chunk in expected]
     for one, other in zip(found, expected, strict=True):
         assert one["scores"] == pytest.approx(other["scores"], abs=1e-4)
+
+
+SITE_QUESTION = "What does the Lantern gateway forward to the harbour?"
+
+
+def _pages(number: int, sections: int) -> list[NewDocument]:
+    """Pages of one site: all name the same thing in the same words, section by section."""
+    return [
+        NewDocument(
+            "\n\n".join(
+                f"# Part {page}.{part}\n\nThe Lantern gateway forwards reading {page * 100 + part} to the harbour. "
+                f"{'It is kept for a while and sent on. ' * 12}"
+                for part in range(sections)
+            ),
+            source=f"page-{page}",
+        )
+        for page in range(number)
+    ]
+
+
+async def test_one_long_page_does_not_take_the_places_of_all_others(tmp_path: Path) -> None:
+    model = FakeEmbeddingModel()
+    settings = Settings.load(ingest={"chunk_tokens": 100, "overlap_tokens": 0})
+    async with AsyncHeliograph(tmp_path, embedding=model, settings=settings) as kb:
+        await kb.insert([*_pages(1, 24), *(replace(page, source=f"note-{page.source}") for page in _pages(8, 1))])
+        (vector,) = (await model.embed([SITE_QUESTION], "query")).vectors
+        found = {
+            again: await FusedSearch(kb.store, model, FusionParameters(again=again)).search(SITE_QUESTION, vector)
+            for again in (1.0, 0.97)
+        }
+        sources = {again: await kb.store.records.get_sources(hits.chunk_ids) for again, hits in found.items()}
+        first = {again: [sources[again][id_] for id_ in hits.chunk_ids[:8]] for again, hits in found.items()}
+    assert set(found[1.0].chunk_ids) == set(found[0.97].chunk_ids)  # nothing is lost, only the order is another
+    assert len(set(first[0.97])) > len(set(first[1.0]))
+
+
+@pytest.mark.parametrize(("pages", "sections", "counts_less"), [(2, 24, True), (48, 1, False)])
+async def test_words_and_names_count_less_where_the_near_chunks_are_of_few_pages(
+    tmp_path: Path, pages: int, sections: int, counts_less: bool
+) -> None:
+    model = FakeEmbeddingModel()
+    settings = Settings.load(ingest={"chunk_tokens": 100, "overlap_tokens": 0})
+    async with AsyncHeliograph(tmp_path, embedding=model, settings=settings) as kb:
+        await kb.insert(_pages(pages, sections))
+        (vector,) = (await model.embed([SITE_QUESTION], "query")).vectors
+        worth = [
+            (await FusedSearch(kb.store, model, FusionParameters(within_pages=share)).search(SITE_QUESTION, vector))
+            .hits[0]
+            .scores["keyword"]
+            for share in (1.0, 0.3)
+        ]
+    assert (worth[1] < worth[0]) == counts_less
