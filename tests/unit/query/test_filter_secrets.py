@@ -75,7 +75,7 @@ async def ask_everything(store: Store, chat: FakeChatModel | None, mode: Mode, *
 async def kept_replies(store: Store) -> str:
     """What the cache holds of answers and keywords."""
     if isinstance(store, MemoryStore):
-        return repr(store._replies.replies)
+        return repr(store.replies.replies)
     rows = await store._database.fetch("SELECT key, text FROM reply")  # pyright: ignore[reportAttributeAccessIssue]
     return repr(rows)
 
