@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
-from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.bridges import FusionParameters
 
 __all__ = [
     "TABLES",
