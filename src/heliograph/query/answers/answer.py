@@ -89,7 +89,8 @@ _REFUSAL = re.compile(
     r"(?:dokumenten?|kontext|quellen?|texten?|textstellen|passagen|unterlagen|auszügen?|informationen)\b[^.!?\n]{0,40}"
     r"\b(?:(?:enth[aä]lt(?:en)?|sag(?:en|t)|nenn(?:en|t)|erwähn(?:en|t)|geben|gibt|liefer[nt]|machen|steh(?:en|t)|finde[nt]"
     r"|beantworte[nt])\b[^.!?\n]{0,40}\b(?:kein\w*|nichts|nicht)\b"
-    r"|(?:kein\w*|nichts|nicht)\b[^.!?\n]{0,40}\b(?:erwähnt|genannt|angegeben|beschrieben|enthalten|gefunden|beantwortet)\b)"
+    r"|(?:kein\w*|nichts|nicht)\b[^.!?\n]{0,40}"
+    r"\b(?:erwähnt|genannt|angegeben|beschrieben|enthalten|gefunden|beantwortet)\b)"
     rf"|\b(?:ich {_CAN_GERMAN}|{_CAN_GERMAN} ich)\b[^.!?\n]{{0,60}}\b(?:nicht|keine?n?|nichts)\b",
     re.IGNORECASE,
 )

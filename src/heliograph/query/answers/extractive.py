@@ -57,8 +57,8 @@ _FAILURES = {
         "en": "No keywords were found in this question, so nothing was searched. Put it differently, give keywords, "
         "or ask in mode 'naive'.",
         "zh": "没有在这个问题中找到关键词，因此未进行检索。请换一种问法、提供关键词，或使用 naive 模式。",
-        "de": "In dieser Frage wurden keine Schlüsselwörter gefunden, also wurde nichts gesucht. Formulieren Sie sie anders, "
-        "geben Sie Schlüsselwörter an, oder fragen Sie im Modus 'naive'.",
+        "de": "In dieser Frage wurden keine Schlüsselwörter gefunden, also wurde nichts gesucht. Formulieren Sie sie "
+        "anders, geben Sie Schlüsselwörter an, oder fragen Sie im Modus 'naive'.",
     },
     Failure.EMPTY_CONTEXT: {
         "en": "Something was found, but none of it fits the token budget. Raise max_total_tokens.",
