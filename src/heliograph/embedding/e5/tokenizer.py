@@ -119,7 +119,7 @@ class _PieceSearch:
 
     def __init__(self, weights: E5Weights, table: bytes) -> None:
         self._table = memoryview(table).cast("i")
-        self._ends = memoryview(weights.piece_ends)
+        self._ends = memoryview(weights.piece_ends.tobytes()).cast("I")
         self._blob = weights.piece_blob
         self._scores = weights.piece_scores
         self._unknown_id = weights.unknown_id
