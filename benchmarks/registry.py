@@ -32,6 +32,7 @@ DEFAULT = (
     "filters",
     "open_store",
     "service_start",
+    "service_workspaces",
     "demo",
     "offline_indexing",
     "embedding_speed",
