@@ -33,6 +33,7 @@ DEFAULT = (
     "open_store",
     "scale",
     "service_start",
+    "service_workspaces",
     "demo",
     "offline_indexing",
     "embedding_speed",
