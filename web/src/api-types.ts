@@ -605,7 +605,7 @@ export interface Schemas {
     /** Documents or files done. */
     done: number;
     total: number;
-    /** What came of them. */
+    /** What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new `entities` and `relations`, `failed`, and `seconds_left`. */
     counts: Record<string, number>;
     /** What went wrong with some, the first few. */
     problems: (string)[];

@@ -9,7 +9,7 @@ import { serviceText } from "./service-words";
 import { MarkedText, Place } from "./source";
 import { attempt, canWrite, goTo, linkTo, tell } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Tabs } from "./ui";
-import { number, t, typeName, when } from "./words";
+import { named, number, t, typeName, when } from "./words";
 
 type Tab = "text" | "chunks" | "entities" | "history";
 type Detail = Schemas["DetailResponse"];
@@ -195,7 +195,14 @@ function History({ detail }: { detail: Detail }) {
         <dt>{t("size")}</dt><dd>{number(detail.length)} {t("characters")}</dd>
         <dt>{t("h_batch")}</dt><dd class="mono">{detail.track_id}</dd>
       </dl>
-      {jobs.map((job) => <p key={job.id} class="row"><span class="chip">{t(`j_${job.state}`)}</span> {when(job.created_at)} <span class="quiet">{job.author} {job.error}</span></p>)}
+      <ol class="plain">
+        {jobs.map((job) => (
+          <li key={job.id} class="row">
+            <b>{named("job_", job.kind)}</b><span class="chip">{t(`j_${job.state}`)}</span>
+            <span class="quiet">{when(job.created_at)} {t("by")} {named("", job.author)} {serviceText(job.error)}</span>
+          </li>
+        ))}
+      </ol>
       <h3>{t("metadata")}</h3>
       <pre tabIndex={0}>{JSON.stringify(detail.metadata, null, 2)}</pre>
     </div>

@@ -6,9 +6,9 @@ import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
 import { serviceText } from "./service-words";
-import { attempt, canWrite, linkTo, route, tell, workspace } from "./state";
+import { attempt, canWrite, goTo, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
-import { bytes, named, number, t, when, type Word } from "./words";
+import { bytes, duration, named, number, t, when, type Word } from "./words";
 
 export type Document = Schemas["DocumentResponse"];
 type Status = Document["status"];
@@ -187,6 +187,18 @@ function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) 
   );
 }
 
+/** What a job is doing: the chunks it has read, what it found in them, and how long the rest will take. */
+function Stage({ job: { counts, total, done } }: { job: Job }) {
+  const { chunks = 0, chunks_begun = 0, entities = 0, relations = 0, failed = 0, seconds_left } = counts;
+  if (!("chunks" in counts) || done === total) return null;
+  const found = [
+    chunks_begun === 0 ? t("loadingModels") : chunks < chunks_begun ? `${t("readingChunks")} ${number(chunks)} / ${number(chunks_begun)}` : t("storing"),
+    entities > 0 && `+${number(entities)} ${t("nodes")}`, relations > 0 && `+${number(relations)} ${t("edges")}`,
+    failed > 0 && `${number(failed)} ${t("s_failed")}`, seconds_left !== undefined && `${t("left")} ${duration(Math.max(1, seconds_left))}`,
+  ];
+  return <p class="quiet stage">{found.filter(Boolean).join(" · ")}</p>;
+}
+
 function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
   if (!jobs.length) return null;
   const cancel = () => attempt(async () => { await post("documents/cancel_pipeline"); onChange(); });
@@ -200,6 +212,7 @@ function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
             <span class="grow">{named("job_", job.kind)} {job.sources.length === 1 && <span class="quiet">{job.sources[0]}</span>}</span>
             <span class="quiet">{job.total > 0 ? `${number(job.done)} / ${number(job.total)}` : t(`j_${job.state}`)}</span>
           </div>
+          {job.state === "running" && <Stage job={job} />}
           {job.total > 0 && <div class="bar" role="progressbar" aria-valuenow={job.done} aria-valuemax={job.total} aria-label={named("job_", job.kind)}><i style={{ width: `${(100 * job.done) / job.total}%` }} /></div>}
           {job.error && <p class="quiet">{serviceText(job.error)}</p>}
         </div>
@@ -280,7 +293,12 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
   useEffect(() => {
     // What is under way is told as it goes; the list is read again at most so often.
     let timer = 0;
+    let reads = false;
     const stop = follow((work) => {
+      // Whoever waited for documents to be read is led on to asking.
+      const goesOn = work.jobs.some((job) => job.kind !== "delete" && job.kind !== "clear");
+      if (reads && !goesOn && work.documents.processed) tell(t("readyToAsk"), { seconds: 15, action: { label: t("ask"), run: () => goTo("ask") } });
+      reads = goesOn;
       setJobs(work.jobs);
       timer ||= window.setTimeout(() => { timer = 0; refresh(); }, LIST_MS);
     }, refresh);

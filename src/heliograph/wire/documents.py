@@ -29,7 +29,10 @@ class JobResponse(Shape):
     sources: tuple[str, ...] = Field(description="Uploads or the URL that it reads.")
     done: int = Field(description="Documents or files done.")
     total: int
-    counts: dict[str, int] = Field(description="What came of them.")
+    counts: dict[str, int] = Field(
+        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
+        "`entities` and `relations`, `failed`, and `seconds_left`."
+    )
     problems: tuple[str, ...] = Field(description="What went wrong with some, the first few.")
     error: str = Field(description="Why it failed, or what it waits for.")
     attempts: int = Field(description="How often in a row it came to nothing.")

@@ -207,7 +207,12 @@ def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
 
 def _watching(bench: Bench) -> Callable[[Progress], None]:
     def watch(progress: Progress) -> None:
-        counts = {"failed": progress.failures} if progress.failures else {}
+        counts = {"chunks": progress.chunks_done, "chunks_begun": progress.chunks_total}
+        counts |= {"entities": progress.entities, "relations": progress.relations}
+        if progress.failures:
+            counts["failed"] = progress.failures
+        if progress.eta_seconds is not None:
+            counts["seconds_left"] = round(progress.eta_seconds)
         bench.report(JobProgress(progress.documents_done, progress.documents_total, counts))
 
     return watch

@@ -93,7 +93,8 @@ class JobProgress:
     Attributes:
         done: Documents or files done.
         total: Of how many, as far as is known.
-        counts: What came of them, by outcome.
+        counts: What came of them, by outcome. While documents are read: `chunks` read of those `chunks_begun`, how
+            many more `entities` and `relations` there are, `failed` documents, and `seconds_left` once they can be told.
         problems: What went wrong with some, the first few.
     """
 
