@@ -3,7 +3,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, upload } from "./api";
 import type { Schemas } from "./api-types";
-import { advice, deleteLater, retryThese, statusChip } from "./documents";
+import { deleteLater, Failure, retryThese, statusChip } from "./documents";
 import { dress, renderDocument } from "./markdown";
 import { serviceText } from "./service-words";
 import { MarkedText, Place } from "./source";
@@ -66,7 +66,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
           )}
         </header>
         {detail.title && <p class="quiet" style={{ overflowWrap: "anywhere" }}>{detail.source}</p>}
-        {detail.error && <div class="note"><Icon name="warn" /><span>{serviceText(detail.error)}<br /><b>{t("whatToDo")}:</b> {advice(detail.error)}</span></div>}
+        {detail.error && <div class="note"><Icon name="warn" /><div><Failure error={detail.error} /></div></div>}
         {detail.twin_of && <p class="note"><Icon name="documents" /><span>{t("sameAs")} <a href={linkTo("documents", detail.twin_of)}>{t("openDocument")}</a></span></p>}
         <Tabs value={tab} options={tabs} onChange={setTab} label={t("documents")} />
         {tab === "text" && <WholeText key={turn} path={path} detail={detail} entities={entities} start={start} />}

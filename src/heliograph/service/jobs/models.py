@@ -94,7 +94,7 @@ class JobProgress:
         done: Documents or files done.
         total: Of how many, as far as is known.
         counts: What came of them, by outcome. While documents are read: `chunks` read of those `chunks_begun`, how
-            many more `entities` and `relations` there are, `failed` documents, and `seconds_left` once they can be told.
+            many more `entities` and `relations` there are, `failed` documents, and `seconds_left`.
         problems: What went wrong with some, the first few.
     """
 
