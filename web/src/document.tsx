@@ -195,6 +195,27 @@ function History({ detail }: { detail: Detail }) {
         <dt>{t("size")}</dt><dd>{number(detail.length)} {t("characters")}</dd>
         <dt>{t("h_batch")}</dt><dd class="mono">{detail.track_id}</dd>
       </dl>
+      {detail.versions.length > 0 && (
+        <section class="stack">
+          <h3>{t("versions")}</h3>
+          <table class="table" id="versions">
+            <thead><tr><th>{t("version")}</th><th>{t("h_added")}</th><th>{t("by")}</th><th class="num">{t("size")}</th></tr></thead>
+            <tbody>
+              {detail.versions.map((version, place, all) => {
+                const before = all[place + 1];
+                const grown = before ? version.length - before.length : 0;
+                return (
+                  <tr key={version.track_id + version.content_hash}>
+                    <td>{number(all.length - place)}</td><td>{when(version.created_at)}</td><td>{named("", version.author)}</td>
+                    <td class="num">{number(version.length)} {before && <span class="quiet">{grown < 0 ? "−" : "+"}{number(Math.abs(grown))}</span>}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {jobs.length > 0 && <h3>{t("jobs")}</h3>}
       <ol class="plain">
         {jobs.map((job) => (
           <li key={job.id} class="row">
@@ -203,8 +224,7 @@ function History({ detail }: { detail: Detail }) {
           </li>
         ))}
       </ol>
-      <h3>{t("metadata")}</h3>
-      <pre tabIndex={0}>{JSON.stringify(detail.metadata, null, 2)}</pre>
+      {Object.keys(detail.metadata).length > 0 && <><h3>{t("metadata")}</h3><pre tabIndex={0}>{JSON.stringify(detail.metadata, null, 2)}</pre></>}
     </div>
   );
 }

@@ -574,11 +574,24 @@ class ChunkResponse(Shape):
     page: int | None
 
 
+class VersionItem(Shape):
+    """One of the texts that a document had."""
+
+    author: str = Field(description="Who gave it.")
+    track_id: str = Field(description="The batch that it came with.")
+    length: int = Field(description="Its characters.")
+    content_hash: str
+    created_at: datetime
+
+
 class DetailResponse(DocumentResponse):
     """One document and a page of its chunks."""
 
     chunks: tuple[ChunkResponse, ...]
     chunk_offset: int
+    versions: tuple[VersionItem, ...] = Field(
+        default=(), description="The texts that it had, latest first, as far as the service took them in."
+    )
 
 
 class TextResponse(Shape):

@@ -151,6 +151,27 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """One of the texts that a document had.
+
+    Attributes:
+        document_id: The document.
+        author: Who gave it.
+        track_id: The batch that it came with.
+        length: Its characters.
+        content_hash: Of the text.
+        created_at: When it was taken in, UTC.
+    """
+
+    document_id: str
+    author: str
+    track_id: str
+    length: int
+    content_hash: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineState:
     """All that is under way in one workspace, of one moment.
 
