@@ -31,6 +31,7 @@ DEFAULT = (
     "text_scale",
     "filters",
     "open_store",
+    "scale",
     "service_start",
     "demo",
     "offline_indexing",
