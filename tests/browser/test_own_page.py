@@ -648,7 +648,10 @@ WORK = """
   const [real, work] = [window.fetch, %s];
   const text = `event: work\\ndata: ${JSON.stringify(work)}\\n\\n`;
   const open = () => new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) }));
-  window.fetch = async (at, how) => (String(at).includes("api/v1/events") ? open() : real(at, how));
+  const headers = { "Content-Type": "application/json" };
+  const listed = () => new Response(JSON.stringify({ jobs: work.jobs, total: 1 }), { headers });
+  window.fetch = async (at, how) =>
+    String(at).includes("api/v1/events") ? open() : String(at).includes("documents/jobs") ? listed() : real(at, how);
 })();
 """
 
