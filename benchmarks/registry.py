@@ -63,7 +63,7 @@ ALL = (
     "document_soak",
     "store_faults",
     "byte_flips",
-    "graph_drawing",
+    "web_page",
 )
 
 

@@ -44,6 +44,9 @@ async def test_update_replaces_text_and_keeps_the_rest(server: Server) -> None:
     assert document["chunks"][0]["text"].endswith("And WiFi.")
     again = await server.send("PUT", f"/documents/{id_}", json={"text": f"{TEXT} And WiFi."})
     assert again["status"] == "unchanged"
+    versions = (await server.send("GET", f"/documents/{id_}"))["versions"]
+    assert [version["length"] for version in versions] == [len(f"{TEXT} And WiFi."), len(TEXT)]
+    assert all(version["author"] and version["created_at"] for version in versions)
     told = await server.send("PUT", f"/documents/{id_}", json={"metadata": {"team": "blue"}})
     assert (told["status"], told["document"]["metadata"]) == ("unchanged", {"team": "blue"})
     assert told["document"]["status"] == "processed"
