@@ -95,7 +95,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _APOLOGY = re.compile(
-    r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起|leider|entschuldigung|es tut mir leid",
+    r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起"
+    r"|leider|entschuldigung|es tut mir leid",
     re.IGNORECASE,
 )
 
