@@ -76,11 +76,13 @@ export function serviceText(text: string): string {
   return found ? text.replace(found[0], found[1]) : text;
 }
 
+const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 /** What happened, and what a person can do about it, which the service says behind the last semicolon. */
 export function reasonAndAdvice(error: string): [string, string] {
   const text = serviceText(error);
   const [, reason, todo] = /^(.*)[;；]\s*(.*)$/s.exec(text) ?? [];
-  return reason && todo ? [reason, `${todo[0]!.toUpperCase()}${todo.slice(1)}${isChinese() ? "。" : "."}`] : [text, t("do_retry")];
+  return reason && todo ? [capital(reason), `${capital(todo)}${isChinese() ? "。" : "."}`] : [capital(text), t("do_retry")];
 }
 
 /** A failure with its reason; the reason stays, since it says what exactly it was about. */
