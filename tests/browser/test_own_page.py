@@ -543,6 +543,11 @@ def test_text_is_pasted_and_its_name_replaces_what_it_held(browser: Browser, ser
     browser.wait(lambda: len(browser.all("#list tbody tr")) == 1 or None, "one row")
     browser.find("//td//a[.='pasted.md']").click()
     browser.wait_text(".document-text", "sings")
+    browser.find("//*[@role='tab' and normalize-space()='History']").click()
+    assert [row.text.split()[0] for row in browser.find("#versions").find_elements("css selector", "tbody tr")] == [
+        "2",
+        "1",
+    ]
     assert browser.errors() == []
 
 
@@ -679,3 +684,26 @@ def test_work_is_told_by_stage(browser: Browser, serve: Serve, done: int, begun:
         assert browser.errors() == []
     finally:
         browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_all_documents_are_looked_after_at_once(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#/documents")
+    browser.wait_text("#list", "two.md")
+
+    def choose(text: str) -> None:
+        browser.button("More").click()
+        browser.find(f"//*[contains(@class, 'items')]//button[normalize-space()='{text}']").click()
+
+    choose("Read the input folder")
+    browser.wait_text(".toast", "The input folder is read.")
+    choose("Log of the work")
+    browser.wait_text("dialog", "Scanning the input folder")
+    browser.find("//dialog//button[normalize-space()='Close']").click()
+    browser.wait(lambda: not browser.all("dialog, #work") or None, "the end of the work")
+    choose("Delete all documents")
+    browser.write("dialog [name=name]", "another")
+    browser.find("dialog button.danger").click()
+    assert not browser.script("return document.querySelector('dialog form').checkValidity()")
+    fill(browser, name="default")
+    browser.wait_text("h1", "Begin with some documents")
+    assert browser.errors() == []

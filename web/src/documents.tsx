@@ -6,7 +6,7 @@ import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
 import { reasonAndAdvice, serviceText } from "./service-words";
-import { attempt, canWrite, goTo, linkTo, route, tell, workspace } from "./state";
+import { attempt, canWrite, goTo, isAdmin, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
 import { bytes, duration, named, number, t, when, type Word } from "./words";
 
@@ -221,6 +221,51 @@ function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
   );
 }
 
+/** What is done to all documents at once, and the log of it. */
+function Upkeep({ count, onChange }: { count: number; onChange: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const [dialog, setDialog] = useState<"" | "log" | "clear">("");
+  const choose = (action: () => unknown) => () => { setOpen(false); action(); };
+  const ask = (method: "POST" | "DELETE", path: string, told: Word) => attempt(async () => {
+    const reply = await call<{ status: string; message?: string }>(method, path);
+    if (reply.status === "busy" || reply.status === "fail") throw new Error(serviceText(reply.message ?? ""));
+    setDialog("");
+    tell(t(told));
+    onChange();
+  });
+  return (
+    <span class="menu" onFocusOut={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOpen(false); }}
+      onKeyDown={(event) => { if (event.key === "Escape") setOpen(false); }}>
+      <Button bare icon="more" label={t("more")} expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+      {isOpen && (
+        <span class="items">
+          {canWrite.value && <button type="button" onClick={choose(() => ask("POST", "documents/scan", "scanning"))}><Icon name="folder" />{t("scanFolder")}</button>}
+          <button type="button" onClick={choose(() => setDialog("log"))}><Icon name="history" />{t("log")}</button>
+          {isAdmin.value && <button type="button" onClick={choose(() => ask("POST", "documents/clear_cache", "cacheDropped"))}><Icon name="undo" />{t("dropCache")}</button>}
+          {isAdmin.value && count > 0 && <button type="button" onClick={choose(() => setDialog("clear"))}><Icon name="delete" />{t("deleteAll")}</button>}
+        </span>
+      )}
+      {dialog === "log" && <Log onClose={() => setDialog("")} />}
+      {dialog === "clear" && (
+        <Dialog title={t("deleteAll")} submit={t("deleteAll")} danger onClose={() => setDialog("")} onSubmit={() => void ask("DELETE", "documents", "deletingAll")}>
+          <p>{t("deleteAllHint")}</p>
+          <Field label={`${t("typeToDelete")} ${workspace.value}`}><input name="name" required autofocus autocomplete="off" pattern={workspace.value.replace(/[^\w]/g, "\\$&")} /></Field>
+        </Dialog>
+      )}
+    </span>
+  );
+}
+
+function Log({ onClose }: { onClose: () => void }) {
+  const [lines, setLines] = useState<string[] | null>(null);
+  useEffect(() => { void attempt(async () => setLines((await get<Schemas["PipelineResponse"]>("documents/pipeline_status")).history_messages ?? [])); }, []);
+  return (
+    <Dialog title={t("log")} onClose={onClose}>
+      {lines === null ? <Busy /> : lines.length === 0 ? <p class="quiet">{t("noJobs")}</p> : <pre class="log" id="log" tabIndex={0}>{[...lines].reverse().join("\n")}</pre>}
+    </Dialog>
+  );
+}
+
 // Deletions that may still be taken back; sent when their time is up, or when the page is left.
 const leaving = new Map<number, string[]>();
 const bodyOf = (ids: string[]) => ({ doc_ids: ids, delete_file: true });
@@ -338,6 +383,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       <div class="view" id="documents">
         <header><h1>{t("documents")}</h1>
           {Boolean(counts.failed || counts.partial) && canWrite.value && <Button icon="retry" label={t("retryFailed")} onClick={retry} />}
+          <Upkeep count={all} onChange={refresh} />
         </header>
         {canWrite.value ? <AddPanel slim onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
         <Work jobs={jobs} onChange={refresh} />
@@ -370,7 +416,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
                     <td><input type="checkbox" aria-label={`${t("selectOne")} ${item.source}`} checked={selected.has(item.id)} onChange={(event) => choose([item.id], event.currentTarget.checked)} /></td>
                     <td class="name">
                       <a class="link" href={linkTo("documents", item.id)}>{item.source}</a>
-                      {item.title && !item.source.startsWith(item.title) && <div class="quiet">{item.title}</div>}
+                      {item.title && !item.source.includes(item.title) && <div class="quiet">{item.title}</div>}
                       {item.error && (
                         <Failure error={item.error}>
                           {canRetry(item) && <button type="button" class="link" aria-label={`${t("retry")}: ${item.source}`} onClick={() => void retryThese([item.id], refresh)}>{t("retry")}</button>}

@@ -97,7 +97,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
               <div class="scroll"><table class="table" id="spend">
                 <thead><tr><th>{t("purpose")}</th><th class="num">{t("calls")}</th><th class="num">{t("failures")}</th><th class="num">{t("read")}</th><th class="num">{t("written")}</th></tr></thead>
                 <tbody>{figures.models.map((row) => (
-                  <tr key={`${row.model}/${row.purpose}`}><td>{row.model === "chat" ? t("chatModel") : t("embeddingModel")} <span class="quiet">{row.purpose}</span></td><td class="num">{number(row.calls)}</td>
+                  <tr key={`${row.model}/${row.purpose}`}><td>{row.model === "chat" ? t("chatModel") : t("embeddingModel")} <span class="quiet">{named("for_", row.purpose)}</span></td><td class="num">{number(row.calls)}</td>
                     <td class="num">{number(row.failures)}</td><td class="num">{number(row.input_tokens)}</td><td class="num">{number(row.output_tokens)}</td></tr>
                 ))}</tbody>
               </table></div>

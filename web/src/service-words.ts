@@ -27,6 +27,7 @@ const SENTENCES: [RegExp, string][] = [
   [/^(\d+|one|a) sentences? of the answer without a document that supports it$/, "回答中有 $1 句没有文档支持"],
   [/^.*no chat model is configured.*$/s, "未配置聊天模型"],
   [/^chunks are picked by weight: .*$/s, "段落按权重选取：有的分块没有向量，或可选的太少"],
+  [/^Other work is under way; .*$/, "有其他任务正在进行；请等待或取消后重试"],
   // Why a document was not taken in, and, behind the semicolon, what to do.
   [/^(.*) is (?:an? )?(?:\S+ )?encrypted\b.*$/s, "$1 已加密；请移除密码后重试"],
   [/^(.*) is copy-protected; .*$/s, "$1 受版权保护；请提供未受保护的副本"],
@@ -75,11 +76,13 @@ export function serviceText(text: string): string {
   return found ? text.replace(found[0], found[1]) : text;
 }
 
+const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 /** What happened, and what a person can do about it, which the service says behind the last semicolon. */
 export function reasonAndAdvice(error: string): [string, string] {
   const text = serviceText(error);
   const [, reason, todo] = /^(.*)[;；]\s*(.*)$/s.exec(text) ?? [];
-  return reason && todo ? [reason, `${todo[0]!.toUpperCase()}${todo.slice(1)}${isChinese() ? "。" : "."}`] : [text, t("do_retry")];
+  return reason && todo ? [capital(reason), `${capital(todo)}${isChinese() ? "。" : "."}`] : [capital(text), t("do_retry")];
 }
 
 /** A failure with its reason; the reason stays, since it says what exactly it was about. */
