@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
+from benchmarks.versus_lightrag import render_versus, render_versus_plot
 from heliograph.query.bridges import FusionParameters
 
 __all__ = [
@@ -71,7 +72,7 @@ def put_between(page: Path, begin: str, end: str, render: Callable[[], str]) -> 
 
 
 def write_tables(results: Path = RESULTS) -> list[Path]:
-    """Write every table whose report is there, and the curve of what is declined; return the pages.
+    """Write every table whose report is there, and the two plots; return the pages.
 
     Raises:
         ValueError: A page has lost its marks.
@@ -79,6 +80,8 @@ def write_tables(results: Path = RESULTS) -> list[Path]:
     reports = read_reports(results)
     if declining := reports.get("declining"):
         (_DOCS / "images" / "declining.svg").write_text(render_curve(declining.figures), "utf-8")
+    if versus := reports.get("versus_lightrag"):
+        (_DOCS / "images" / "versus-lightrag.svg").write_text(render_versus_plot(versus.figures), "utf-8")
     return [
         put_between(table.page, table.begin, table.end, partial(table.render, reports[table.benchmark]))
         for table in TABLES
@@ -139,6 +142,11 @@ def render_stores(report: Report) -> str:
     return f"{format_table(header, (_store_row(name, values) for name, values in found.items()))}\n\n{_taken(report)}"
 
 
+def _render_versus(report: Report) -> str:
+    told = f"`python -m benchmarks {report.name} PYTHON`: {report.environment.line()}. {report.notes[0]}"
+    return f"{render_versus(report.figures, report.notes)}\n\n{told}"
+
+
 def _store_row(name: str, values: dict[str, float]) -> tuple[str, ...]:
     whats = ("a document", *_MODES)
     costs = (f"{values[what]:.3g} ms ({values[f'{what}, ratio']:.1f})" for what in whats)
@@ -179,6 +187,7 @@ TABLES = (
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
     MarkedTable("scale", _DOCS / "scale.md", render_growth),
     MarkedTable("stores", _DOCS / "stores.md", render_stores),
+    MarkedTable("versus_lightrag", _DOCS / "comparison.md", _render_versus),
 )
 
 

@@ -56,7 +56,6 @@ ALL = (
     "chunking",
     "local_extraction",
     "entity_quality",
-    "lightrag_side_by_side",
     "versus_lightrag",
     "service_faults",
     "service_soak",
