@@ -24,7 +24,8 @@ from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
 from heliograph.curation.graph_curation import CurationRooms, DuplicateFinder, GraphCuration
-from heliograph.distributed.cluster import GivenModels, open_cluster
+from heliograph.distributed.cluster import open_cluster
+from heliograph.distributed.messages import GivenModels
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
