@@ -7,7 +7,7 @@ from benchmarks.declining import render_curve
 from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers, render_parameters
 from benchmarks.report import Environment, Figure, Report
 
-from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.bridges import FusionParameters
 
 
 def _report(name: str, *figures: Figure) -> Report:

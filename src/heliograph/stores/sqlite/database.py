@@ -412,12 +412,7 @@ class Database:
         """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
         if not self._is_read_only:
             return apsw.Connection(str(self.path), vfs=VFS, statementcachesize=200)
-        log = self.path.with_name(f"{self.path.name}-wal")
-        # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
-        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-        address = f"file:{quote(str(self.path))}?{mode}"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(address, flags, vfs=VFS, statementcachesize=200)
+        return open_to_read(self.path)
 
     def _reader_connection(self) -> apsw.Connection:
         connection = getattr(self._local, "connection", None)
@@ -578,6 +573,15 @@ def _refuse_if_gone(path: Path) -> None:
 def find_companions(path: Path) -> list[Path]:
     """Return the files beside a database that only come into being with it."""
     return [found for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]
+
+
+def open_to_read(path: Path, vfs: str | None = VFS) -> apsw.Connection:
+    """Return a connection that only reads a file and makes none beside it; blocks, and raises what apsw does."""
+    log = path.with_name(f"{path.name}-wal")
+    # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
+    mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"file:{quote(str(path))}?{mode}", flags, vfs=vfs, statementcachesize=200)
 
 
 def _read_mark(path: Path) -> int:
