@@ -31,6 +31,7 @@ DEFAULT = (
     "text_scale",
     "filters",
     "open_store",
+    "scale",
     "service_start",
     "service_workspaces",
     "demo",
@@ -55,14 +56,13 @@ ALL = (
     "chunking",
     "local_extraction",
     "entity_quality",
-    "lightrag_side_by_side",
     "versus_lightrag",
     "service_faults",
     "service_soak",
     "document_soak",
     "store_faults",
     "byte_flips",
-    "graph_drawing",
+    "web_page",
 )
 
 

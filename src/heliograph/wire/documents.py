@@ -36,7 +36,11 @@ class JobResponse(Shape):
     )
     done: int = Field(validation_alias=_of("progress", "done"), description="Documents or files done.")
     total: int = Field(validation_alias=_of("progress", "total"))
-    counts: dict[str, int] = Field(validation_alias=_of("progress", "counts"), description="What came of them.")
+    counts: dict[str, int] = Field(
+        validation_alias=_of("progress", "counts"),
+        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
+        "`entities` and `relations`, `failed`, and `seconds_left`.",
+    )
     problems: tuple[str, ...] = Field(
         validation_alias=_of("progress", "problems"), description="What went wrong with some, the first few."
     )
@@ -513,11 +517,24 @@ class ChunkResponse(Shape):
     page: int | None
 
 
+class VersionItem(Shape):
+    """One of the texts that a document had."""
+
+    author: str = Field(description="Who gave it.")
+    track_id: str = Field(description="The batch that it came with.")
+    length: int = Field(description="Its characters.")
+    content_hash: str
+    created_at: datetime
+
+
 class DetailResponse(DocumentResponse):
     """One document and a page of its chunks."""
 
     chunks: tuple[ChunkResponse, ...]
     chunk_offset: int
+    versions: tuple[VersionItem, ...] = Field(
+        default=(), description="The texts that it had, latest first, as far as the service took them in."
+    )
 
 
 class TextResponse(Shape):

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[3]
         "service_workspaces",
         "text_scale",
         "open_store",
+        "scale",
     ],
 )
 def test_benchmark_runs(name: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, Sto
 from heliograph.ids import is_storable
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
-from heliograph.stores.sqlite.schema import LATEST_VERSION, migrate
+from heliograph.stores.sqlite.schema import LATEST_VERSION, has_tables, migrate
 from heliograph.stores.wal import transaction, use_wal
 
 # Advisory file locks between processes; the operating system drops them when their holder dies.
@@ -326,7 +326,7 @@ class Database:
     def _prepare(self) -> None:
         connection = self._writer_connection
         marked = _read_mark(self._mark)
-        if marked and not int(connection.pragma("application_id")) and not _has_tables(connection):
+        if marked and not int(connection.pragma("application_id")) and not has_tables(connection):
             raise StoreDamaged(
                 f"the store {str(self.path)!r} is empty, and {marked} commits were made to it: it or its log, "
                 f"'{self.path.name}-wal', was removed or put back; restore a backup, or remove the folder to begin anew"
@@ -422,14 +422,15 @@ class Database:
             self._local.connection = connection
         return connection
 
-    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on a reading connection; all it reads is of one moment."""
+    async def read(self, work: Callable[[apsw.Connection], T], *, by_writer: bool = False) -> T:
+        """Run `work` on a reading connection, or behind what is being written; all it reads is of one moment."""
+        connect = (lambda: self._writer_connection) if by_writer else self._reader_connection
 
         def run() -> T:
             with _stored_as_written(self.path):
-                return self._in_transaction(work, "BEGIN", self._reader_connection)
+                return self._in_transaction(work, "BEGIN", connect)
 
-        return await self._submit(self._readers, run)
+        return await self._submit(self._writer if by_writer else self._readers, run)
 
     async def fetch(self, query: str, values: Any = ()) -> list[Row]:
         """Run one statement on a reading connection and return its rows; a statement sees one moment by itself."""
@@ -593,10 +594,6 @@ def _read_mark(path: Path) -> int:
     if found is None or zlib.crc32(b"data version " + found[1]) != int(found[2], 16):
         return 0
     return int(found[1])
-
-
-def _has_tables(connection: apsw.Connection) -> bool:
-    return bool(fetch_value(connection, "SELECT count(*) FROM sqlite_schema"))
 
 
 # Ids and keys that were looked up last, remembered as long as nothing is committed.
