@@ -41,8 +41,8 @@ _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
 _SALVAGES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "salvage_workspace")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.upkeep",
-    "postgresql": "heliograph.stores.postgres.store",
-    "postgres": "heliograph.stores.postgres.store",
+    "postgresql": "heliograph.stores.postgres.workspaces",
+    "postgres": "heliograph.stores.postgres.workspaces",
 }
 _GROUP = "heliograph.stores"
 
