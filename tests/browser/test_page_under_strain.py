@@ -218,7 +218,7 @@ const one = (selector) => document.querySelector(selector);
     const field = one('#question');
     field.value = `Who leads Bob, for the ${n}th time?`;
     field.dispatchEvent(new Event('input', { bubbles: true }));
-    await until(() => !one('.send').disabled);
+    await until(() => one('.send[type=submit]:not(:disabled)'));
     one('.send').click();
     await until(() => one('.tools'));
     one('.talks > .button').click();
