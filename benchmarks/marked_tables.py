@@ -14,7 +14,8 @@ from pathlib import Path
 
 from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
-from heliograph.query.fusion.models import FusionParameters
+from benchmarks.versus_lightrag import render_versus, render_versus_plot
+from heliograph.query.bridges import FusionParameters
 
 __all__ = [
     "TABLES",
@@ -23,6 +24,7 @@ __all__ = [
     "put_between",
     "render_answers",
     "render_figures",
+    "render_growth",
     "render_parameters",
     "render_stores",
     "write_tables",
@@ -70,7 +72,7 @@ def put_between(page: Path, begin: str, end: str, render: Callable[[], str]) -> 
 
 
 def write_tables(results: Path = RESULTS) -> list[Path]:
-    """Write every table whose report is there, and the curve of what is declined; return the pages.
+    """Write every table whose report is there, and the two plots; return the pages.
 
     Raises:
         ValueError: A page has lost its marks.
@@ -78,6 +80,8 @@ def write_tables(results: Path = RESULTS) -> list[Path]:
     reports = read_reports(results)
     if declining := reports.get("declining"):
         (_DOCS / "images" / "declining.svg").write_text(render_curve(declining.figures), "utf-8")
+    if versus := reports.get("versus_lightrag"):
+        (_DOCS / "images" / "versus-lightrag.svg").write_text(render_versus_plot(versus.figures), "utf-8")
     return [
         put_between(table.page, table.begin, table.end, partial(table.render, reports[table.benchmark]))
         for table in TABLES
@@ -115,6 +119,18 @@ def render_figures(report: Report) -> str:
     return f"{format_table(('figure', 'value'), (figure.row()[:2] for figure in report.figures))}\n\n{_taken(report)}"
 
 
+def render_growth(report: Report) -> str:
+    """Return a table with a row an operation: what it costs at each size, and how fast that grows."""
+    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for figure in report.figures:
+        what, _, column = figure.name.partition(": ")
+        found.setdefault(what, {})[column] = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
+        columns[column] = None
+    rows = [(what, *(cells.get(column, "") for column in columns)) for what, cells in found.items()]
+    return f"{format_table(('what', *columns), rows)}\n\n{_taken(report)}"
+
+
 def render_stores(report: Report) -> str:
     """Return a table with a row a back end: what it takes of our process, times what SQLite does, and round trips."""
     found: dict[str, dict[str, float]] = {}
@@ -124,6 +140,11 @@ def render_stores(report: Report) -> str:
     whats = ("a document", *(f"`{mode}`" for mode in _MODES))
     header = ("store", "entities", "filled in a CPU second", *whats, "round trips")
     return f"{format_table(header, (_store_row(name, values) for name, values in found.items()))}\n\n{_taken(report)}"
+
+
+def _render_versus(report: Report) -> str:
+    told = f"`python -m benchmarks {report.name} PYTHON`: {report.environment.line()}. {report.notes[0]}"
+    return f"{render_versus(report.figures, report.notes)}\n\n{told}"
 
 
 def _store_row(name: str, values: dict[str, float]) -> tuple[str, ...]:
@@ -164,7 +185,9 @@ TABLES = (
     MarkedTable("manuals", _DOCS / "answers.md", render_answers),
     MarkedTable("declining", _DOCS / "answers.md", render_answers),
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
+    MarkedTable("scale", _DOCS / "scale.md", render_growth),
     MarkedTable("stores", _DOCS / "stores.md", render_stores),
+    MarkedTable("versus_lightrag", _DOCS / "comparison.md", _render_versus),
 )
 
 

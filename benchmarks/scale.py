@@ -61,9 +61,9 @@ def run(options: Options) -> Findings:
     figures: list[Figure] = []
     for what in costs[0]:
         values = [cost[what] for cost in costs]
-        figures += [Figure(f"{what}, {size:,} chunks", value) for size, value in zip(sizes, values, strict=True)]
+        figures += [Figure(f"{what}: {size:,} chunks", value) for size, value in zip(sizes, values, strict=True)]
         if what.endswith("ms CPU") and not options.quick:
-            figures.append(Figure(f"{what}, slope", growth_exponent(sizes, values)))
+            figures.append(Figure(f"{what}: slope", growth_exponent(sizes, values)))
     return Findings(tuple(figures), (f"Documents of {_CHUNKS} chunks, vectors of {_DIMENSION}.",))
 
 

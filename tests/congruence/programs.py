@@ -69,7 +69,7 @@ def edge(data):
         return None
     return {
         "weight": data["weight"],
-        "keywords": sorted(data["keywords"].split(",")),
+        "keywords": sorted(word.strip() for word in data["keywords"].split(",")),
         **{name: parts(data[name]) for name in ("description", "source_id", "file_path")},
         "created_at": type(data["created_at"]).__name__,
     }
@@ -105,7 +105,11 @@ def data(result):
         "relationships": sorted(
             (
                 [
-                    *(sorted((item["src_id"], item["tgt_id"])), item["weight"], sorted(item["keywords"].split(","))),
+                    *(
+                        sorted((item["src_id"], item["tgt_id"])),
+                        item["weight"],
+                        sorted(map(str.strip, item["keywords"].split(","))),
+                    ),
                     *(parts(item["description"]), parts(item["source_id"]), parts(item["file_path"]), sorted(item)),
                 ]
                 for item in found.get("relationships", ())
@@ -654,7 +658,8 @@ PROGRAMS = [
 
 def run(library, name, folder):
     """Run one program on a package and return what it saw."""
-    program = next(item for item in PROGRAMS if item.__name__ == name)
+    tutorials = import_module(f"{__package__}.tutorials" if __package__ else "tutorials")
+    program = next(item for item in (*PROGRAMS, *tutorials.TUTORIALS) if item.__name__ == name)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if asyncio.iscoroutinefunction(program):

@@ -17,11 +17,11 @@ import pytest
 
 from heliograph.lightrag.utils import always_get_an_event_loop
 
-from . import programs
+from . import programs, tutorials
 
 _RUN = Path(__file__).parent / "run.py"
 _PYTHON = os.environ.get("HELIOGRAPH_TEST_LIGHTRAG", "")
-NAMES = [program.__name__ for program in programs.PROGRAMS]
+NAMES = [program.__name__ for program in (*programs.PROGRAMS, *tutorials.TUTORIALS)]
 
 
 @pytest.fixture(scope="module")

@@ -172,6 +172,7 @@ export interface Schemas {
     weight: number | null;
     /** Of a split: documents and chunks whose mentions go to the new name. */
     scope: (string)[];
+    /** Name of the key or account; `anyone` where none was asked for. */
     author: string;
     created_at: string;
     undone_by: string;

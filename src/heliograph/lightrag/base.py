@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
 
+from heliograph.lightrag.llm_roles import ROLES, RoleLLMConfig, RoleSpec
 from heliograph.lightrag.types import KnowledgeGraph, KnowledgeGraphEdge, KnowledgeGraphNode
 from heliograph.lightrag.utils import EmbeddingFunc, lightrag_number
 from heliograph.wire.query import LIGHTRAG_MODE
@@ -101,26 +102,3 @@ class DeletionResult:
     message: str
     status_code: int = 200
     file_path: str | None = None
-
-
-@dataclass(frozen=True)
-class RoleSpec:
-    """One of the roles that may have a model of its own."""
-
-    name: str
-    env_prefix: str
-    queue_name: str
-
-
-ROLES = tuple(RoleSpec(name, name.upper(), f"{name} LLM func") for name in ("extract", "keyword", "query", "vlm"))
-
-
-@dataclass
-class RoleLLMConfig:
-    """What one role does otherwise than the rest; None leaves it as it is for all."""
-
-    func: Any = None
-    kwargs: dict[str, Any] | None = None
-    max_async: int | None = None
-    timeout: int | None = None
-    metadata: dict[str, Any] | None = None

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
+from heliograph.lightrag.query_validation import EmptyQueryError, QueryValidationError, RAGQueryTooShortError
+
 __all__ = ["ChunkTokenLimitExceededError", "EmptyQueryError", "QueryValidationError", "RAGQueryTooShortError"]
-
-
-class QueryValidationError(ValueError):
-    """A question that cannot be asked."""
-
-
-class EmptyQueryError(QueryValidationError):
-    """A question without a character."""
-
-
-class RAGQueryTooShortError(QueryValidationError):
-    """A question too short to search for: less than three characters, where a Chinese one counts as two."""
 
 
 class ChunkTokenLimitExceededError(ValueError):

@@ -20,10 +20,10 @@ from xml.sax.saxutils import escape
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
 from heliograph.lightrag.base import DeletionResult
-from heliograph.lightrag.rows import UNKNOWN, Rows
+from heliograph.lightrag.rows import UNKNOWN, Rows, entity_vector, relation_vector
 from heliograph.lightrag.storages import GraphView
 from heliograph.lightrag.types import KnowledgeGraph
-from heliograph.lightrag.utils import compute_mdhash_id, run_sync, warn_once
+from heliograph.lightrag.utils import blocking, warn_once
 from heliograph.models import CurationKind
 from heliograph.text.names import clean_name
 
@@ -67,7 +67,7 @@ class GraphMethods(ABC):
         data = (await rows.entities([entity]))[0] if entity else None
         info = {"entity_name": entity_name, "source_id": data["source_id"] if data else None, "graph_data": data}
         if include_vector_data:
-            info["vector_data"] = _entity_vector(data) if data else None
+            info["vector_data"] = entity_vector(data) if data else None
         return info
 
     async def get_relation_info(
@@ -85,7 +85,7 @@ class GraphMethods(ABC):
             "graph_data": data,
         }
         if include_vector_data:
-            info["vector_data"] = _relation_vector(src_entity, tgt_entity, data) if data else None
+            info["vector_data"] = relation_vector(src_entity, tgt_entity, data) if data else None
         return info
 
     # Editing
@@ -307,13 +307,13 @@ class GraphMethods(ABC):
         for node in sorted(await graph.get_all_nodes(), key=lambda item: item["id"]):
             data = {name: value for name, value in node.items() if name != "id"}
             row = {"entity_name": node["id"], "source_id": data["source_id"], "graph_data": str(data)}
-            entities.append(row | ({"vector_data": str(_entity_vector(data))} if include_vector_data else {}))
+            entities.append(row | ({"vector_data": str(entity_vector(data))} if include_vector_data else {}))
         relations: list[dict[str, str]] = []
         relationships: list[dict[str, str]] = []
         for edge in await graph.get_all_edges():
             ends = edge["source"], edge["target"]
             data = {name: value for name, value in edge.items() if name not in ("source", "target")}
-            vector = _relation_vector(*ends, data)
+            vector = relation_vector(*ends, data)
             # A relation has no direction, and LightRAG lists it once from each end.
             for one, other in (ends, ends[::-1]):
                 row = {
@@ -329,48 +329,14 @@ class GraphMethods(ABC):
 
     # The same for code that is not async
 
-    def create_entity(self, entity_name: str, entity_data: dict[str, Any]) -> dict[str, Any]:
-        """See `acreate_entity`."""
-        return run_sync(lambda: self.acreate_entity(entity_name, entity_data), "create_entity")
-
-    def edit_entity(
-        self, entity_name: str, updated_data: dict[str, Any], allow_rename: bool = True, allow_merge: bool = False
-    ) -> dict[str, Any]:
-        """See `aedit_entity`."""
-        return run_sync(lambda: self.aedit_entity(entity_name, updated_data, allow_rename, allow_merge), "edit_entity")
-
-    def create_relation(self, source_entity: str, target_entity: str, relation_data: dict[str, Any]) -> dict[str, Any]:
-        """See `acreate_relation`."""
-        return run_sync(lambda: self.acreate_relation(source_entity, target_entity, relation_data), "create_relation")
-
-    def edit_relation(self, source_entity: str, target_entity: str, updated_data: dict[str, Any]) -> dict[str, Any]:
-        """See `aedit_relation`."""
-        return run_sync(lambda: self.aedit_relation(source_entity, target_entity, updated_data), "edit_relation")
-
-    def merge_entities(
-        self,
-        source_entities: Sequence[str],
-        target_entity: str,
-        merge_strategy: Mapping[str, str] | None = None,
-        target_entity_data: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
-        """See `amerge_entities`."""
-        return run_sync(
-            lambda: self.amerge_entities(source_entities, target_entity, merge_strategy, target_entity_data),
-            "merge_entities",
-        )
-
-    def delete_by_entity(self, entity_name: str) -> DeletionResult:
-        """See `adelete_by_entity`."""
-        return run_sync(lambda: self.adelete_by_entity(entity_name), "delete_by_entity")
-
-    def delete_by_relation(self, source_entity: str, target_entity: str) -> DeletionResult:
-        """See `adelete_by_relation`."""
-        return run_sync(lambda: self.adelete_by_relation(source_entity, target_entity), "delete_by_relation")
-
-    def export_data(self, output_path: str, file_format: Format = "csv", include_vector_data: bool = False) -> None:
-        """See `aexport_data`."""
-        run_sync(lambda: self.aexport_data(output_path, file_format, include_vector_data), "export_data")
+    create_entity = blocking(acreate_entity)
+    edit_entity = blocking(aedit_entity)
+    create_relation = blocking(acreate_relation)
+    edit_relation = blocking(aedit_relation)
+    merge_entities = blocking(amerge_entities)
+    delete_by_entity = blocking(adelete_by_entity)
+    delete_by_relation = blocking(adelete_by_relation)
+    export_data = blocking(aexport_data)
 
 
 # What is checked of what a program gives, by LightRAG's rules.
@@ -426,31 +392,6 @@ async def _refusals() -> AsyncGenerator[None]:
         yield
     except (ConflictError, NotFoundError, InvalidRequestError) as error:
         raise ValueError(str(error)) from error
-
-
-def _entity_vector(data: Mapping[str, Any]) -> dict[str, Any]:
-    name = data["entity_id"]
-    return {
-        "id": compute_mdhash_id(name, "ent-"),
-        "entity_name": name,
-        "content": f"{name}\n{data['description']}",
-        "source_id": data["source_id"],
-        "file_path": data["file_path"],
-        "created_at": data["created_at"],
-    }
-
-
-def _relation_vector(source: str, target: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    source, target = sorted((source, target))
-    return {
-        "id": compute_mdhash_id(source + target, "rel-"),
-        "src_id": source,
-        "tgt_id": target,
-        "content": f"{data['keywords']}\t{source}\n{target}\n{data['description']}",
-        "source_id": data["source_id"],
-        "file_path": data["file_path"],
-        "created_at": data["created_at"],
-    }
 
 
 # The formats of an export. Tables without a row are left out of CSV and Excel, and told as empty in the others.

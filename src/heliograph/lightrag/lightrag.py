@@ -9,58 +9,43 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
-from urllib.parse import quote
+from typing import Any, cast
 
-from pydantic import BaseModel, ValidationError
-
-from heliograph.calls.limit import PriorityLimiter
 from heliograph.embedding.wrappers import wrap_embedding_model
 from heliograph.engine import AsyncHeliograph
-from heliograph.errors import HeliographError, IngestError, InvalidRequestError
+from heliograph.errors import HeliographError, IngestError
 from heliograph.filters import Sources
 from heliograph.ids import content_hash
 from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.models import NewDocument
-from heliograph.lightrag.base import (
-    ROLES,
-    DeletionResult,
-    DocProcessingStatus,
-    EmbeddingFunc,
-    QueryParam,
-    RoleLLMConfig,
-    RoleSpec,
-)
+from heliograph.lightrag.base import DeletionResult, DocProcessingStatus, EmbeddingFunc, QueryParam
 from heliograph.lightrag.custom_graph import CustomGraph
-from heliograph.lightrag.exceptions import EmptyQueryError, RAGQueryTooShortError
+from heliograph.lightrag.fields import Fields
 from heliograph.lightrag.graph import GraphMethods
-from heliograph.lightrag.models import (
-    ChatRole,
-    LightragChatModel,
-    LightragChunker,
-    LightragEmbeddingModel,
-    LightragReranker,
-)
-from heliograph.lightrag.operate import chunking_by_token_size
+from heliograph.lightrag.llm_roles import ROLES, ChatRoles, RoleLLMConfig, RoleSpec
+from heliograph.lightrag.models import LightragChatModel, LightragChunker, LightragEmbeddingModel, LightragReranker
+from heliograph.lightrag.prompt import PROMPTS
+from heliograph.lightrag.query_validation import validate_query_not_empty, validate_rag_query
 from heliograph.lightrag.rows import DETAILS, UNKNOWN, UNKNOWN_SOURCE, Rows, base_name, doc_status, is_duplicate
 from heliograph.lightrag.storages import (
     ChunkView,
     DocStatusView,
     FullDocsView,
+    MentionedView,
     ReplyView,
+    SourcesView,
     VectorView,
     all_documents,
 )
 from heliograph.lightrag.utils import (
     TiktokenTokenizer,
     TokenizerInterface,
+    blocking,
     compute_mdhash_id,
-    get_env_value,
     lightrag_number,
     logger,
-    run_sync,
     sanitize_text_for_encoding,
     warn_once,
 )
@@ -68,29 +53,15 @@ from heliograph.maintenance.lightrag_files import is_lightrag
 from heliograph.models import COMMITTED_STATUSES, Document, Mode
 from heliograph.query.models import AnswerKind, Failure
 from heliograph.query.models import QueryParam as EngineParam
-from heliograph.query.plan import check_length
-from heliograph.settings import Settings
 from heliograph.stores.changeset import Collection
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec"]
 
-M = TypeVar("M", bound=BaseModel)
-
-# What a question is answered with of which nothing was found; programs look for the mark at its end.
-_NO_ANSWER = "Sorry, I'm not able to provide an answer to that question.[no-context]"
-_EMBEDDED = {
-    *("JsonKVStorage", "NanoVectorDBStorage", "NetworkXStorage", "JsonDocStatusStorage"),
-    *("FaissVectorDBStorage", "NoopVectorDBStorage"),
-}
-_KNOWN_PARAMS = frozenset({"language", "entity_types", "chunker"})
-
-
-def _whole(name: str, default: int) -> Any:
-    return field(default_factory=lambda: int(lightrag_number(name, default)))
+_ROLE_FIELDS = {"model_func": "function", "model_kwargs": "keywords", "timeout": "timeout_seconds"}
 
 
 @dataclass
-class LightRAG(GraphMethods):
+class LightRAG(Fields, GraphMethods):
     """One workspace, with LightRAG's fields and methods.
 
         rag = LightRAG(working_dir="./rag", llm_model_func=gpt_4o_mini_complete, embedding_func=openai_embed)
@@ -106,89 +77,14 @@ class LightRAG(GraphMethods):
         ValueError: `llm_model_func` or `embedding_func` is missing, or a field holds what cannot be.
     """
 
-    working_dir: str = "./rag_storage"
-    kv_storage: str = "JsonKVStorage"
-    vector_storage: str = "NanoVectorDBStorage"
-    graph_storage: str = "NetworkXStorage"
-    doc_status_storage: str = "JsonDocStatusStorage"
-    workspace: str = field(default_factory=lambda: str(get_env_value("WORKSPACE", "")))
-    log_level: int | None = None
-    log_file_path: str | None = None
-    top_k: int = _whole("TOP_K", 40)
-    chunk_top_k: int = _whole("CHUNK_TOP_K", 20)
-    max_entity_tokens: int = _whole("MAX_ENTITY_TOKENS", 6000)
-    max_relation_tokens: int = _whole("MAX_RELATION_TOKENS", 8000)
-    max_total_tokens: int = _whole("MAX_TOTAL_TOKENS", 30_000)
-    related_chunk_number: int = _whole("RELATED_CHUNK_NUMBER", 5)
-    kg_chunk_pick_method: str = field(default_factory=lambda: str(get_env_value("KG_CHUNK_PICK_METHOD", "VECTOR")))
-    enable_content_headings: bool = True
-    entity_extract_max_gleaning: int = _whole("MAX_GLEANING", 1)
-    entity_extract_max_records: int = 100
-    entity_extract_max_entities: int = 40
-    force_llm_summary_on_merge: int = _whole("FORCE_LLM_SUMMARY_ON_MERGE", 8)
-    chunk_token_size: int | None = None
-    chunk_overlap_token_size: int | None = None
-    tokenizer: TokenizerInterface | None = None
-    tiktoken_model_name: str = "gpt-4o-mini"
-    chunking_func: Callable[..., Any] = chunking_by_token_size
-    embedding_func: EmbeddingFunc | None = None
-    embedding_chunk_overlap_token_size: int = 100
-    embedding_batch_num: int = _whole("EMBEDDING_BATCH_NUM", 10)
-    embedding_func_max_async: int = _whole("EMBEDDING_FUNC_MAX_ASYNC", 8)
-    embedding_cache_config: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_embedding_timeout: int = _whole("EMBEDDING_TIMEOUT", 30)
-    llm_model_func: Callable[..., Any] | None = None
-    role_llm_configs: Mapping[str, RoleLLMConfig | Mapping[str, Any]] | None = None
-    llm_model_name: str = "gpt-4o-mini"
-    summary_max_tokens: int = _whole("SUMMARY_MAX_TOKENS", 1200)
-    summary_context_size: int = _whole("SUMMARY_CONTEXT_SIZE", 12_000)
-    summary_length_recommended: int = _whole("SUMMARY_LENGTH_RECOMMENDED", 600)
-    llm_model_max_async: int = field(
-        default_factory=lambda: int(lightrag_number("MAX_ASYNC_LLM", lightrag_number("MAX_ASYNC", 4)))
-    )
-    llm_model_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_llm_timeout: int = _whole("LLM_TIMEOUT", 240)
-    entity_extraction_use_json: bool = field(
-        default_factory=lambda: bool(get_env_value("ENTITY_EXTRACTION_USE_JSON", False, bool))
-    )
-    rerank_model_func: Callable[..., Any] | None = None
-    rerank_model_max_async: int = 4
-    default_rerank_timeout: int = _whole("RERANK_TIMEOUT", 30)
-    min_rerank_score: float = field(default_factory=lambda: lightrag_number("MIN_RERANK_SCORE", 0.0))
-    vector_db_storage_cls_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
-    enable_llm_cache: bool = True
-    enable_llm_cache_for_entity_extract: bool = True
-    vlm_process_enable: bool = False
-    max_parallel_insert: int = _whole("MAX_PARALLEL_INSERT", 3)
-    max_parallel_parse_native: int = 5
-    max_parallel_parse_mineru: int = 1
-    max_parallel_parse_docling: int = 1
-    max_parallel_analyze: int = 5
-    queue_size_parse: int = 20
-    queue_size_analyze: int = 20
-    queue_size_insert: int = 20
-    pipeline_scheduling_page_size: int = 500
-    pipeline_require_strict_storage_reads: bool = False
-    max_pending_documents: int = 0
-    max_graph_nodes: int = _whole("MAX_GRAPH_NODES", 1000)
-    max_source_ids_per_entity: int = _whole("MAX_SOURCE_IDS_PER_ENTITY", 200)
-    max_source_ids_per_relation: int = _whole("MAX_SOURCE_IDS_PER_RELATION", 200)
-    source_ids_limit_method: str = "KEEP"
-    max_file_paths: int = 75
-    file_path_more_placeholder: str = "truncated"
-    addon_params: InitVar[Mapping[str, Any] | None] = None
-    auto_manage_storages_states: bool = False
-    cosine_better_than_threshold: float = field(default_factory=lambda: lightrag_number("COSINE_THRESHOLD", 0.2))
-    ollama_server_infos: Any = None
-    user_prompt_prefix: str = ""
-
     def __post_init__(self, addon_params: Mapping[str, Any] | None) -> None:
         if self.llm_model_func is None:
             raise ValueError("llm_model_func is missing; give the function that asks your chat model")
         if self.embedding_func is None:
             raise ValueError("embedding_func is missing; give EmbeddingFunc(embedding_dim=..., func=...)")
         self._params: dict[str, Any] = dict(addon_params or {})
-        self._tell_what_has_no_effect()
+        vars(self)["addon_params"] = self._params
+        self.tell_what_has_no_effect(self._params)
         if self.tokenizer is None:
             self.tokenizer = TiktokenTokenizer(self.tiktoken_model_name)
         self._chunker = LightragChunker(
@@ -199,13 +95,28 @@ class LightRAG(GraphMethods):
             if self.chunk_overlap_token_size is None
             else self.chunk_overlap_token_size,
         )
-        self._settings = self._made_settings()
+        self._roles = ChatRoles(
+            self.llm_model_func,
+            self.llm_model_kwargs,
+            self.llm_model_max_async,
+            self.default_llm_timeout,
+            self.role_llm_configs or {},
+        )
+        self._settings = self.made_settings(self._params, self._roles.longest_seconds)
         self._embedding = wrap_embedding_model(
-            LightragEmbeddingModel(self.embedding_func, self.cosine_better_than_threshold), self._settings.embedding
+            LightragEmbeddingModel(self.embedding_func, self.least_cosine), self._settings.embedding
         )
         self._kb = AsyncHeliograph(
             settings=self._settings,
-            chat=self._chat_model(),
+            chat=LightragChatModel(
+                self._roles,
+                f"llm_model_func:{self.llm_model_name}",
+                {
+                    "llm_model_name": self.llm_model_name,
+                    "working_dir": self.working_dir,
+                    "workspace": self.workspace,
+                },
+            ),
             embedding=self._embedding,
             reranker=LightragReranker(self.rerank_model_func) if self.rerank_model_func else None,
             chunker=self._chunker,
@@ -226,6 +137,9 @@ class LightRAG(GraphMethods):
     async def finalize_storages(self) -> None:
         """Close the workspace; `initialize_storages` opens it again."""
         await self._kb.close()
+
+    async def check_and_migrate_data(self) -> None:
+        """Do nothing: a store of an earlier version is brought up to date when it is opened."""
 
     async def _opened(self) -> tuple[AsyncHeliograph, Rows]:
         await self._kb.stats()
@@ -484,7 +398,7 @@ class LightRAG(GraphMethods):
             ValueError: There is no such mode.
         """
         wanted = param or QueryParam()
-        question = _checked(query, wanted.mode)
+        question = _checked(query, wanted)
         if wanted.mode not in [mode.value for mode in Mode]:
             raise ValueError(f"Unknown mode {wanted.mode}")
         kb, rows = await self._opened()
@@ -506,7 +420,7 @@ class LightRAG(GraphMethods):
             RAGQueryTooShortError: It is too short to search for.
         """
         wanted = param or QueryParam()
-        question = _checked(query, wanted.mode)
+        question = _checked(query, wanted)
         try:
             return await self._answered(question, wanted, system_prompt, _told_by(progress_callback))
         except (HeliographError, ValueError) as error:
@@ -563,6 +477,64 @@ class LightRAG(GraphMethods):
             system_prompt=system_prompt,
         )
 
+    # Models by role
+
+    def get_llm_role_config(self, role: str | None = None) -> dict[str, Any]:
+        """Describe the model of one role, or of each by name: `max_async`, `timeout`, `model` and more, no secrets.
+
+        Raises:
+            ValueError: There is no such role.
+        """
+        return self._roles.told(role) if role else {spec.name: self._roles.told(spec.name) for spec in ROLES}
+
+    def register_role_llm_builder(
+        self, builder: Callable[[str, dict[str, Any]], tuple[Callable[..., Any], dict[str, Any] | None]]
+    ) -> None:
+        """Have `builder(role, metadata)` make function and keywords where only `binding`, `model` or `host` change."""
+        self._roles.builder = builder
+
+    def set_role_llm_metadata(self, role: str, **metadata: Any) -> None:
+        """Note what a builder is told of a role."""
+        self._roles.role(role).metadata |= {name: value for name, value in metadata.items() if value is not None}
+
+    async def aupdate_llm_role_config(
+        self,
+        role: str,
+        *,
+        model_func: Callable[..., Any] | None = None,
+        model_kwargs: dict[str, Any] | None = None,
+        max_async: int | None = None,
+        timeout: int | None = None,
+        **metadata: Any,
+    ) -> None:
+        """Change the model of one role from the next call on; what is None stays.
+
+        Args:
+            role: `extract`, `keyword` or `query`.
+            model_func: Its function.
+            model_kwargs: Keywords that it is given.
+            max_async: How many of its calls run at once.
+            timeout: Seconds that one may take; the longest of all that the instance was made with bounds it.
+            metadata: `binding`, `model`, `host`, `api_key`, `provider_options`: for the builder.
+
+        Raises:
+            TypeError: `model_func` cannot be called.
+            ValueError: There is no such role, or metadata and neither a function nor a builder.
+        """
+        self.update_llm_role_config(
+            role,
+            model_func=model_func,
+            model_kwargs=model_kwargs,
+            max_async=max_async,
+            timeout=timeout,
+            **metadata,
+        )
+
+    def update_llm_role_config(self, role: str, **changes: Any) -> None:
+        """See `aupdate_llm_role_config`, which takes the same and waits for nothing either."""
+        given = {_ROLE_FIELDS.get(name, name): value for name, value in changes.items()}
+        self._roles.change(role, **given)
+
     # The workspace by the names of LightRAG's storages, to be read
 
     @property
@@ -579,6 +551,26 @@ class LightRAG(GraphMethods):
     def text_chunks(self) -> ChunkView:
         """Chunks."""
         return ChunkView(self._opened)
+
+    @property
+    def full_entities(self) -> MentionedView:
+        """Names of the entities that each document mentions."""
+        return MentionedView(self._opened, of_relations=False)
+
+    @property
+    def full_relations(self) -> MentionedView:
+        """Pairs of names that each document relates."""
+        return MentionedView(self._opened, of_relations=True)
+
+    @property
+    def entity_chunks(self) -> SourcesView:
+        """Chunks that speak of an entity."""
+        return SourcesView(self._opened)
+
+    @property
+    def relation_chunks(self) -> SourcesView:
+        """Chunks that speak of a relation."""
+        return SourcesView(self._opened)
 
     @property
     def llm_response_cache(self) -> ReplyView:
@@ -604,208 +596,22 @@ class LightRAG(GraphMethods):
         async def embed(text: str) -> Any:
             return (await self._embedding.embed([text], "query")).vectors[0]
 
-        return VectorView(self._opened, collection, embed, self.cosine_better_than_threshold)
+        return VectorView(self._opened, collection, embed, self.least_cosine)
 
     # The same for code that is not async
 
-    def insert(
-        self,
-        input: str | Sequence[str],  # noqa: A002 (LightRAG's)
-        split_by_character: str | None = None,
-        split_by_character_only: bool = False,
-        ids: str | Sequence[str] | None = None,
-        file_paths: str | Sequence[str] | None = None,
-        track_id: str | None = None,
-    ) -> str:
-        """See `ainsert`."""
-        given = (input, split_by_character, split_by_character_only, ids, file_paths, track_id)
-        return run_sync(lambda: self.ainsert(*given), "insert")
-
-    def insert_custom_chunks(self, full_text: str, text_chunks: Sequence[str], doc_id: str | None = None) -> None:
-        """See `ainsert_custom_chunks`."""
-        run_sync(lambda: self.ainsert_custom_chunks(full_text, text_chunks, doc_id), "insert_custom_chunks")
-
-    def insert_custom_kg(self, custom_kg: Mapping[str, Any], full_doc_id: str | None = None) -> None:
-        """See `ainsert_custom_kg`."""
-        run_sync(lambda: self.ainsert_custom_kg(custom_kg, full_doc_id), "insert_custom_kg")
-
-    def query(
-        self, query: str, param: QueryParam | None = None, system_prompt: str | None = None
-    ) -> str | AsyncIterator[str] | None:
-        """See `aquery`."""
-        return run_sync(lambda: self.aquery(query, param, system_prompt), "query")
-
-    def query_data(self, query: str, param: QueryParam | None = None) -> dict[str, Any]:
-        """See `aquery_data`."""
-        return run_sync(lambda: self.aquery_data(query, param), "query_data")
-
-    def query_llm(
-        self, query: str, param: QueryParam | None = None, system_prompt: str | None = None
-    ) -> dict[str, Any]:
-        """See `aquery_llm`."""
-        return run_sync(lambda: self.aquery_llm(query, param, system_prompt), "query_llm")
-
-    def delete_by_doc_id(self, doc_id: str, delete_llm_cache: bool = False) -> DeletionResult:
-        """See `adelete_by_doc_id`."""
-        return run_sync(lambda: self.adelete_by_doc_id(doc_id, delete_llm_cache), "delete_by_doc_id")
-
-    def clear_cache(self) -> None:
-        """See `aclear_cache`."""
-        run_sync(self.aclear_cache, "clear_cache")
-
-    # From fields to settings and models
-
-    def _made_settings(self) -> Settings:
-        """Return the settings that the fields stand for; what has no field is as the environment says.
-
-        Raises:
-            ValueError: A field holds what cannot be.
-        """
-        base = Settings.load()
-        changes: dict[str, dict[str, Any]] = {
-            "store": {"data_dir": self.working_dir, "workspace": self.workspace or "default", **self._urls()},
-            "ingest": {
-                "engine": "local",
-                "extractor": "chat",
-                "duplicates": "separate",
-                "extraction_format": "json" if self.entity_extraction_use_json else "delimiter",
-                "gleaning_passes": self.entity_extract_max_gleaning,
-                "language": str(self._params.get("language") or get_env_value("SUMMARY_LANGUAGE", "")),
-                "summary_fragments": max(2, self.force_llm_summary_on_merge),
-                "summary_tokens": self.summary_max_tokens,
-                "summary_context_tokens": self.summary_context_size,
-                "summary_length_tokens": self.summary_length_recommended,
-                "max_parallel_documents": self.max_parallel_insert,
-                "max_sources": max(self.max_source_ids_per_entity, self.max_source_ids_per_relation),
-            },
-            "query": {
-                "top_k": self.top_k,
-                "chunk_top_k": self.chunk_top_k,
-                "max_entity_tokens": self.max_entity_tokens,
-                "max_relation_tokens": self.max_relation_tokens,
-                "max_total_tokens": self.max_total_tokens,
-                "related_chunks": self.related_chunk_number,
-                "chunk_picking": self.kg_chunk_pick_method.lower(),
-                "min_score": self._least_cosine(),
-                "user_prompt_prefix": self.user_prompt_prefix,
-                "cache_answers": self.enable_llm_cache,
-            },
-            "chat": {
-                "cache": self.enable_llm_cache,
-                "max_concurrency": self.llm_model_max_async,
-                "timeout_seconds": self.default_llm_timeout,
-                # A function tries again by itself where it should.
-                "max_retries": 0,
-            },
-            "embedding": {
-                "max_batch_texts": self.embedding_batch_num,
-                "max_batch_tokens": 1_000_000,
-                "max_concurrency": self.embedding_func_max_async,
-                "timeout_seconds": self.default_embedding_timeout,
-                "max_retries": 0,
-            },
-            "rerank": {
-                "min_score": self.min_rerank_score,
-                "max_concurrency": self.rerank_model_max_async,
-                "timeout_seconds": self.default_rerank_timeout,
-            },
-        }
-        if types := self._params.get("entity_types"):
-            changes["ingest"]["entity_types"] = tuple(types)
-        try:
-            return base.model_copy(update={room: _changed(getattr(base, room), new) for room, new in changes.items()})
-        except ValidationError as error:
-            problems = "; ".join(f"{item['loc'][0]}: {item['msg']}, got {item['input']!r}" for item in error.errors())
-            raise ValueError(f"LightRAG cannot be made like this: {problems}") from None
-
-    def _least_cosine(self) -> float:
-        return float(
-            self.vector_db_storage_cls_kwargs.get("cosine_better_than_threshold", self.cosine_better_than_threshold)
-        )
-
-    def _urls(self) -> dict[str, str]:
-        """Return the URLs of the stores that the fields name, with what LightRAG's environment says of each.
-
-        Raises:
-            ValueError: A store is named and its address is not set.
-        """
-        urls: dict[str, str] = {}
-        given = {self.kv_storage, self.vector_storage, self.graph_storage, self.doc_status_storage} - _EMBEDDED
-        if any(name.startswith("PG") for name in given):
-            urls["url"] = _postgres_url()
-        if "Neo4JStorage" in given:
-            user, password = (quote(_variable(name), safe="") for name in ("NEO4J_USERNAME", "NEO4J_PASSWORD"))
-            urls["graph_url"] = _variable("NEO4J_URI").replace("://", f"://{user}:{password}@", 1)
-        if "QdrantVectorDBStorage" in given:
-            address = _variable("QDRANT_URL").replace("https://", "qdrants://").replace("http://", "qdrant://")
-            key = quote(str(get_env_value("QDRANT_API_KEY", "")), safe="")
-            urls["vectors_url"] = address.replace("://", f"://:{key}@", 1) if key else address
-        if self.kv_storage == "RedisKVStorage":
-            urls["cache_url"] = _variable("REDIS_URI")
-        served = ("PG", "Neo4J", "Qdrant", "Redis")
-        for name in sorted(name for name in given if not name.startswith(served)):
-            warn_once(
-                f"{name} has no counterpart; what it would hold is in the embedded store of the working directory"
-            )
-        return urls
-
-    def _chat_model(self) -> LightragChatModel:
-        base = ChatRole(cast("Callable[..., Any]", self.llm_model_func), self.llm_model_kwargs)
-        roles = {role.name: base for role in ROLES}
-        for name, given in (self.role_llm_configs or {}).items():
-            if name not in roles:
-                raise ValueError(f"role_llm_configs names {name!r}; there are {', '.join(sorted(roles))}")
-            own = given if isinstance(given, RoleLLMConfig) else RoleLLMConfig(**given)
-            if own.timeout is not None and own.timeout != self.default_llm_timeout:
-                warn_once("role_llm_configs: timeout has no effect; default_llm_timeout holds for all roles")
-            roles[name] = ChatRole(
-                own.func or base.function,
-                base.keywords if own.kwargs is None else own.kwargs,
-                PriorityLimiter(own.max_async) if own.max_async else None,
-            )
-        config = {"llm_model_name": self.llm_model_name, "working_dir": self.working_dir, "workspace": self.workspace}
-        return LightragChatModel(roles, f"llm_model_func:{self.llm_model_name}", config)
-
-    def _tell_what_has_no_effect(self) -> None:
-        told = {
-            "vlm_process_enable": self.vlm_process_enable,
-            "max_pending_documents": self.max_pending_documents,
-            "ollama_server_infos": self.ollama_server_infos,
-            "log_level": self.log_level,
-            "log_file_path": self.log_file_path,
-            "embedding_cache_config": self.embedding_cache_config.get("enabled"),
-        }
-        for name in sorted(name for name, value in told.items() if value):
-            warn_once(f"LightRAG({name}=...) has no effect here; see docs/lightrag-api.md")
-        if self.source_ids_limit_method.upper() != "KEEP":
-            warn_once("source_ids_limit_method has no effect: the first sources in canonical order are kept")
-        if self.enable_llm_cache != self.enable_llm_cache_for_entity_extract:
-            warn_once("enable_llm_cache decides for extraction, too; enable_llm_cache_for_entity_extract has no effect")
-        if unknown := sorted(set(self._params) - _KNOWN_PARAMS):
-            warn_once(f"addon_params: {', '.join(map(repr, unknown))} has no effect here")
+    insert = blocking(ainsert)
+    insert_custom_chunks = blocking(ainsert_custom_chunks)
+    insert_custom_kg = blocking(ainsert_custom_kg)
+    query = blocking(aquery)
+    query_data = blocking(aquery_data)
+    query_llm = blocking(aquery_llm)
+    delete_by_doc_id = blocking(adelete_by_doc_id)
+    clear_cache = blocking(aclear_cache)
 
 
 def _is_custom(document: Document) -> bool:
     return bool(document.metadata.get(DETAILS, {}).get("custom_kg"))
-
-
-def _changed(room: M, changes: Mapping[str, Any]) -> M:
-    return type(room).model_validate(room.model_dump() | dict(changes))
-
-
-def _variable(name: str) -> str:
-    value = str(get_env_value(name, ""))
-    if not value:
-        raise ValueError(f"{name} is not set; the storage that the fields name needs it")
-    return value
-
-
-def _postgres_url() -> str:
-    user, password, database = (
-        quote(_variable(name), safe="") for name in ("POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DATABASE")
-    )
-    host, port = get_env_value("POSTGRES_HOST", "localhost"), int(lightrag_number("POSTGRES_PORT", 5432))
-    return f"postgresql://{user}:{password}@{host}:{port}/{database}"
 
 
 def _listed(given: str | Iterable[str]) -> list[str]:
@@ -846,22 +652,8 @@ def _duplicate(id_: str, text: str, file: str, track: str, index: int, known: tu
     return NewDocument("", file, id=name, metadata=metadata, error=error)
 
 
-def _checked(query: str, mode: str) -> str:
-    """Return a question, stripped.
-
-    Raises:
-        EmptyQueryError: It is empty.
-        RAGQueryTooShortError: It is too short to search for.
-    """
-    question = query.strip()
-    if not question:
-        raise EmptyQueryError("Query must not be empty.")
-    if mode != Mode.BYPASS.value:
-        try:
-            check_length(question, Mode.MIX)
-        except InvalidRequestError as error:
-            raise RAGQueryTooShortError(str(error)) from error
-    return question
+def _checked(query: str, param: QueryParam) -> str:
+    return (validate_query_not_empty if param.mode == Mode.BYPASS.value else validate_rag_query)(query)
 
 
 def _told_by(callback: Callable[[str], Any] | None) -> Callable[[str], None] | None:
@@ -881,7 +673,7 @@ def _told_by(callback: Callable[[str], Any] | None) -> Callable[[str], None] | N
 
 
 def _content(text: str, failure: Failure | None) -> str:
-    return _NO_ANSWER if failure in (Failure.NO_RESULTS, Failure.NO_KEYWORDS) else text
+    return PROMPTS["fail_response"] if failure in (Failure.NO_RESULTS, Failure.NO_KEYWORDS) else text
 
 
 def _response(content: str | None, *, is_generated: bool, pieces: AsyncIterator[str] | None = None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from threading import Thread
 from types import SimpleNamespace
@@ -17,19 +18,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from heliograph.calls.limit import PriorityLimiter
 from heliograph.chat.base import ChatModel, ChatReply, ChatRequest, Purpose, estimate_usage
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
-from heliograph.errors import BadModelReply, HeliographError, IngestError, ModelUnavailable, shown
+from heliograph.errors import BadModelReply, HeliographError, IngestError, ModelTimeout, ModelUnavailable, shown
 from heliograph.functions import call_function
 from heliograph.ids import chunk_id
 from heliograph.ingest.chunking import Chunker
+from heliograph.lightrag.llm_roles import ChatRoles
 from heliograph.lightrag.utils import EmbeddingFunc, TokenizerInterface
 from heliograph.models import Chunk, Usage
 from heliograph.rerank.base import Reranker, RerankHit
 from heliograph.text.tokens import count_tokens
 
-__all__ = ["ChatRole", "LightragChatModel", "LightragChunker", "LightragEmbeddingModel", "LightragReranker"]
+__all__ = ["LightragChatModel", "LightragChunker", "LightragEmbeddingModel", "LightragReranker"]
 
 # Where no limit is told: that of most services.
 _MOST_INPUT_TOKENS = 8192
@@ -42,25 +43,16 @@ _ROLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ChatRole:
-    """A function, and the keywords that it is given with each call."""
-
-    function: Callable[..., Any]
-    keywords: Mapping[str, Any]
-    limit: PriorityLimiter | None = None
-
-
 class LightragChatModel(ChatModel):
     """A chat model that is `llm_model_func`, or another function for some of its roles.
 
     Args:
-        roles: Per role, `extract`, `keyword` and `query`.
+        roles: The function of each role.
         name: Under which replies are kept.
         config: What functions find as `hashing_kv.global_config`, such as `llm_model_name`.
     """
 
-    def __init__(self, roles: Mapping[str, ChatRole], name: str, config: Mapping[str, Any]) -> None:
+    def __init__(self, roles: ChatRoles, name: str, config: Mapping[str, Any]) -> None:
         self._roles, self._name = roles, name
         self._kept = SimpleNamespace(global_config=dict(config))
 
@@ -96,7 +88,7 @@ class LightragChatModel(ChatModel):
             request.on_finish(ChatReply(text, self._name, await estimate_usage(request, text)))
 
     async def _call(self, request: ChatRequest, *, is_stream: bool) -> Any:
-        role = self._roles[_ROLES[request.purpose]]
+        role = self._roles.role(_ROLES[request.purpose])
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         system = messages.pop(0)["content"] if messages[0]["role"] == "system" else None
         prompt = messages.pop()["content"]
@@ -108,10 +100,14 @@ class LightragChatModel(ChatModel):
         if request.purpose is Purpose.ANSWER:
             keywords |= {"enable_cot": True, "stream": is_stream}
         taken = _taken(role.function, keywords)
-        if role.limit is None:
-            return await call_function(self._name, role.function, prompt, **taken)
-        async with role.limit.slot(0):
-            return await call_function(self._name, role.function, prompt, **taken)
+        async with role.limit.slot(0) if role.limit else nullcontext():
+            try:
+                async with asyncio.timeout(role.timeout_seconds):
+                    return await call_function(self._name, role.function, prompt, **taken)
+            except TimeoutError:
+                raise ModelTimeout(
+                    f"the function {self._name!r} took more than {role.timeout_seconds} s; raise its role's timeout"
+                ) from None
 
 
 def _taken(function: Callable[..., Any], keywords: dict[str, Any]) -> dict[str, Any]:

@@ -6,15 +6,14 @@ A type that nobody told is `UNKNOWN`. What no chunk mentions has the origin that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from hashlib import md5
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
 from heliograph.ids import relation_id
 from heliograph.ingest.reading import UNKNOWN_TYPE
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
-from heliograph.lightrag.utils import TokenizerInterface
+from heliograph.lightrag.utils import TokenizerInterface, compute_mdhash_id
 from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, Document, DocumentStatus, Entity, Relation
 from heliograph.query.models import Failure, Mode, Retrieval
 from heliograph.stores.base import ScanKind, Store
@@ -28,8 +27,10 @@ __all__ = [
     "Rows",
     "base_name",
     "doc_status",
+    "entity_vector",
     "is_duplicate",
     "known_type",
+    "relation_vector",
     "summary_of",
 ]
 
@@ -158,7 +159,8 @@ class Rows:
             {
                 "entity_id": item.name,
                 "entity_type": known_type(item.type),
-                "description": item.description,
+                # What only a relation names has no description; LightRAG writes one.
+                "description": item.description or UNKNOWN,
                 **origins[item.id],
                 **given.get(item.id, {}),
                 "created_at": item.created_at,
@@ -331,7 +333,7 @@ def _has_given_chunks(document: Document) -> bool:
 
 
 def _given_name(chunk: Chunk) -> str:
-    return f"chunk-{md5(chunk.text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
+    return compute_mdhash_id(chunk.text, "chunk-")
 
 
 def base_name(path: object) -> str:
@@ -340,3 +342,30 @@ def base_name(path: object) -> str:
     if name in ("", UNKNOWN_SOURCE, "no-file-path"):
         return UNKNOWN_SOURCE
     return PurePath(name.replace("\\", "/")).name or UNKNOWN_SOURCE
+
+
+def entity_vector(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `entities_vdb` tells of an entity, from the properties of its node."""
+    name = data["entity_id"]
+    return {
+        "id": compute_mdhash_id(name, "ent-"),
+        "entity_name": name,
+        "content": f"{name}\n{data['description']}",
+        "source_id": data["source_id"],
+        "file_path": data["file_path"],
+        "created_at": data["created_at"],
+    }
+
+
+def relation_vector(source: str, target: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `relationships_vdb` tells of a relation, from its ends and the properties of its edge."""
+    source, target = sorted((source, target))
+    return {
+        "id": compute_mdhash_id(source + target, "rel-"),
+        "src_id": source,
+        "tgt_id": target,
+        "content": f"{data['keywords']}\t{source}\n{target}\n{data['description']}",
+        "source_id": data["source_id"],
+        "file_path": data["file_path"],
+        "created_at": data["created_at"],
+    }

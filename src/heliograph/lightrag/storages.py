@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.filters import Sources
+from heliograph.ids import relation_id
 from heliograph.lightrag.base import DocProcessingStatus, DocStatus
-from heliograph.lightrag.rows import Rows, is_duplicate
+from heliograph.lightrag.rows import Rows, entity_vector, is_duplicate, relation_vector
 from heliograph.lightrag.types import KnowledgeGraph
-from heliograph.models import Document, DocumentStatus, Entity
+from heliograph.models import FIELD_SEPARATOR, Document, DocumentStatus, Entity, Relation
 from heliograph.stores.base import DocumentQuery, ScanKind
 from heliograph.stores.changeset import Collection
+from heliograph.text.names import end_ids, mention_entity_id
 
-__all__ = ["ChunkView", "DocStatusView", "FullDocsView", "GraphView", "ReplyView", "VectorView", "all_documents"]
+__all__ = [
+    "ChunkView",
+    "DocStatusView",
+    "FullDocsView",
+    "GraphView",
+    "MentionedView",
+    "ReplyView",
+    "SourcesView",
+    "VectorView",
+    "all_documents",
+]
 
 _PAGE = 2_000
 _STATUSES: dict[DocStatus, tuple[DocumentStatus, ...]] = {
@@ -47,15 +60,35 @@ class _View:
         self._opened = opened
 
 
-class DocStatusView(_View):
-    """States of documents."""
+class _KeyValueView(_View, ABC):
+    """A view that is read by key, as LightRAG's `BaseKVStorage`."""
 
+    @abstractmethod
     async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
         """Return one as a dict, or None."""
-        return (await self.get_by_ids([id]))[0]
 
     async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
         """Return each as a dict, or None, in order."""
+        return [await self.get_by_id(id_) for id_ in ids]
+
+    async def filter_keys(self, keys: Iterable[str]) -> set[str]:
+        """Return those keys that are not there."""
+        wanted = list(keys)
+        return {key for key, row in zip(wanted, await self.get_by_ids(wanted), strict=True) if row is None}
+
+    async def is_empty(self) -> bool:
+        """Whether the workspace holds no document."""
+        kb, _ = await self._opened()
+        return not any((await kb.stats()).documents.values())
+
+
+class DocStatusView(_KeyValueView):
+    """States of documents."""
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        return (await self.get_by_ids([id]))[0]
+
+    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
         kb, rows = await self._opened()
         found = await rows.statuses(await kb.store.records.get_documents(list(ids)))
         return [_record(found[id_]) if id_ in found else None for id_ in ids]
@@ -126,7 +159,7 @@ class DocStatusView(_View):
         return list(states.items()), found.total
 
 
-class FullDocsView(_View):
+class FullDocsView(_KeyValueView):
     """Texts of documents."""
 
     async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
@@ -137,12 +170,8 @@ class FullDocsView(_View):
             return None
         return {"content": text, "file_path": document.source, "parse_format": "raw", "_id": id}
 
-    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
-        """Return each, or None, in order."""
-        return [await self.get_by_id(id_) for id_ in ids]
 
-
-class ChunkView(_View):
+class ChunkView(_KeyValueView):
     """Chunks."""
 
     async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
@@ -152,13 +181,44 @@ class ChunkView(_View):
         document = await kb.document(chunk.document_id) if chunk else None
         return rows.chunk_row(id, chunk, document) if chunk and document else None
 
-    async def get_by_ids(self, ids: Sequence[str]) -> list[dict[str, Any] | None]:
-        """Return each, or None, in order."""
-        return [await self.get_by_id(id_) for id_ in ids]
+
+class MentionedView(_KeyValueView):
+    """What each document mentions: `entity_names`, or `relation_pairs`, and their `count`; by the document's id."""
+
+    def __init__(self, opened: Open, *, of_relations: bool) -> None:
+        super().__init__(opened)
+        self._of_relations = of_relations
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        kb, _ = await self._opened()
+        records, graph = kb.store.records, kb.store.graph
+        chunks = await records.get_document_chunks(id)
+        extractions = await records.get_extractions([chunk.id for chunk in chunks])
+        if self._of_relations:
+            ends = dict.fromkeys(end_ids(mention) for item in extractions for mention in item.relations)
+            relations = await graph.name_ends(await graph.get_relations([relation_id(*pair) for pair in ends]))
+            pairs = [sorted((item.source, item.target)) for item in relations]
+            return {"relation_pairs": pairs, "count": len(pairs)} if pairs else None
+        ids = dict.fromkeys(mention_entity_id(mention) for item in extractions for mention in item.entities)
+        names = [entity.name for entity in await graph.get_entities(list(ids))]
+        return {"entity_names": names, "count": len(names)} if names else None
+
+
+class SourcesView(_KeyValueView):
+    """The chunks that speak of an entity, by its name, or of a relation, by `source<SEP>target`."""
+
+    async def get_by_id(self, id: str) -> dict[str, Any] | None:  # noqa: A002 (LightRAG's)
+        kb, rows = await self._opened()
+        name, _, other = id.partition(FIELD_SEPARATOR)
+        found = await (kb.relation(name, other) if other else kb.entity(name))
+        if found is None:
+            return None
+        names = await rows.chunk_names(found.chunk_ids)
+        return {"chunk_ids": list(names.values()), "count": len(names)}
 
 
 class ReplyView(_View):
-    """Kept replies of models."""
+    """Kept replies of models; their keys are ours."""
 
     async def drop(self) -> dict[str, str]:
         """Drop all of them."""
@@ -211,6 +271,32 @@ class GraphView(_View):
         ranked = await kb.store.graph.rank_incident_relations([entity.id])
         found = await kb.store.graph.name_ends(await kb.store.graph.get_relations([item.id for item in ranked]))
         return [(entity.name, item.target if item.source_id == entity.id else item.source) for item in found]
+
+    async def has_nodes_batch(self, node_ids: Iterable[str]) -> set[str]:
+        """Return those names that stand for an entity."""
+        return {name for name in node_ids if await self.has_node(name)}
+
+    async def get_nodes_batch(self, node_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the properties of each entity that there is, by the name that was asked for."""
+        found = {name: await self.get_node(name) for name in node_ids}
+        return {name: row for name, row in found.items() if row is not None}
+
+    async def node_degrees_batch(self, node_ids: Iterable[str]) -> dict[str, int]:
+        """Return the degree of each entity."""
+        return {name: await self.node_degree(name) for name in node_ids}
+
+    async def edge_degrees_batch(self, edge_pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """Return of each pair the degrees of both ends together."""
+        return {pair: await self.edge_degree(*pair) for pair in edge_pairs}
+
+    async def get_edges_batch(self, pairs: Iterable[dict[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return the properties of each relation that there is; `pairs` are dicts of `src` and `tgt`."""
+        found = {(pair["src"], pair["tgt"]): await self.get_edge(pair["src"], pair["tgt"]) for pair in pairs}
+        return {pair: row for pair, row in found.items() if row is not None}
+
+    async def get_nodes_edges_batch(self, node_ids: Iterable[str]) -> dict[str, list[tuple[str, str]]]:
+        """Return the relations of each entity as pairs of names, its own first."""
+        return {name: await self.get_node_edges(name) or [] for name in node_ids}
 
     async def get_all_labels(self) -> list[str]:
         """Return the names of all entities, sorted."""
@@ -313,19 +399,17 @@ class VectorView(_View):
                 }
                 for item in chunks
             ]
+        graph = kb.store.graph
         if self._collection is Collection.ENTITIES:
-            return [
-                {"id": item.id, "distance": scores[item.id], "entity_name": item.name, "content": _content(item)}
-                for item in await kb.store.graph.get_entities(list(scores))
+            found: list[Entity] | list[Relation] = await graph.get_entities(list(scores))
+            told = [entity_vector(row) for row in await rows.entities(found)]
+        else:
+            found = await graph.name_ends(await graph.get_relations(list(scores)))
+            told = [
+                relation_vector(item.source, item.target, row)
+                for item, row in zip(found, await rows.relations(found), strict=True)
             ]
-        found = await kb.store.graph.name_ends(await kb.store.graph.get_relations(list(scores)))
-        return [
-            {"id": item.id, "distance": scores[item.id], "src_id": item.source, "tgt_id": item.target} for item in found
-        ]
-
-
-def _content(entity: Entity) -> str:
-    return f"{entity.name}\n{entity.description}"
+        return [row | {"distance": scores[item.id]} for item, row in zip(found, told, strict=True)]
 
 
 def _record(status: DocProcessingStatus) -> dict[str, Any]:

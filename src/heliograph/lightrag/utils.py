@@ -13,10 +13,11 @@ import warnings
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import wraps
 from hashlib import md5
 from html import unescape
 from math import isfinite
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ __all__ = [
     "Tokenizer",
     "TokenizerInterface",
     "always_get_an_event_loop",
+    "blocking",
     "compute_args_hash",
     "compute_mdhash_id",
     "cosine_similarity",
@@ -49,7 +51,8 @@ __all__ = [
     "wrap_embedding_func_with_attrs",
 ]
 
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 logger = logging.getLogger("lightrag")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
@@ -247,6 +250,19 @@ def run_sync(call: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Any:
     except RuntimeError:
         return always_get_an_event_loop().run_until_complete(call())
     raise RuntimeError(f"{name}() cannot be called while an event loop runs in this thread; await a{name}(...) there")
+
+
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+    """Return a method for code that is not async: the same without the `a` before its name, by `run_sync`."""
+    name = method.__name__.removeprefix("a")
+
+    @wraps(method)
+    def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
+        # Looked up by name, so that a subclass that overrides the method is asked here, too.
+        return run_sync(lambda: getattr(self, method.__name__)(*args, **kwargs), name)
+
+    call.__name__, call.__qualname__ = name, f"{method.__qualname__.rpartition('.')[0]}.{name}"
+    return call
 
 
 def setup_logger(

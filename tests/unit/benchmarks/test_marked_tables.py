@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from benchmarks.declining import render_curve
 from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers, render_parameters
 from benchmarks.report import Environment, Figure, Report
+from benchmarks.versus_lightrag import render_versus, render_versus_plot
 
-from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.bridges import FusionParameters
 
 
 def _report(name: str, *figures: Figure) -> Report:
@@ -61,3 +63,26 @@ def test_curve_of_what_is_declined_is_a_picture_and_no_row_of_the_table() -> Non
     picture = render_curve(figures)
     assert 'points="70.0,130.0 100.0,100.0"' in picture
     assert '<circle cx="100.0" cy="100.0"' in picture
+
+
+def test_both_sides_stand_beside_each_other_and_in_the_plot() -> None:
+    figures = (
+        Figure("one more document, 50 stored, LightRAG", 300.0, "ms"),
+        Figure("one more document, 50 stored, Heliograph", 20.0, "ms"),
+        Figure("recall among five, mix, LightRAG", 40.0, "%"),
+        Figure("recall among five, mix, Heliograph", 50.0, "%"),
+        Figure("recall among five, fusion, Heliograph", 60.0, "%"),
+    )
+    lines = render_versus(figures, ("how", "| outages |")).splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    assert rows[0] == ["", "LightRAG", "Heliograph"]
+    assert rows[2:] == [
+        ["one more document, 50 stored", "300 ms", "20 ms"],
+        ["recall among five, mix", "40 %", "50 %"],
+        ["recall among five, fusion", "", "60 %"],
+        ["outages"],
+    ]
+    bars = [
+        item.get("height") for item in ElementTree.fromstring(render_versus_plot(figures)).iter() if "rect" in item.tag
+    ]
+    assert bars[:5] == ["180.0", "12.0", "120.0", "150.0", "180.0"]

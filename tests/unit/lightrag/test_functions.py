@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from inspect import signature
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -15,11 +16,12 @@ import numpy as np
 import openpyxl
 import pytest
 
-from heliograph.lightrag import LightRAG, RoleLLMConfig
+from heliograph.lightrag import LightRAG, QueryParam, RoleLLMConfig
 from heliograph.lightrag import utils as lightrag_utils
 from heliograph.lightrag.llm.ollama import ollama_embed, ollama_model_complete
 from heliograph.lightrag.llm.openai import openai_complete, openai_complete_if_cache, openai_embed
 from heliograph.lightrag.operate import chunking_by_token_size
+from heliograph.lightrag.prompt import PROMPTS
 from heliograph.lightrag.rerank import cohere_rerank
 from heliograph.lightrag.utils import EmbeddingFunc, TiktokenTokenizer, TokenTracker, wrap_embedding_func_with_attrs
 from heliograph.text.tokens import decode, encode
@@ -196,6 +198,46 @@ def test_stores_and_defaults_come_from_the_environment(tmp_path: Path, monkeypat
     assert settings.store.url == "postgresql://ann:p%2Fw@localhost:5432/kb"
     assert settings.store.vectors_url == "qdrant://q.example:6333"
     assert (settings.store.workspace, settings.query.top_k) == ("own", 7)
+
+
+async def test_role_has_a_limit_of_time_and_a_builder(tmp_path: Path) -> None:
+    async def slow(_prompt: str, **_given: Any) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    rag = _rag(tmp_path, role_llm_configs={"query": RoleLLMConfig(func=slow, metadata={"api_key": "s"})})
+    rag.update_llm_role_config("query", timeout=0.01)
+    told = await rag.aquery_llm("Is anyone there?", QueryParam(mode="bypass"))
+    assert (told["status"], "0.01 s" in told["message"]) == ("failure", True)
+    assert rag.get_llm_role_config("query")["metadata"] == {}
+
+    async def quick(_prompt: str, **given: Any) -> str:
+        return f"hello from {given['place']}"
+
+    with pytest.raises(ValueError, match="builder"):
+        rag.update_llm_role_config("query", model="other")
+    rag.register_role_llm_builder(lambda _role, metadata: (quick, {"place": metadata["model"]}))
+    rag.update_llm_role_config("query", model="other")
+    assert await rag.aquery("Is anyone there?", QueryParam(mode="bypass")) == "hello from other"
+    assert rag.get_llm_role_config()["query"]["model"] == "other"
+    with pytest.raises(TypeError, match="cannot be called"):
+        rag.update_llm_role_config("query", model_func="no function")
+    await rag.finalize_storages()
+
+
+def test_methods_that_are_not_async_keep_their_signatures() -> None:
+    for name in ("insert", "query", "export_data", "merge_entities", "delete_by_doc_id"):
+        method = getattr(LightRAG, name)
+        assert (method.__name__, signature(method)) == (name, signature(getattr(LightRAG, f"a{name}")))
+
+
+def test_prompts_warn_when_they_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lightrag_utils, "_told", set[str]())
+    assert PROMPTS["fail_response"].endswith("[no-context]")
+    with pytest.raises(KeyError, match="its own"):
+        PROMPTS["rag_response"]
+    with pytest.warns(UserWarning, match="no effect"):
+        PROMPTS["rag_response"] = "Answer."
 
 
 async def test_windows_of_tokens_that_cut_characters_are_found_in_the_text(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ from heliograph.service.jobs.store import JobStore, Ownership
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
-from heliograph.stores.registry import is_kept_in_folder
+from heliograph.stores.registry import is_kept_in_folder, may_have_waiting
 
 _PAGE = 500
 # So many documents are deleted between two reports.
@@ -737,6 +737,9 @@ class Jobs:
         """Resume unfinished jobs, and process waiting documents that no job covers."""
         if await self.count_unfinished(workspace):
             self._runner(workspace, self._store(workspace)).wake()
+            return
+        # There may be thousands, and few have anything to do, so none is opened for nothing.
+        if not await may_have_waiting(with_store(self._settings, None, workspace).store):
             return
         async with self._workspaces.use(workspace) as kb:
             if (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total:
