@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
 from benchmarks.versus_lightrag import render_versus, render_versus_plot
-from heliograph.query.fusion.models import FusionParameters
+from heliograph.query.bridges import FusionParameters
 
 __all__ = [
     "TABLES",
@@ -24,6 +24,7 @@ __all__ = [
     "put_between",
     "render_answers",
     "render_figures",
+    "render_growth",
     "render_parameters",
     "render_stores",
     "write_tables",
@@ -118,6 +119,18 @@ def render_figures(report: Report) -> str:
     return f"{format_table(('figure', 'value'), (figure.row()[:2] for figure in report.figures))}\n\n{_taken(report)}"
 
 
+def render_growth(report: Report) -> str:
+    """Return a table with a row an operation: what it costs at each size, and how fast that grows."""
+    found: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for figure in report.figures:
+        what, _, column = figure.name.partition(": ")
+        found.setdefault(what, {})[column] = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.3g}"
+        columns[column] = None
+    rows = [(what, *(cells.get(column, "") for column in columns)) for what, cells in found.items()]
+    return f"{format_table(('what', *columns), rows)}\n\n{_taken(report)}"
+
+
 def render_stores(report: Report) -> str:
     """Return a table with a row a back end: what it takes of our process, times what SQLite does, and round trips."""
     found: dict[str, dict[str, float]] = {}
@@ -172,6 +185,7 @@ TABLES = (
     MarkedTable("manuals", _DOCS / "answers.md", render_answers),
     MarkedTable("declining", _DOCS / "answers.md", render_answers),
     MarkedTable("local_extraction", _DOCS / "evaluation.md", render_figures),
+    MarkedTable("scale", _DOCS / "scale.md", render_growth),
     MarkedTable("stores", _DOCS / "stores.md", render_stores),
     MarkedTable("versus_lightrag", _DOCS / "comparison.md", _render_versus),
 )

@@ -31,7 +31,9 @@ DEFAULT = (
     "text_scale",
     "filters",
     "open_store",
+    "scale",
     "service_start",
+    "service_workspaces",
     "demo",
     "offline_indexing",
     "embedding_speed",
@@ -60,7 +62,7 @@ ALL = (
     "document_soak",
     "store_faults",
     "byte_flips",
-    "graph_drawing",
+    "web_page",
 )
 
 

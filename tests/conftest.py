@@ -16,7 +16,7 @@ from .servers.redis import RedisServer, running_redis
 
 # Real servers, live models, browsers, kills and long runs: `make test-all` runs them, `make test` leaves them out.
 _LONG_FOLDERS = ("browser", "chat", "faults", "integration")
-_SERVERS = {"postgres_server", "redis_server", "neo4j_server", "falkordb_server", "ray_nodes"}
+_SERVERS = {"postgres_server", "redis_server", "neo4j_server", "falkordb_server", "qdrant", "ray_nodes"}
 
 # Machines are shared: how long an example takes says nothing.
 settings.register_profile("heliograph", deadline=None)
@@ -28,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         fixtures = set(getattr(item, "fixturenames", ()))
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            fixtures |= {value for value in item.callspec.params.values() if isinstance(value, str)}
         if folder in _LONG_FOLDERS or fixtures & _SERVERS or item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.long)
 

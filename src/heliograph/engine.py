@@ -13,6 +13,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, get_args
@@ -24,7 +25,6 @@ from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, ChatUsage, build_chat_model, wrap_chat_model
 from heliograph.curation.curator import Curator
 from heliograph.curation.graph_curation import CurationRooms, DuplicateFinder, GraphCuration
-from heliograph.distributed.cluster import GivenModels, open_cluster
 from heliograph.documents.base import LoadedDocument
 from heliograph.documents.sources import FileFilter, SourceReader, find_sources, is_url
 from heliograph.embedding.base import EmbeddingModel
@@ -48,9 +48,8 @@ from heliograph.ingest.given import GraphInserter
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import DeleteReport, IngestReport, NewDocument, Progress, new_documents
 from heliograph.ingest.pipeline import IngestPipeline
-from heliograph.maintenance.archive import ImportProgress, ImportReport
+from heliograph.maintenance.archive import ExportFormat, ImportProgress, ImportReport
 from heliograph.maintenance.check import CheckProgress, CheckReport
-from heliograph.maintenance.transfer import ExportFormat, export_workspace, import_places
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
@@ -223,20 +222,18 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
         StoreError: The store cannot be opened.
         ModelError: A model cannot be made ready.
     """
-    models = GivenModels(
-        None if given.chat is None else as_chat_model(given.chat),
-        None if given.embedding is None else await as_embedding_model(given.embedding),
-        given.extractor,
-    )
-    embedding = models.embedding
+    given_chat = None if given.chat is None else as_chat_model(given.chat)
+    given_embedding = None if given.embedding is None else await as_embedding_model(given.embedding)
+    embedding = given_embedding
     if embedding is None:
         embedding = await build_embedding_model(settings.embedding)
         stack.push_async_callback(embedding.close)
     store = await open_store(settings.store, embedding.info)
     stack.push_async_callback(store.close)
     meter = ChatMeter()
-    chat = _open_chat(settings, models.chat, store, meter, stack)
+    chat = _open_chat(settings, given_chat, store, meter, stack)
     truth = store.truth
+    models = given_chat, given_embedding, given.extractor
     ingest, sources = _open_ingest(settings, models, store, embedding, chat, meter, stack, given.chunker)
     reranker = await _open_reranker(settings, given, chat, stack)
     fold, readable = EvidenceFold.of(settings.ingest), readable_tokens(settings.chat) if chat else None
@@ -252,7 +249,7 @@ async def open_rooms(settings: Settings, given: Given, stack: AsyncExitStack) ->
 
 def _open_ingest(
     settings: Settings,
-    given: GivenModels,
+    given: tuple[ChatModel | None, EmbeddingModel | None, Extractor | None],
     store: Store,
     embedding: EmbeddingModel,
     chat: ChatModel | None,
@@ -261,7 +258,7 @@ def _open_ingest(
     chunker: Chunker | None,
 ) -> tuple[IngestPipeline, SourceReader]:
     """Return what takes documents in and what reads their sources, in this process or on a cluster."""
-    extractor = given.extractor or choose_extractor(settings.ingest, chat)
+    extractor = given[2] or choose_extractor(settings.ingest, chat)
     if settings.ingest.engine == "local":
         sources = SourceReader(settings.documents, settings.ingest.max_document_characters)
         stack.callback(sources.close)
@@ -269,7 +266,9 @@ def _open_ingest(
     if chunker is not None:
         raise SettingsError("a chunker of your own cuts texts in this process; set ingest.engine to 'local'")
     replies = store.replies if settings.chat.cache else None
-    cluster = open_cluster(settings, given, embedding, replies, meter, stack)
+    # Imported on use, as what moves whole workspaces is: most processes need neither.
+    distributed = import_module("heliograph.distributed.cluster")
+    cluster = distributed.open_cluster(settings, distributed.GivenModels(*given), embedding, replies, meter, stack)
     stack.callback(cluster.sources.close)
     ingest = IngestPipeline(
         *(store.truth, cluster.embedding, extractor, chat, cluster.ingest),
@@ -763,7 +762,8 @@ class AsyncHeliograph(GraphCuration):
             InvalidRequestError: There is no such format.
             StoreUnavailable: It cannot be written; nothing is left of it.
         """
-        return await export_workspace((await self._rooms()).store, Path(path), format)
+        transfer = import_module("heliograph.maintenance.transfer")
+        return await transfer.export_workspace((await self._rooms()).store, Path(path), format)
 
     async def import_from(
         self, path: str | Path | Sequence[str | Path], *, progress: ImportProgress | None = None
@@ -786,7 +786,8 @@ class AsyncHeliograph(GraphCuration):
         """
         rooms = await self._rooms()
         places = [path] if isinstance(path, str | Path) else path
-        return await import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
+        transfer = import_module("heliograph.maintenance.transfer")
+        return await transfer.import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
         """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""

@@ -86,7 +86,8 @@ class Document:
         content_hash: Hash of the whole text.
         status: Where it is on its way in.
         error: Why it failed, or which chunks did; empty otherwise.
-        metadata: Free JSON of the user.
+        metadata: Free JSON of the user, and what a file says of itself (`mime_type`, `language`, ...), which the user's
+            wins over.
         length: Characters of text.
         chunk_count: Chunks stored; 0 until processed.
         track_id: The batch that brought it.
@@ -252,6 +253,8 @@ _AFTER_STORED = 1 << 62
 class Curation:
     """One correction of the graph by a person. It counts from its commit until it is undone, whatever documents do.
 
+    An edit, a rename, a merge, a split and a deletion by hand are all curations; deleting by hand hides an entity.
+
     Attributes:
         id: `cur-<hash>`.
         kind: What was done.
@@ -264,7 +267,7 @@ class Curation:
         description: The description given.
         keywords: The keywords given.
         weight: The weight given.
-        author: Who did it.
+        author: Who did it: the name of a key or account; `anyone` where an open service asked for none.
         created_at: When, UTC.
         undone_by: Who took it back; empty while it counts.
         undone_at: When it was taken back, UTC; None while it counts.
@@ -373,7 +376,8 @@ class Entity:
         description: Fragments joined by `<SEP>`, or their summary.
         aliases: Its other names, sorted.
         chunk_ids: Chunks that mention it, in canonical order, the first 200.
-        token_count: o200k_base tokens of its line in a JSON-lines context.
+        token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
+            the description sets it to 0.
         degree: Relations that touch it; kept by the graph store, ignored when written.
         created_at: Unix seconds when it first appeared; kept by the graph store, ignored when written.
     """
@@ -403,7 +407,8 @@ class Relation:
         description: Fragments joined by `<SEP>`, or their summary.
         weight: Sum of the mentions' weights.
         chunk_ids: Chunks that mention it, in canonical order, the first 200.
-        token_count: o200k_base tokens of its line in a JSON-lines context.
+        token_count: o200k_base tokens of its line in a JSON-lines context; 0 has it counted anew, so whoever changes
+            the description sets it to 0.
         created_at: Unix seconds when it first appeared; kept by the graph store, ignored when written.
     """
 

@@ -50,7 +50,8 @@ def hide_password(value: str) -> str:
 
 
 class _Room(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    # `Settings` builds the schemas of all rooms; those of rooms alone are built if one is made alone.
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), defer_build=True)
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         for name, value in super().__repr_args__():

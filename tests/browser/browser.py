@@ -26,7 +26,7 @@ _FLAGS = (
     "--force-prefers-reduced-motion",
     "--window-size=1280,900",
 )
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 90.0
 
 
 def missing_parts() -> list[str]:

@@ -512,6 +512,9 @@ def test_file_is_uploaded_processed_listed_and_deleted(browser: Browser, serve: 
     browser.driver.find_element("css selector", "#files").send_keys(str(path))
     row = f'//tr[td[contains(., "{path.name}")] and td[normalize-space()="ready"]]'
     browser.find(row)
+    # Whoever waited for it is led on to asking.
+    browser.wait_text(".toast", "The documents are ready.")
+    assert browser.find("//*[contains(@class, 'toast')]//button[normalize-space()='Ask']")
     picture(browser, "own-documents")
     browser.find(f"{row}//input").click()
     browser.wait_text(".selection", "1 selected")
@@ -540,6 +543,11 @@ def test_text_is_pasted_and_its_name_replaces_what_it_held(browser: Browser, ser
     browser.wait(lambda: len(browser.all("#list tbody tr")) == 1 or None, "one row")
     browser.find("//td//a[.='pasted.md']").click()
     browser.wait_text(".document-text", "sings")
+    browser.find("//*[@role='tab' and normalize-space()='History']").click()
+    assert [row.text.split()[0] for row in browser.find("#versions").find_elements("css selector", "tbody tr")] == [
+        "2",
+        "1",
+    ]
     assert browser.errors() == []
 
 
@@ -560,7 +568,7 @@ def test_address_is_given_and_what_became_of_it_is_told(browser: Browser, serve:
     fill(browser, url=f"{address}/health")
     row = browser.find(f"//tr[contains(., '{address}/health') and contains(., 'failed')]")
     assert "not a public address" in row.text
-    assert "upload the file instead" in row.text
+    assert "allow_private_addresses" in row.find_element("css selector", ".advice").text
     assert browser.errors() == []
 
 
@@ -638,3 +646,64 @@ def test_language_is_switched_and_kept(browser: Browser, serve: Serve) -> None:
     browser.wait_text("nav", "文档")
     browser.button("English").click()
     browser.wait_text("nav", "Documents")
+
+
+WORK = """
+(() => {
+  const [real, work] = [window.fetch, %s];
+  const text = `event: work\\ndata: ${JSON.stringify(work)}\\n\\n`;
+  const open = () => new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode(text)) }));
+  const headers = { "Content-Type": "application/json" };
+  const listed = () => new Response(JSON.stringify({ jobs: work.jobs, total: 1 }), { headers });
+  window.fetch = async (at, how) =>
+    String(at).includes("api/v1/events") ? open() : String(at).includes("documents/jobs") ? listed() : real(at, how);
+})();
+"""
+
+
+@pytest.mark.parametrize(
+    ("done", "begun", "told"),
+    [
+        (0, 0, "Loading the models"),
+        (3, 12, "Reading chunks 3 / 12 · +5 entities · +4 relations · 1 failed · time left 7.0 s"),
+        (12, 12, "Embedding and storing · +5 entities · +4 relations · 1 failed"),
+    ],
+)
+def test_work_is_told_by_stage(browser: Browser, serve: Serve, done: int, begun: int, told: str) -> None:
+    found = (
+        {"entities": 5, "relations": 4, "failed": 1, "seconds_left": 7} if begun else {"entities": 0, "relations": 0}
+    )
+    job = {"id": "job-1", "kind": "process", "state": "running", "sources": [], "error": "", "done": 1, "total": 3}
+    job["counts"] = {"chunks": done, "chunks_begun": begun, **found}
+    source = WORK % json.dumps({"documents": {"pending": 3}, "jobs": [job], "latest": job})
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+    try:
+        browser.open(f"{serve()}/page/#/documents")
+        assert browser.find("#work .stage").text == told
+        assert "1 / 3" in browser.find("#work").text
+        assert browser.errors() == []
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_all_documents_are_looked_after_at_once(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#/documents")
+    browser.wait_text("#list", "two.md")
+
+    def choose(text: str) -> None:
+        browser.button("More").click()
+        browser.find(f"//*[contains(@class, 'items')]//button[normalize-space()='{text}']").click()
+
+    choose("Read the input folder")
+    browser.wait_text(".toast", "The input folder is read.")
+    choose("Log of the work")
+    browser.wait_text("dialog", "Scanning the input folder")
+    browser.find("//dialog//button[normalize-space()='Close']").click()
+    browser.wait(lambda: not browser.all("dialog, #work") or None, "the end of the work")
+    choose("Delete all documents")
+    browser.write("dialog [name=name]", "another")
+    browser.find("dialog button.danger").click()
+    assert not browser.script("return document.querySelector('dialog form').checkValidity()")
+    fill(browser, name="default")
+    browser.wait_text("h1", "Begin with some documents")
+    assert browser.errors() == []

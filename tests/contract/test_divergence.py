@@ -20,6 +20,9 @@ from heliograph.stores.registry import open_store
 
 from .congruence import DIMENSION, World, answer, make_operations, make_questions
 
+# Every engine is a real server.
+pytestmark = pytest.mark.slow
+
 INFO = EmbeddingInfo("fake", DIMENSION, 512)
 
 # Does something to an engine, seen as its projection, for one workspace.

@@ -16,10 +16,18 @@ from heliograph.engine import Given
 from heliograph.errors import NotFoundError, StoreUnavailable
 from heliograph.filters import SourcePrefix
 from heliograph.ingest.merging import EvidenceFold
+from heliograph.models import Document
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import IngestSettings, Settings, StoreSettings
-from heliograph.stores.changeset import Collection
-from heliograph.stores.registry import drop_workspace, find_workspaces, open_store, workspace_identity
+from heliograph.stores.changeset import Changeset, Collection
+from heliograph.stores.registry import (
+    drop_workspace,
+    find_workspaces,
+    has_workspace,
+    may_have_waiting,
+    open_store,
+    workspace_identity,
+)
 from heliograph.testing.examples import DIMENSION, example_changeset
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.text.analysis import terms
@@ -72,6 +80,22 @@ async def test_identity_is_that_of_one_making(store: StoreSettings) -> None:
     assert seen[0] is not None
     assert seen[0] != seen[1]
     assert store.workspace not in await find_workspaces(store)
+
+
+async def test_workspace_is_looked_at_without_being_opened(store: StoreSettings) -> None:
+    assert not await has_workspace(store)
+    opened = await open_store(store, INFO)
+    assert await has_workspace(store)
+    assert not await has_workspace(store.model_copy(update={"workspace": store.workspace.upper()}))
+    assert not await may_have_waiting(store)
+    await opened.apply(example_changeset("a.md", ["Ann"]))
+    assert not await may_have_waiting(store)
+    await opened.apply(Changeset(documents=(Document("doc-b", "b.md"),)))
+    assert await may_have_waiting(store)
+    await opened.close()
+    assert await may_have_waiting(store)
+    await drop_workspace(store)
+    assert not await has_workspace(store)
 
 
 async def find(engine: AsyncHeliograph, source: str) -> list[str]:

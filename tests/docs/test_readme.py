@@ -38,3 +38,10 @@ def test_toml_blocks_are_valid_settings(path: Path, tmp_path: Path, monkeypatch:
 def test_links_lead_to_files(path: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text("utf-8")):
         assert (path.parent / target).exists(), target
+
+
+def test_files_that_are_named_are_there() -> None:
+    there = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("*/**/*.py") if ".venv" not in path.parts]
+    for page in (*DOCUMENTS, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"):
+        for name in re.findall(r"`([\w/]+\.py)(?:::\w+)?`", page.read_text("utf-8")):
+            assert any(f"/{path}".endswith(f"/{name}") for path in there), f"{page.name}: {name}"

@@ -1,4 +1,4 @@
-"""File sizes, import direction, cycles and hidden imports, computed from the source."""
+"""File sizes, import direction, cycles, hidden imports and declarations that belong together, from the source."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import ast
 import importlib
 import inspect
 from collections import defaultdict
+from dataclasses import fields
 from graphlib import TopologicalSorter
 
 import pytest
 
+from heliograph import QueryParam
+from heliograph.client.records import QueryOptions as ClientOptions
 from heliograph.errors import MissingDependencyError
+from heliograph.wire.query import QueryOptions as WireOptions
 
 from .sources import PACKAGE, ROOT, Module, imported_modules, modules
 
@@ -139,6 +143,24 @@ def test_mode_has_one_default_but_on_the_routes_of_lightrag() -> None:
                 )
     assert sum("LIGHTRAG_MODE" in text for text in found) == 2
     assert len(found) > 10
+
+
+def test_every_face_takes_every_parameter_of_questions() -> None:
+    known = {field.name for field in fields(QueryParam)}
+    # Models and prompts are the server's own; how an answer is sent follows from the route.
+    own = {
+        "chat_model",
+        "system_prompt",
+        "stream",
+        "conversation_history",
+        "include_references",
+        "include_chunk_content",
+    }
+    assert set(WireOptions.model_fields) == known - own
+    # What a client gets back is typed, whatever the form.
+    typed = {"mode", "include_sources", "return_structured"}
+    sent = {"conversation_history", "include_chunk_content"}
+    assert {field.name for field in fields(ClientOptions)} == (known - own - typed) | sent
 
 
 def _defaults_of(node: ast.AST, name: str) -> list[ast.expr]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import filecmp
 import importlib.util
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
-BUILT = ROOT / "src" / "heliograph" / "server" / "page"
+SOURCE = ROOT / "src" / "heliograph"
+BUILT = SOURCE / "server" / "page"
 
 
 def test_types_of_the_page_are_those_of_the_interface() -> None:
@@ -58,3 +61,27 @@ def test_every_icon_that_is_named_is_drawn() -> None:
     used = set(re.findall(r'\bicon="([a-z]+)"', text)) | set(re.findall(r'<Icon name="([a-z]+)"', text))
     assert used
     assert used <= drawn
+
+
+def test_every_reason_why_a_document_is_refused_is_said_in_chinese() -> None:
+    sentences = re.findall(r"^  \[/(.+)/s?, \"", (WEB / "src" / "service-words.ts").read_text("utf-8"), re.MULTILINE)
+    patterns = [re.compile(pattern, re.DOTALL) for pattern in sentences]
+    # What only a path on the server's own machine can bring about, or only a program that uses the engine.
+    own = {"isolation.py", "files.py", "chunking.py", "reading.py", "base.py"}
+    reasons = [reason for folder in ("documents", "ingest") for reason in refusals(SOURCE / folder, own)]
+    assert len(reasons) > 40
+    assert [reason for reason in reasons if not any(pattern.search(reason) for pattern in patterns)] == []
+
+
+def refusals(folder: Path, own: set[str]) -> Iterator[str]:
+    """Give the text of every `IngestError` that is raised there, with a word for each value in it."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if path.name in own or not isinstance(node, ast.Call) or ast.unparse(node.func) != "IngestError":
+                continue
+            (text,) = node.args
+            parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+            told = "".join(str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts)
+            # One that is passed on says it elsewhere, and a path that is empty is no file of a person.
+            if told.strip("7 ") and not told.startswith("a path is empty"):
+                yield told

@@ -13,6 +13,9 @@ import pytest
 
 from .world import checked, over_stdio, text_of
 
+# Each starts the command in a process of its own.
+pytestmark = pytest.mark.slow
+
 TEXT = "# ESP32\n\nThe ESP32 connects to an MQTT broker over TLS. Espressif makes the ESP32."
 HELLO = {
     "jsonrpc": "2.0",

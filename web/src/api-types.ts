@@ -172,6 +172,7 @@ export interface Schemas {
     weight: number | null;
     /** Of a split: documents and chunks whose mentions go to the new name. */
     scope: (string)[];
+    /** Name of the key or account; `anyone` where none was asked for. */
     author: string;
     created_at: string;
     undone_by: string;
@@ -249,6 +250,8 @@ export interface Schemas {
     twin_of: string;
     chunks: (Schemas["ChunkResponse"])[];
     chunk_offset: number;
+    /** The texts that it had, latest first, as far as the service took them in. */
+    versions: (Schemas["VersionItem"])[];
   };
   "DocStatusResponse": {
     id: string;
@@ -605,7 +608,7 @@ export interface Schemas {
     /** Documents or files done. */
     done: number;
     total: number;
-    /** What came of them. */
+    /** What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new `entities` and `relations`, `failed`, and `seconds_left`. */
     counts: Record<string, number>;
     /** What went wrong with some, the first few. */
     problems: (string)[];
@@ -1309,6 +1312,16 @@ export interface Schemas {
     role: "read" | "write" | "admin";
     /** Where; null means everywhere. */
     workspaces: (string)[] | null;
+  };
+  "VersionItem": {
+    /** Who gave it. */
+    author: string;
+    /** The batch that it came with. */
+    track_id: string;
+    /** Its characters. */
+    length: number;
+    content_hash: string;
+    created_at: string;
   };
   "WorkspaceList": {
     workspaces: (Schemas["WorkspaceRow"])[];

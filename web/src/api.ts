@@ -141,7 +141,7 @@ export async function stream<T>(path: string, body: unknown, onLine: (line: T) =
 }
 
 /** What is under way in a workspace, as `/api/v1/events` tells it. */
-export interface Work { documents: Record<string, number>; jobs: Schemas["JobResponse"][] }
+export interface Work { documents: Record<string, number>; jobs: Schemas["JobResponse"][]; latest: Schemas["JobResponse"] | null }
 
 const AGAIN_MS = 2000;
 const POLL_MS = 3000;

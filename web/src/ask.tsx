@@ -245,8 +245,8 @@ function Answer({ reply, opened, onCite }: { reply: Reply; opened: Opened | null
   );
 }
 
-function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
-  reply: Reply; shows: boolean; opened: Opened | null; onCite: (opened: Opened) => void; onInspect: () => void; onAgain: () => void;
+function ReplyView({ reply, place, shows, opened, onCite, onInspect, onAgain }: {
+  reply: Reply; place: number; shows: boolean; opened: Opened | null; onCite: (opened: Opened) => void; onInspect: () => void; onAgain: () => void;
 }) {
   // A reply is changed in place while it comes.
   void tick.value;
@@ -281,7 +281,7 @@ function ReplyView({ reply, shows, opened, onCite, onInspect, onAgain }: {
           </span>
         </div>
       )}
-      {isOffline && !told && (
+      {isOffline && !told && place === 0 && (
         <div class="note offline">
           <Icon name="plug" />
           <div class="stack"><span>{t("offlineOnce")}</span>
@@ -340,7 +340,7 @@ function TurnView({ turn, place, beside, onBeside }: { turn: Turn; place: number
       <h2>{turn.question} {!running.value && <Button bare class="small" icon="edit" label={t("editAsk")} onClick={() => setEditing(true)} />}</h2>
       <div class={turn.replies.length > 1 ? "pair" : ""}>
         {turn.replies.map((reply, index) => (
-          <ReplyView key={index} reply={reply} shows={turn.replies.length > 1} opened={opened} onCite={(one) => onBeside({ kind: "source", opened: one })}
+          <ReplyView key={index} reply={reply} place={index} shows={turn.replies.length > 1} opened={opened} onCite={(one) => onBeside({ kind: "source", opened: one })}
             onInspect={() => onBeside({ kind: "inspect", reply })} onAgain={() => again(turn.question)} />
         ))}
       </div>

@@ -3,13 +3,13 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call, get, upload } from "./api";
 import type { Schemas } from "./api-types";
-import { advice, deleteLater, retryThese, statusChip } from "./documents";
+import { deleteLater, Failure, retryThese, statusChip } from "./documents";
 import { dress, renderDocument } from "./markdown";
 import { serviceText } from "./service-words";
 import { MarkedText, Place } from "./source";
 import { attempt, canWrite, goTo, linkTo, tell } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Tabs } from "./ui";
-import { number, t, typeName, when } from "./words";
+import { named, number, t, typeName, when } from "./words";
 
 type Tab = "text" | "chunks" | "entities" | "history";
 type Detail = Schemas["DetailResponse"];
@@ -66,7 +66,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
           )}
         </header>
         {detail.title && <p class="quiet" style={{ overflowWrap: "anywhere" }}>{detail.source}</p>}
-        {detail.error && <div class="note"><Icon name="warn" /><span>{serviceText(detail.error)}<br /><b>{t("whatToDo")}:</b> {advice(detail.error)}</span></div>}
+        {detail.error && <div class="note"><Icon name="warn" /><div><Failure error={detail.error} /></div></div>}
         {detail.twin_of && <p class="note"><Icon name="documents" /><span>{t("sameAs")} <a href={linkTo("documents", detail.twin_of)}>{t("openDocument")}</a></span></p>}
         <Tabs value={tab} options={tabs} onChange={setTab} label={t("documents")} />
         {tab === "text" && <WholeText key={turn} path={path} detail={detail} entities={entities} start={start} />}
@@ -195,9 +195,36 @@ function History({ detail }: { detail: Detail }) {
         <dt>{t("size")}</dt><dd>{number(detail.length)} {t("characters")}</dd>
         <dt>{t("h_batch")}</dt><dd class="mono">{detail.track_id}</dd>
       </dl>
-      {jobs.map((job) => <p key={job.id} class="row"><span class="chip">{t(`j_${job.state}`)}</span> {when(job.created_at)} <span class="quiet">{job.author} {job.error}</span></p>)}
-      <h3>{t("metadata")}</h3>
-      <pre tabIndex={0}>{JSON.stringify(detail.metadata, null, 2)}</pre>
+      {detail.versions.length > 0 && (
+        <section class="stack">
+          <h3>{t("versions")}</h3>
+          <table class="table" id="versions">
+            <thead><tr><th>{t("version")}</th><th>{t("h_added")}</th><th>{t("by")}</th><th class="num">{t("size")}</th></tr></thead>
+            <tbody>
+              {detail.versions.map((version, place, all) => {
+                const before = all[place + 1];
+                const grown = before ? version.length - before.length : 0;
+                return (
+                  <tr key={version.track_id + version.content_hash}>
+                    <td>{number(all.length - place)}</td><td>{when(version.created_at)}</td><td>{named("", version.author)}</td>
+                    <td class="num">{number(version.length)} {before && <span class="quiet">{grown < 0 ? "−" : "+"}{number(Math.abs(grown))}</span>}</td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </section>
+      )}
+      {jobs.length > 0 && <h3>{t("jobs")}</h3>}
+      <ol class="plain">
+        {jobs.map((job) => (
+          <li key={job.id} class="row">
+            <b>{named("job_", job.kind)}</b><span class="chip">{t(`j_${job.state}`)}</span>
+            <span class="quiet">{when(job.created_at)} {t("by")} {named("", job.author)} {serviceText(job.error)}</span>
+          </li>
+        ))}
+      </ol>
+      {Object.keys(detail.metadata).length > 0 && <><h3>{t("metadata")}</h3><pre tabIndex={0}>{JSON.stringify(detail.metadata, null, 2)}</pre></>}
     </div>
   );
 }

@@ -1,14 +1,14 @@
 // Documents: take them in, see how far they are, and look after them.
-import type { RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { addressOf, call, follow, get, post, session, upload } from "./api";
 import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
-import { serviceText } from "./service-words";
-import { attempt, canWrite, linkTo, route, tell, workspace } from "./state";
+import { reasonAndAdvice, serviceText } from "./service-words";
+import { attempt, canWrite, goTo, isAdmin, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
-import { bytes, named, number, t, when, type Word } from "./words";
+import { bytes, duration, named, number, t, when, type Word } from "./words";
 
 export type Document = Schemas["DocumentResponse"];
 type Status = Document["status"];
@@ -27,16 +27,10 @@ export const statusChip = (status: Status) => {
   return <span class={`chip ${kind}`}>{t(`s_${status}`)}</span>;
 };
 
-/** What a person can do about a failure, told by the words of its reason. */
-export function advice(error: string): string {
-  const table: [RegExp, Word][] = [
-    [/not a public address|private address/i, "do_address"],
-    [/password|encrypted/i, "do_password"],
-    [/no loader|not read|unsupported|kind of|cannot be read as/i, "do_kind"],
-    [/no text|empty/i, "do_empty"],
-    [/model|timeout|rate limit|connection/i, "do_model"],
-  ];
-  return t(table.find(([pattern]) => pattern.test(error))?.[1] ?? "do_retry");
+/** Why something failed, and what to do about it. */
+export function Failure({ error, children }: { error: string; children?: ComponentChildren }) {
+  const [reason, todo] = reasonAndAdvice(error);
+  return <><div class="error">{reason}</div><div class="advice">{todo} {children}</div></>;
 }
 
 // Where files of folders come from, so that two of one name do not take each other's place.
@@ -166,7 +160,7 @@ function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) 
             <div class="job" key={place}>
               <div class="row"><span class="grow">{item.name}</span><span class="quiet">{bytes(item.size)}</span>{item.state !== "going" && <span class={item.state === "refused" ? "chip bad" : "chip good"}>{t(item.state)}</span>}</div>
               {item.state === "going" && <div class="bar"><i style={{ width: `${100 * item.share}%` }} /></div>}
-              {item.error && <p class="error">{item.error} <span class="quiet">{advice(item.error)}</span></p>}
+              {item.error && <Failure error={item.error} />}
             </div>
           ))}
         </div>
@@ -187,24 +181,88 @@ function AddPanel({ onChange, slim }: { onChange: () => void; slim?: boolean }) 
   );
 }
 
+/** How much of a job is done; of a single document, its chunks count too, and storing them is the rest. */
+const shareDone = ({ done, total, counts }: Job) =>
+  (total === 1 && done === 0 && counts.chunks_begun ? (0.7 * (counts.chunks ?? 0)) / counts.chunks_begun : done / total);
+
+/** What a job is doing: the chunks it has read, what it found in them, and how long the rest will take. */
+function Stage({ job: { counts, total, done } }: { job: Job }) {
+  const { chunks = 0, chunks_begun = 0, entities = 0, relations = 0, failed = 0, seconds_left } = counts;
+  if (!("chunks" in counts) || done === total) return null;
+  const isReading = chunks < chunks_begun;
+  const found = [
+    chunks_begun === 0 ? t("loadingModels") : isReading ? `${t("readingChunks")} ${number(chunks)} / ${number(chunks_begun)}` : t("storing"),
+    entities > 0 && `+${number(entities)} ${t("nodes")}`, relations > 0 && `+${number(relations)} ${t("edges")}`,
+    failed > 0 && `${number(failed)} ${t("s_failed")}`, isReading && seconds_left !== undefined && `${t("left")} ${duration(Math.max(1, seconds_left))}`,
+  ];
+  return <p class="quiet stage">{found.filter(Boolean).join(" · ")}</p>;
+}
+
 function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
   if (!jobs.length) return null;
+  const ordered = [...jobs].sort((one, other) => Number(other.state === "running") - Number(one.state === "running"));
   const cancel = () => attempt(async () => { await post("documents/cancel_pipeline"); onChange(); });
   return (
     <section class="card jobs" aria-label={t("underWay")} id="work">
       <div class="row"><h2 class="grow" style={{ margin: 0 }}>{t("underWay")}</h2>{canWrite.value && <Button class="small" icon="stop" label={t("cancelWork")} onClick={cancel} />}</div>
-      {jobs.map((job) => (
+      {ordered.map((job) => (
         <div class="job" key={job.id}>
           <div class="row">
             {job.state === "running" && <span class="spinner" aria-hidden="true" />}
             <span class="grow">{named("job_", job.kind)} {job.sources.length === 1 && <span class="quiet">{job.sources[0]}</span>}</span>
             <span class="quiet">{job.total > 0 ? `${number(job.done)} / ${number(job.total)}` : t(`j_${job.state}`)}</span>
           </div>
-          {job.total > 0 && <div class="bar" role="progressbar" aria-valuenow={job.done} aria-valuemax={job.total} aria-label={named("job_", job.kind)}><i style={{ width: `${(100 * job.done) / job.total}%` }} /></div>}
+          {job.state === "running" && <Stage job={job} />}
+          {job.total > 0 && <div class="bar" role="progressbar" aria-valuenow={job.done} aria-valuemax={job.total} aria-label={named("job_", job.kind)}><i style={{ width: `${100 * shareDone(job)}%` }} /></div>}
           {job.error && <p class="quiet">{serviceText(job.error)}</p>}
         </div>
       ))}
     </section>
+  );
+}
+
+/** What is done to all documents at once, and the log of it. */
+function Upkeep({ count, onChange }: { count: number; onChange: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const [dialog, setDialog] = useState<"" | "log" | "clear">("");
+  const choose = (action: () => unknown) => () => { setOpen(false); action(); };
+  const ask = (method: "POST" | "DELETE", path: string, told: Word) => attempt(async () => {
+    const reply = await call<{ status: string; message?: string }>(method, path);
+    if (reply.status === "busy" || reply.status === "fail") throw new Error(serviceText(reply.message ?? ""));
+    setDialog("");
+    tell(t(told));
+    onChange();
+  });
+  return (
+    <span class="menu" onFocusOut={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOpen(false); }}
+      onKeyDown={(event) => { if (event.key === "Escape") setOpen(false); }}>
+      <Button bare icon="more" label={t("more")} expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+      {isOpen && (
+        <span class="items">
+          {canWrite.value && <button type="button" onClick={choose(() => ask("POST", "documents/scan", "scanning"))}><Icon name="folder" />{t("scanFolder")}</button>}
+          <button type="button" onClick={choose(() => setDialog("log"))}><Icon name="history" />{t("log")}</button>
+          {isAdmin.value && <button type="button" onClick={choose(() => ask("POST", "documents/clear_cache", "cacheDropped"))}><Icon name="undo" />{t("dropCache")}</button>}
+          {isAdmin.value && count > 0 && <button type="button" onClick={choose(() => setDialog("clear"))}><Icon name="delete" />{t("deleteAll")}</button>}
+        </span>
+      )}
+      {dialog === "log" && <Log onClose={() => setDialog("")} />}
+      {dialog === "clear" && (
+        <Dialog title={t("deleteAll")} submit={t("deleteAll")} danger onClose={() => setDialog("")} onSubmit={() => void ask("DELETE", "documents", "deletingAll")}>
+          <p>{t("deleteAllHint")}</p>
+          <Field label={`${t("typeToDelete")} ${workspace.value}`}><input name="name" required autofocus autocomplete="off" pattern={workspace.value.replace(/[^\w]/g, "\\$&")} /></Field>
+        </Dialog>
+      )}
+    </span>
+  );
+}
+
+function Log({ onClose }: { onClose: () => void }) {
+  const [lines, setLines] = useState<string[] | null>(null);
+  useEffect(() => { void attempt(async () => setLines((await get<Schemas["PipelineResponse"]>("documents/pipeline_status")).history_messages ?? [])); }, []);
+  return (
+    <Dialog title={t("log")} onClose={onClose}>
+      {lines === null ? <Busy /> : lines.length === 0 ? <p class="quiet">{t("noJobs")}</p> : <pre class="log" id="log" tabIndex={0}>{[...lines].reverse().join("\n")}</pre>}
+    </Dialog>
   );
 }
 
@@ -260,6 +318,8 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [showsAdd, setAdd] = useState(false);
   const [turn, setTurn] = useState(0);
+  /** The last job that is known here, so that the end of a later one is told; null until the list is read. */
+  const latest = useRef<string | null>(null);
   const refresh = () => setTurn((value) => value + 1);
   useEffect(() => {
     let isGone = false;
@@ -272,6 +332,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       if (isGone) return;
       setPage(list);
       setCounts(stats.documents);
+      latest.current ??= work.jobs[0]?.id ?? "";
       setJobs(work.jobs.filter((job) => job.state === "running" || job.state === "waiting"));
     };
     void attempt(read);
@@ -281,6 +342,12 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
     // What is under way is told as it goes; the list is read again at most so often.
     let timer = 0;
     const stop = follow((work) => {
+      // Whoever waited for documents to be read is led on to asking.
+      const { jobs: open, latest: ended } = work;
+      if (latest.current !== null && ended && ended.id !== latest.current && !open.length) {
+        latest.current = ended.id;
+        if (ended.counts.processed) tell(t("readyToAsk"), { seconds: 15, action: { label: t("ask"), run: () => goTo("ask") } });
+      }
       setJobs(work.jobs);
       timer ||= window.setTimeout(() => { timer = 0; refresh(); }, LIST_MS);
     }, refresh);
@@ -316,6 +383,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       <div class="view" id="documents">
         <header><h1>{t("documents")}</h1>
           {Boolean(counts.failed || counts.partial) && canWrite.value && <Button icon="retry" label={t("retryFailed")} onClick={retry} />}
+          <Upkeep count={all} onChange={refresh} />
         </header>
         {canWrite.value ? <AddPanel slim onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
         <Work jobs={jobs} onChange={refresh} />
@@ -348,8 +416,12 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
                     <td><input type="checkbox" aria-label={`${t("selectOne")} ${item.source}`} checked={selected.has(item.id)} onChange={(event) => choose([item.id], event.currentTarget.checked)} /></td>
                     <td class="name">
                       <a class="link" href={linkTo("documents", item.id)}>{item.source}</a>
-                      {item.title && item.title !== item.source && <div class="quiet">{item.title}</div>}
-                      {item.error && <><div class="error">{serviceText(item.error)}</div><div class="advice">{advice(item.error)} {canRetry(item) && <button type="button" class="link" aria-label={`${t("retry")}: ${item.source}`} onClick={() => void retryThese([item.id], refresh)}>{t("retry")}</button>}</div></>}
+                      {item.title && !item.source.includes(item.title) && <div class="quiet">{item.title}</div>}
+                      {item.error && (
+                        <Failure error={item.error}>
+                          {canRetry(item) && <button type="button" class="link" aria-label={`${t("retry")}: ${item.source}`} onClick={() => void retryThese([item.id], refresh)}>{t("retry")}</button>}
+                        </Failure>
+                      )}
                     </td>
                     <td>{statusChip(item.status)}</td>
                     <td class="num narrow-hide">{number(item.chunk_count)}</td>

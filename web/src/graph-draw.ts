@@ -24,6 +24,8 @@ const THEMES = {
 const MOST_PICKED_EDGES = 6_000;
 /** From so many on, entities are points and relations thin lines, which cost a third, and only a click says what is near. */
 const LARGE = 4_000;
+/** About how wide a character of a label is. */
+const CHARACTER_PX = 7;
 /** After so long without a move, the picture is drawn where it was moved to; after longer where drawing takes long. */
 const REST_MS = 120;
 const MOST_REST_MS = 2_000;
@@ -58,6 +60,8 @@ export class Drawing {
   /** How long the last picture took until it was seen. */
   private drawMs = 0;
   private map: Minimap | null = null;
+  /** Where labels stand in the picture that is being drawn; null before its first. */
+  private labelled: { left: number; right: number; top: number; bottom: number }[] | null = null;
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
@@ -66,6 +70,19 @@ export class Drawing {
       minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
       edgeReducer: (edge, data) => this.reduceEdge(edge, data),
+      defaultDrawNodeLabel: (context, data, settings) => {
+        if (!data.label) return;
+        const size = settings.labelSize;
+        context.font = `${settings.labelWeight} ${size}px ${settings.labelFont}`;
+        if (!this.takeRoom(data.x, data.y, data.size, context.measureText(data.label).width, size)) return;
+        const [x, y] = [data.x + data.size + 3, data.y + size / 3];
+        context.lineJoin = "round";
+        context.lineWidth = 3;
+        context.strokeStyle = this.theme.ground;
+        context.strokeText(data.label, x, y);
+        context.fillStyle = this.theme.ink;
+        context.fillText(data.label, x, y);
+      },
       defaultDrawNodeHover: (context, data, settings) => {
         if (!data.label) return;
         const size = settings.labelSize;
@@ -102,6 +119,22 @@ export class Drawing {
     this.shiftWhileMoving();
   }
 
+  /** Whether a label fits beside those drawn so far in this picture; the chosen entity's own comes before all others. */
+  private takeRoom(x: number, y: number, radius: number, width: number, height: number): boolean {
+    const box = { left: x + radius, right: x + radius + width + 8, top: y - height, bottom: y + height };
+    if (!this.labelled) {
+      this.labelled = [];
+      const chosen = this.graph.hasNode(this.chosen) ? this.sigma.getNodeDisplayData(this.chosen) : undefined;
+      if (chosen) {
+        const at = this.sigma.framedGraphToViewport(chosen);
+        this.takeRoom(at.x, at.y, this.sigma.scaleSize(chosen.size), CHARACTER_PX * this.chosen.length, height);
+      }
+    }
+    const isFree = this.labelled.every((one) => box.left > one.right || box.right < one.left || box.top > one.bottom || box.bottom < one.top);
+    if (isFree) this.labelled.push(box);
+    return isFree;
+  }
+
   /** Draws a small picture of the whole, in which the part that is seen is framed and chosen. */
   setMap(canvas: HTMLCanvasElement | null) {
     // It has no size where the window is too narrow for it.
@@ -130,6 +163,7 @@ export class Drawing {
       this.resting = isAtRest ? 0 : window.setTimeout(drawHere, rest());
       if (this.arranged && isAtRest) this.takePlaces(this.arranged);
       this.drawnAt = camera.getState();
+      this.labelled = null;
       for (const canvas of layers()) canvas.style.transform = "";
       const result = draw();
       if (isAtRest) this.map?.draw();
@@ -233,8 +267,11 @@ export class Drawing {
     const counts = new Map<string, number>();
     const of = (data: NodeData) => (by === "type" ? data.type_ : String(data.community + 1));
     this.graph.forEachNode((_, data) => counts.set(of(data), (counts.get(of(data)) ?? 0) + 1));
+    // What has no type stays grey, so that no colour is spent on it.
+    const isKnown = (name: string) => by !== "type" || !/^(unknown|other|)$/i.test(name);
+    let place = 0;
     const groups = [...counts].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1))
-      .map(([name, count], place): Group => ({ name, count, colour: COLOURS[place] ?? OTHER }));
+      .map(([name, count]): Group => ({ name, count, colour: isKnown(name) ? COLOURS[place++] ?? OTHER : OTHER }));
     const colours = new Map(groups.map((group) => [group.name, group.colour]));
     this.graph.updateEachNodeAttributes((_, data) => {
       data.color = colours.get(of(data)) ?? OTHER;

@@ -41,7 +41,7 @@ function Summary({ reply, found }: { reply: Reply; found: Explanation }) {
   const kept = (name: string, all: string, left: string) => (
     <><dt>{name}</dt><dd>{number(counts[left] ?? 0)} {t("of")} {number(counts[all] ?? 0)} {t("keptN")}</dd></>
   );
-  const seconds = { ...found.timings, ...(reply.seconds === null ? {} : { answer: reply.seconds }) };
+  const seconds = { ...found.timings, ...(reply.seconds === null ? {} : { answer: Math.max(0, reply.seconds - (found.timings.total ?? 0)), whole: reply.seconds }) };
   const longest = Math.max(...Object.values(seconds), 0.001);
   return (
     <>
@@ -62,7 +62,7 @@ function Summary({ reply, found }: { reply: Reply; found: Explanation }) {
         <h3 class="section-title">{t("i_timings")}</h3>
         <div class="meter">
           {Object.entries(seconds).map(([stage, value]) => (
-            <Meter key={stage} name={stage === "answer" ? t("i_total") : named("stage_", stage)} share={value / longest} text={duration(value)} />
+            <Meter key={stage} name={stage === "whole" ? t("i_total") : named("stage_", stage)} share={value / longest} text={duration(value)} />
           ))}
         </div>
       </section>
@@ -121,7 +121,7 @@ function Passages({ found }: { found: Explanation }) {
                 <td>
                   <a href={linkTo("documents", chunk.document_id, String(chunk.start))}>{chunk.source}</a>
                   {chunk.headings.length > 0 && <span class="quiet"> › {chunk.headings.at(-1)}</span>}
-                  <p>{chunk.opening.slice(0, 110)}…</p>
+                  <p>{chunk.opening.replace(/[#*`|>_]+/g, " ").trim().slice(0, 110)}…</p>
                   <p class="ranks">{[...channels].filter(([, hits]) => hits.has(chunk.chunk_id)).map(([name, hits]) => (
                     <span key={name} class="chip">{named("", name)} #{hits.get(chunk.chunk_id)!.rank} {hits.get(chunk.chunk_id)!.text}</span>
                   ))}</p>

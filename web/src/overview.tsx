@@ -16,6 +16,9 @@ interface Seen {
 const EVERY_MS = 5000;
 const SHOWN_SETTINGS = ["workspace", "kv_storage", "graph_storage", "vector_storage", "max_async", "max_parallel_insert", "summary_language", "enable_llm_cache", "enable_rerank", "cosine_threshold", "related_chunk_number"] as const;
 
+const shown = (value: string | number | boolean | null | undefined) =>
+  (typeof value === "boolean" ? t(value ? "yes" : "no") : value === "" || value == null ? t("standard") : String(value));
+
 export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) {
   const [seen, setSeen] = useState<Seen | null>(null);
   const [isConnecting, setConnecting] = useState(false);
@@ -94,7 +97,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
               <div class="scroll"><table class="table" id="spend">
                 <thead><tr><th>{t("purpose")}</th><th class="num">{t("calls")}</th><th class="num">{t("failures")}</th><th class="num">{t("read")}</th><th class="num">{t("written")}</th></tr></thead>
                 <tbody>{figures.models.map((row) => (
-                  <tr key={`${row.model}/${row.purpose}`}><td>{row.model === "chat" ? t("chatModel") : t("embeddingModel")} <span class="quiet">{row.purpose}</span></td><td class="num">{number(row.calls)}</td>
+                  <tr key={`${row.model}/${row.purpose}`}><td>{row.model === "chat" ? t("chatModel") : t("embeddingModel")} <span class="quiet">{named("for_", row.purpose)}</span></td><td class="num">{number(row.calls)}</td>
                     <td class="num">{number(row.failures)}</td><td class="num">{number(row.input_tokens)}</td><td class="num">{number(row.output_tokens)}</td></tr>
                 ))}</tbody>
               </table></div>
@@ -132,7 +135,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
           {configuration && (
             <section class="card">
               <h2>{t("settings")}</h2>
-              <dl class="kv mono">{SHOWN_SETTINGS.map((name) => <><dt>{name}</dt><dd>{String(configuration[name])}</dd></>)}</dl>
+              <dl class="kv">{SHOWN_SETTINGS.map((name) => <><dt title={name}>{t(`set_${name}`)}</dt><dd>{shown(configuration[name])}</dd></>)}</dl>
             </section>
           )}
         </div>

@@ -27,12 +27,9 @@ from heliograph.query.plan import Plan, make_plan
 from heliograph.sync import Heliograph
 from heliograph.text.tokens import count_tokens
 
-# One question asked in several modes, side by side: how much each finds, how much they share, what it costs.
-#
-# `retrieve_in_modes` asks an open `Heliograph` with the same parameters in each mode. The likeness of two modes is the
-# Jaccard index of what they show: shared over all, 1 where both show nothing.
-
-# How analyses ask: one question in several modes, with the same parameters, and what a list of modes may hold.
+# One question asked in several modes with the same parameters, side by side: how much each finds, how much they share,
+# what it costs. The likeness of two modes is the Jaccard index of what they show: shared over all, 1 where both show
+# nothing.
 
 SEARCHING_MODES = tuple(mode for mode in Mode if mode is not Mode.BYPASS)
 
@@ -181,15 +178,16 @@ def _compared(retrieval: Retrieval, chunks: Sequence[ChunkPlaces]) -> ComparedMo
 
 
 def _overlap(one: Retrieval, other: Retrieval) -> Overlap:
-    ids = [_shown_ids(one), _shown_ids(other)]
     # Jaccard's measure; nothing and nothing are the same.
     entities, relations, chunks, documents = (
-        len(first & second) / len(first | second) if first | second else 1.0 for first, second in zip(*ids, strict=True)
+        len(first & second) / len(first | second) if first | second else 1.0
+        for first, second in zip(_shown_ids(one), _shown_ids(other), strict=True)
     )
     return Overlap(one.mode, other.mode, entities, relations, chunks, documents)
 
 
 def _shown_ids(retrieval: Retrieval) -> tuple[set[str], ...]:
+    """Return the ids of entities, relations and chunks that are shown, and the sources of documents."""
     context = retrieval.context
     return (
         {item.entity.id for item in context.entities},
@@ -208,13 +206,6 @@ def _places(retrievals: Sequence[Retrieval]) -> list[ChunkPlaces]:
             sources[item.chunk.id] = item.source
     return [ChunkPlaces(chunk_id, sources[chunk_id], found) for chunk_id, found in places.items()]
 
-
-# Look into one question: what its result covers, what each keyword finds alone, and where the context's tokens go.
-#
-# `inspect_coverage` counts entities, relations, chunks and documents per mode and over all modes. `inspect_keywords`
-# searches each keyword alone, so that one that leads nowhere is seen. `inspect_tokens` says what each section of the
-# context costs and what the budgets cut off, by asking again with larger budgets. Frozen reports come out; nothing is
-# stored.
 
 # What a question's result covers: entities, relations, chunks and documents, per mode and over all modes.
 #
@@ -309,18 +300,12 @@ def inspect_coverage(
 
 def coverage_of(retrievals: Sequence[Retrieval]) -> CoverageReport:
     """Return what retrievals of one question cover; of none an empty report."""
-    unions = [
-        len({item for retrieval in retrievals for item in kind(retrieval)})
-        for kind in (_entity_ids, _relation_ids, _chunk_ids, _sources)
-    ]
-    entities, relations, chunks, documents = unions
+    shown = [_shown_ids(retrieval) for retrieval in retrievals]
+    unions = [len(set[str]().union(*kind)) for kind in zip(*shown, strict=True)] or [0, 0, 0, 0]
     return CoverageReport(
-        question=retrievals[0].question if retrievals else "",
-        entities=entities,
-        relations=relations,
-        chunks=chunks,
-        documents=documents,
-        modes=tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals),
+        retrievals[0].question if retrievals else "",
+        *unions,
+        tuple(_mode_coverage(retrieval, unions) for retrieval in retrievals),
     )
 
 
@@ -340,28 +325,12 @@ def _mode_coverage(retrieval: Retrieval, unions: Sequence[int]) -> ModeCoverage:
         covered_chunks=tuple(
             CoveredChunk(item.chunk.id, item.source, tuple(str(mark) for mark in item.marks)) for item in context.chunks
         ),
-        sources=tuple(_sources(retrieval)),
+        sources=tuple(reference.source for reference in context.references),
     )
 
 
 def _counts(found: int, shown: int, union: int) -> Coverage:
     return Coverage(found, shown, shown / found if found else 1.0, shown / union if union else 1.0)
-
-
-def _entity_ids(retrieval: Retrieval) -> list[str]:
-    return [item.entity.id for item in retrieval.context.entities]
-
-
-def _relation_ids(retrieval: Retrieval) -> list[str]:
-    return [item.relation.id for item in retrieval.context.relations]
-
-
-def _chunk_ids(retrieval: Retrieval) -> list[str]:
-    return [item.chunk.id for item in retrieval.context.chunks]
-
-
-def _sources(retrieval: Retrieval) -> list[str]:
-    return [reference.source for reference in retrieval.context.references]
 
 
 # Keywords of a question and what each of them finds on its own.
@@ -456,7 +425,8 @@ def _find(
             enable_rerank=False,
         ),
     )
-    ids, known = _ids(alone, is_low=is_low), _ids(whole, is_low=is_low)
+    kind = 0 if is_low else 1
+    ids, known = _shown_ids(alone)[kind], _shown_ids(whole)[kind]
     return KeywordFinding(
         keyword=keyword,
         level=level,
@@ -465,12 +435,6 @@ def _find(
         chunks=len(alone.context.chunks),
         in_result=len(ids & known) / len(ids) if ids else 0.0,
     )
-
-
-def _ids(retrieval: Retrieval, *, is_low: bool) -> set[str]:
-    if is_low:
-        return {item.entity.id for item in retrieval.context.entities}
-    return {item.relation.id for item in retrieval.context.relations}
 
 
 def _warnings(keywords: Keywords, findings: Sequence[KeywordFinding]) -> list[str]:

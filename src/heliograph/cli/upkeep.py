@@ -23,10 +23,10 @@ from heliograph.cli.session import EXIT_FAILED, Session, current_session
 from heliograph.embedding.wrappers import build_embedding_model
 from heliograph.engine import with_store
 from heliograph.errors import StoreDamaged
-from heliograph.maintenance.archive import ImportKind, ImportReport
+from heliograph.maintenance.archive import ExportFormat, ImportKind, ImportReport
 from heliograph.maintenance.check import CheckReport, forget_follower
 from heliograph.maintenance.migration import MigrationReport, migrate_workspace
-from heliograph.maintenance.transfer import ExportFormat, detect_import
+from heliograph.maintenance.transfer import detect_import
 from heliograph.maintenance.workspace import ReembedReport, reembed_workspace, restore_workspace
 from heliograph.models import Batch
 from heliograph.settings import Settings

@@ -78,6 +78,7 @@ class QueryOptions:
     conversation_history: Sequence[Mapping[str, str]] | None = None
     history_turns: int | None = None
     user_prompt: str | None = None
+    disable_user_prompt_prefix: bool | None = None
     enable_rerank: bool | None = None
     only_need_context: bool | None = None
     only_need_prompt: bool | None = None
@@ -87,6 +88,7 @@ class QueryOptions:
     fusion: Literal["score", "rank"] | None = None
     chunk_picking: Literal["vector", "weight", "shared_relations"] | None = None
     context_format: Literal["json", "csv"] | None = None
+    explain: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options that are set, as the service reads them."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from heliograph.documents.markdown import markdown_table
-from heliograph.documents.text_formats import fence
+from heliograph.documents.markdown import fence, markdown_table
+from heliograph.documents.terminal_text import is_manual_page, terminal_markdown
 
 # The cells of an HTML table: spans resolved, tables that only place things on a page told from tables of data.
 
@@ -29,10 +29,15 @@ _MAX_CELL_CHARACTERS = 2_000
 def layout_cells(table: Node) -> list[Node] | None:
     """Return the cells of a table that serves layout, or None if it is one of data.
 
-    It serves layout if it says so, holds other tables, has a single row or column without headers, or holds texts.
+    It serves layout if it says so, holds other tables, has a single row or column without headers, holds texts, or is
+    an icon beside one column: a note, whose heading and text are given.
     """
     rows = list(_rows(table))
     cells = [cell for row in rows for cell in _cells(row)]
+    if cells and _span(cells[0], "rowspan", _MAX_ROW_SPAN) >= len(rows) and _is_picture(cells[0]):
+        others = cells[1:]
+        if len(others) == len(rows):
+            return others
     if table.attributes.get("role") in ("presentation", "none"):
         return cells
     if any(cell.css_first("table, pre, h1, h2, h3") is not None for cell in cells):
@@ -41,6 +46,10 @@ def layout_cells(table: Node) -> list[Node] | None:
         return None
     is_line = len(rows) < 2 or max((sum(1 for _ in _cells(row)) for row in rows), default=0) < 2
     return cells if is_line or any(len(cell.text()) > _MAX_CELL_CHARACTERS for cell in cells) else None
+
+
+def _is_picture(cell: Node) -> bool:
+    return cell.css_first("img, svg") is not None and not cell.text().strip()
 
 
 def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]:
@@ -294,7 +303,9 @@ def _code(node: Node, _depth: int) -> Iterator[str]:
     for line_break in node.css("br"):
         line_break.replace_with("\n")
     code = node.text().replace("\u00a0", " ")
-    if code.strip():
+    if is_manual_page(code) and (page := terminal_markdown(code)):
+        yield page.rstrip()
+    elif code.strip():
         yield fence(code, _code_language(node))
 
 

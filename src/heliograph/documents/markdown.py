@@ -80,6 +80,16 @@ def _line(cells: Sequence[str], width: int) -> str:
     return f"| {' | '.join(padded)} |"
 
 
+_TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+
+
+def fence(code: str, language: str = "") -> str:
+    """Return code as a fenced block, whose fence is longer than any within."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(code)), default=2)
+    ticks = "`" * max(3, longest + 1)
+    return f"{ticks}{language}\n{code.strip(chr(10))}\n{ticks}"
+
+
 _MAX_TITLE_LENGTH = 200
 # Of a longer line only the beginning can become a title.
 _MAX_HEADING_LENGTH = 2_000

@@ -13,16 +13,12 @@ import zipfile
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import PurePath
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.mail import MailLoader
 from heliograph.documents.markdown import finish
-from heliograph.documents.office import DocxLoader, EpubLoader, PptxLoader, SpreadsheetLoader
-from heliograph.documents.pdf import PdfLoader
-from heliograph.documents.text_formats import CodeLoader, DelimitedLoader, JsonLoader, MarkdownLoader, TextLoader
-from heliograph.documents.web_page import HtmlLoader
 from heliograph.errors import IngestError
 
 # What bytes are, whatever their name says: signatures of formats, and what a ZIP archive holds.
@@ -116,28 +112,22 @@ def _detect_ole(raw: RawDocument) -> str:
 
 
 _GROUP = "heliograph.loaders"
+# Imported when the first document is loaded: who only asks questions waits for none of them.
+_LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
+    office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
+    mail.MailLoader text_formats.CodeLoader"""
+_PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
-_VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain", "application/zip"})
+_VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})
 
 
 @cache
 def _loaders() -> tuple[Loader, ...]:
-    others: list[Loader] = [entry.load()() for entry in entry_points(group=_GROUP)]
-    return (
-        *others,
-        TextLoader(),
-        MarkdownLoader(),
-        HtmlLoader(),
-        PdfLoader(),
-        DocxLoader(),
-        PptxLoader(),
-        SpreadsheetLoader(),
-        DelimitedLoader(),
-        EpubLoader(),
-        JsonLoader(),
-        MailLoader(),
-        CodeLoader(),
-    )
+    loaders: list[Loader] = [entry.load()() for entry in entry_points(group=_GROUP)]
+    for path in _LOADERS.split():
+        module, _, name = path.partition(".")
+        loaders.append(getattr(import_module(f"heliograph.documents.{module}"), name)())
+    return tuple(loaders)
 
 
 @cache
@@ -158,7 +148,7 @@ def find_loader(raw: RawDocument) -> Loader:
         found = _by_type(raw.mime_type)
     suffix = _suffix(raw.name)
     found = found or _first(loader for loader in _loaders() if suffix in loader.suffixes)
-    return found or next(loader for loader in _loaders() if isinstance(loader, TextLoader))
+    return found or next(loader for loader in _loaders() if _PLAIN_TEXT in loader.mime_types)
 
 
 def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
@@ -172,7 +162,7 @@ def load_document(raw: RawDocument, limits: Limits) -> LoadedDocument:
     loaded = loader.load(raw, limits)
     # As detected or declared if that is one of the loader's types, else its first.
     found = (mime_type for mime_type in (detect_mime_type(raw), raw.mime_type) if mime_type in loader.mime_types)
-    mime_type = next(found, min(loader.mime_types, default="text/plain"))
+    mime_type = next(found, min(loader.mime_types, default=_PLAIN_TEXT))
     metadata = {"mime_type": mime_type, **loaded.metadata}
     return finish(replace(loaded, metadata=metadata), limits)
 

@@ -10,14 +10,16 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
-from heliograph.documents.markdown import clean_text, find_title, markdown_table, name_title, split_front_matter
+from heliograph.documents.markdown import clean_text, fence, find_title, markdown_table, name_title, split_front_matter
+from heliograph.documents.terminal_text import terminal_markdown
 from heliograph.errors import IngestError
 
 # Plain text and Markdown: decoded, and for Markdown the front matter read into metadata.
@@ -39,10 +41,54 @@ class MarkdownLoader(Loader):
 
 
 class TextLoader(MarkdownLoader):
-    """Plain text, which may well be Markdown under another name and is read like it."""
+    """Plain text: laid out for a terminal, in another markup whose headings are read, or as Markdown under its name."""
 
     suffixes = frozenset({".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex", ".srt", ".vtt"})
     mime_types = frozenset({"text/plain", "text/x-rst"})
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
+        loaded = super().load(raw, limits)
+        read = _MARKUPS.get(PurePath(raw.name).suffix.lower(), terminal_markdown)
+        text = read(loaded.text)
+        return replace(loaded, text=text, title=loaded.title or find_title(text)) if text else loaded
+
+
+_UNDERLINED = re.compile(
+    r"(?:^(?P<over>([!-/:-@\[-`{-~])\2{2,})\n)?^(?P<title>[^\n]*\w[^\n]*)\n(?P<under>([!-/:-@\[-`{-~])\5{2,})$",
+    re.MULTILINE,
+)
+
+
+def _rst_markdown(text: str) -> str:
+    """Return reStructuredText with its underlined titles as headings; their order says which is above which."""
+    styles: list[str] = []
+
+    def heading(match: re.Match[str]) -> str:
+        title, under = match["title"].strip(), match["under"]
+        if len(under) < len(title) or (match["over"] and match["over"][0] != under[0]):
+            return match[0]
+        style = ("over" if match["over"] else "") + under[0]
+        if style not in styles:
+            styles.append(style)
+        return f"{'#' * min(6, styles.index(style) + 1)} {title}"
+
+    return _UNDERLINED.sub(heading, text)
+
+
+def _marked_headings(mark: str) -> Callable[[str], str]:
+    """Return a reader of text whose headings begin with this mark, the more of it the deeper."""
+    pattern = re.compile(rf"^({re.escape(mark)}{{1,6}})(?=[ \t]+\S)", re.MULTILINE)
+    return lambda text: pattern.sub(lambda match: "#" * len(match[1]), text)
+
+
+_TEX_LEVELS = {"part": 1, "chapter": 1, "section": 2, "subsection": 3, "subsubsection": 4, "paragraph": 5}
+_TEX_TITLE = re.compile(rf"^[ \t]*\\({'|'.join(_TEX_LEVELS)})\*?(?:\[[^\]\n]*\])?\{{([^{{}}\n]+)\}}", re.MULTILINE)
+_MARKUPS: Mapping[str, Callable[[str], str | None]] = {
+    ".rst": _rst_markdown,
+    ".adoc": _marked_headings("="),
+    ".org": _marked_headings("*"),
+    ".tex": lambda text: _TEX_TITLE.sub(lambda match: f"{'#' * _TEX_LEVELS[match[1]]} {match[2]}", text),
+}
 
 
 # Source code and configuration: one fenced block in its language, under a heading that is the file's name.
@@ -96,7 +142,6 @@ _LANGUAGES = {
     "zig": (".zig",),
 }
 _BY_SUFFIX = {suffix: language for language, suffixes in _LANGUAGES.items() for suffix in suffixes}
-_TICKS = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
 class CodeLoader(Loader):
@@ -112,13 +157,6 @@ class CodeLoader(Loader):
         title = clean_text(path.name) or raw.name
         text = f"# {title}\n\n{fence(code, language)}\n" if code.strip() else ""
         return LoadedDocument(raw.name, title, text, {"programming_language": language})
-
-
-def fence(code: str, language: str = "") -> str:
-    """Return code as a fenced block, whose fence is longer than any within."""
-    longest = max((len(ticks) for ticks in _TICKS.findall(code)), default=2)
-    ticks = "`" * max(3, longest + 1)
-    return f"{ticks}{language}\n{code.strip(chr(10))}\n{ticks}"
 
 
 # CSV and TSV: one Markdown table, whose header is the first row.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,12 +17,158 @@ from itertools import pairwise
 from heliograph.errors import SettingsError
 from heliograph.extraction.base import Extractor, ignore_progress
 from heliograph.extraction.local_reading import Occurrence, ReadChunk, chunk_contexts, read_chunks
-from heliograph.extraction.local_subjects import excerpt, keywords_between, spoken_title
+from heliograph.extraction.local_subjects import plain, singular, spoken_title
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
-from heliograph.text.analysis import HAN, is_chinese
+from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
 from heliograph.text.name_spans import DEMONYMS
+from heliograph.text.phrases import Phrase, SentenceReading
 from heliograph.text.tokens import is_usually_lower
+
+# What is said of an entity or a relation: an excerpt of the sentence, and its predicate or themes.
+
+EXCERPT_LENGTH = 200
+# A Chinese character says, and costs, about as much as two letters.
+HAN_EXCERPT_LENGTH = 100
+
+_LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
+_CUT = re.compile(r"[\s，、；：,;:]")
+_LONGEST_SENTENCE = 4000
+_MOST_KEYWORDS = 3
+_LONGEST_KEYWORD = 3
+
+
+def excerpt(sentence: str, at: int) -> str:
+    """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
+
+    Args:
+        sentence: The sentence.
+        at: The place in it that must be shown.
+    """
+    if len(sentence) > _LONGEST_SENTENCE:
+        window = max(0, at - _LONGEST_SENTENCE // 2)
+        sentence, at = sentence[window : window + _LONGEST_SENTENCE], at - window
+    mark = _LINE_MARK.match(sentence)
+    first = mark.end() if mark else 0
+    text = plain(sentence[first:])
+    # To within a mark whose other one stands behind it.
+    place = min(len(plain(sentence[first : max(at, first)])), len(text))
+    longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
+    if len(text) <= longest:
+        return text
+    # As much as possible from the start of the sentence, which is where its subject stands.
+    start = 0 if place <= longest // 2 else _bound_after(text, place - longest // 4, longest // 5)
+    end = _bound_before(text, start, start + longest - 2)
+    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def _bound_after(text: str, start: int, reach: int) -> int:
+    match = _CUT.search(text, start, start + reach)
+    return match.end() if match else start
+
+
+def _bound_before(text: str, start: int, end: int) -> int:
+    """Return the last place up to `end` where no word is cut; `end` itself if there is none near."""
+    if end >= len(text):
+        return len(text)
+    bounds = [match.start() for match in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
+    return bounds[-1] if bounds else end
+
+
+def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
+    """Return what a sentence says of two entities: its predicate between `start` and `end`, else its themes there.
+
+    A sentence of names alone has none.
+
+    Args:
+        text: The text that the sentence is in.
+        sentence: The sentence.
+        start: Where the first entity ends.
+        end: Where the second one begins.
+    """
+    if predicate := _predicate(text[max(start, end - _LONGEST_GAP) : end], sentence, start, end):
+        return (predicate,)
+    phrases = sentence.phrases
+    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
+    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
+    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
+
+
+_BE = word_list("forms_of_be")
+_AUXILIARIES = _BE | word_list("auxiliaries")
+_VERB_FORMS = word_list("verb_forms")
+_GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
+_BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
+_LONGEST_GAP = 200
+_MOST_PREDICATE_WORDS = 5
+_HAN_GAP = re.compile(
+    rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
+)
+_HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|其中")
+
+
+def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
+    """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
+    if is_chinese(gap):
+        return _chinese_predicate(gap.strip(), sentence, start, end)
+    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
+    words = [word.lower() for word in written]
+    at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
+    if at < 0:
+        return ""
+    said = written[at:]
+    if said[0] in _AUXILIARIES:
+        # What somebody or something is, and not that it is.
+        said = said[1:]
+    elif at and words[at - 1] == "not":
+        said = ["not", *said]
+    said = said[: next((index for index, word in enumerate(said) if not word[0].isalnum()), len(said))]
+    said = [word for word in said if word not in _ARTICLES]
+    if len(said) > _MOST_PREDICATE_WORDS:
+        ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
+        said = said[: next(ties, _MOST_PREDICATE_WORDS)]
+    return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
+
+
+_ARTICLES = frozenset({"a", "an", "the", "its", "his", "her", "their", "both"})
+_TIES = word_list("ties")
+
+
+def _is_verb(words: Sequence[str], index: int) -> bool:
+    word, before = words[index], words[index - 1] if index else ""
+    if word in _AUXILIARIES or word in _VERB_FORMS:
+        return before not in _ARTICLES
+    if before == "to" or before in _AUXILIARIES - _BE:
+        return word.isalpha() and word not in stop_words("en")
+    if (word.endswith("ed") and len(word) > 4) or (word.endswith("ing") and before in _BE):
+        # "an updated version of" says nothing of who updated it.
+        return before not in _ARTICLES
+    if index or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
+        return False
+    # "Git uses X", "Git stores the X", but not "Git users, X".
+    return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
+
+
+def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
+    whole = _HAN_GAP.fullmatch(gap)
+    if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
+        return whole["said"]
+    inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
+    at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
+    if at < 0:
+        return ""
+    following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
+    return inside[at].text + (following.text if following else "")
+
+
+def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
+    words = (
+        " ".join(phrase.text.casefold().split()[-_LONGEST_KEYWORD:])
+        for phrase in phrases
+        if phrase.text.casefold() not in stop_words("en")
+    )
+    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]
+
 
 # Choosing the entities of a chunk, and what is said of each.
 #
@@ -266,13 +413,7 @@ def _mention(candidate: _Candidate, read: ReadChunk, entities: Mapping[str, Chos
     )
 
 
-# Extraction without a chat model: names, and the sentences in which they meet.
-#
-# Deterministic and offline, for English, Chinese and mixtures of both. What comes out for a chunk depends on its
-# text, its headings, the document's title and its context (`local_context`) alone. Chunks are read in windows, so
-# that a long document needs bounded memory and reports progress. What is read lies in `local_reading`, which entities
-# are kept in `local_mentions`, which relations in `local_relations`. The work is done in a thread; the event loop
-# stays free.
+# The extractor. The work is done in a thread; the event loop stays free.
 
 # Dense prose names 70 to 80 entities in 1000 tokens. A question's next hop is found by what a chunk mentions in
 # passing, so most are kept. Indexing takes a quarter more CPU time than with 22, since each is embedded.

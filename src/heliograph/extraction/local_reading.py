@@ -15,8 +15,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import repeat
 
-from heliograph.extraction.local_prose import prose_of, says_something, speaker_spans
-from heliograph.extraction.local_subjects import Opening, Part, read_parts, singular, subjects_of, title_line
+from heliograph.extraction.local_subjects import (
+    Opening,
+    Part,
+    prose_of,
+    read_parts,
+    says_something,
+    singular,
+    speaker_spans,
+    subjects_of,
+    title_line,
+)
 from heliograph.models import Chunk
 from heliograph.text.analysis import HAN, stop_words, word_list
 from heliograph.text.name_spans import (

@@ -1,4 +1,4 @@
-"""Says what a document, section, paragraph or chunk is about.
+"""Says what a document, section, paragraph or chunk is about, and which parts of its text are read for names.
 
 A title or heading is a name when it is short and says what, not how. Without one, the opening sentence tells: "King of
 the Sierras is a 1938 film ...". A chunk is about what its title or nearest heading names and what its paragraphs open
@@ -8,8 +8,9 @@ with. A title that is only a file's name is no subject.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -17,27 +18,27 @@ from pathlib import PurePath
 
 from heliograph.documents.markdown import name_title
 from heliograph.models import Chunk, Document
-from heliograph.text.analysis import HAN, is_chinese, stop_words, word_list
+from heliograph.text.analysis import HAN, function_words, stop_words, word_list
 from heliograph.text.name_spans import (
     CALENDAR,
+    COMMON_WORDS,
     LOCATION_WORDS,
     ORGANIZATION_WORDS,
+    SHOUTED_WORDS,
+    STRUCTURE_WORDS,
     TECHNOLOGY_WORDS,
     WORK_WORDS,
+    NameSpan,
+    is_identifier,
     type_of_name,
 )
 from heliograph.text.names import clean_name, entity_key
-from heliograph.text.phrases import Phrase, SentenceReading, find_names, read_texts
+from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
 from heliograph.text.tokens import is_usually_lower
 
-# Small word work of the local extractor: excerpts of sentences, singulars, themes of a relation.
+# Text without marks, and words in the singular.
 
-EXCERPT_LENGTH = 200
-# A Chinese character says, and costs, about as much as two letters.
-HAN_EXCERPT_LENGTH = 100
-
-_LINE_MARK = re.compile(r"^\s*(?:#{1,6}|[-*+•>|]|\d{1,3}[.)])\s+")
 _SPACE = re.compile(r"\s+")
 # What Markdown marks: code, which is taken as it stands, a link or picture, and emphasis. Only pairs of marks at the
 # edges of words are marks; `*args`, `2*3*4`, `snake_case` and names such as `__init__` are text.
@@ -51,36 +52,8 @@ _MARKUP = re.compile(
     r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
     r"|`"
 )
-_CUT = re.compile(r"[\s，、；：,;:]")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
 _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
-_LONGEST_SENTENCE = 4000
-_MOST_KEYWORDS = 3
-_LONGEST_KEYWORD = 3
-
-
-def excerpt(sentence: str, at: int) -> str:
-    """Return a sentence on one line, without marks, cut at word bounds to 200 characters around `at` (100 in Chinese).
-
-    Args:
-        sentence: The sentence.
-        at: The place in it that must be shown.
-    """
-    if len(sentence) > _LONGEST_SENTENCE:
-        window = max(0, at - _LONGEST_SENTENCE // 2)
-        sentence, at = sentence[window : window + _LONGEST_SENTENCE], at - window
-    mark = _LINE_MARK.match(sentence)
-    first = mark.end() if mark else 0
-    text = plain(sentence[first:])
-    # To within a mark whose other one stands behind it.
-    place = min(len(plain(sentence[first : max(at, first)])), len(text))
-    longest = HAN_EXCERPT_LENGTH if is_chinese(text) else EXCERPT_LENGTH
-    if len(text) <= longest:
-        return text
-    # As much as possible from the start of the sentence, which is where its subject stands.
-    start = 0 if place <= longest // 2 else _bound_after(text, place - longest // 4, longest // 5)
-    end = _bound_before(text, start, start + longest - 2)
-    return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
 
 
 def plain(text: str) -> str:
@@ -102,19 +75,6 @@ def _inside(match: re.Match[str]) -> str:
     )
 
 
-def _bound_after(text: str, start: int, reach: int) -> int:
-    match = _CUT.search(text, start, start + reach)
-    return match.end() if match else start
-
-
-def _bound_before(text: str, start: int, end: int) -> int:
-    """Return the last place up to `end` where no word is cut; `end` itself if there is none near."""
-    if end >= len(text):
-        return len(text)
-    bounds = [match.start() for match in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
-    return bounds[-1] if bounds else end
-
-
 def singular(phrase: str) -> str:
     """Return an English phrase with its last word in the singular, by its ending; other words stay as they are."""
     head, space, last = phrase.rpartition(" ")
@@ -124,101 +84,6 @@ def singular(phrase: str) -> str:
         return f"{head}{space}{last[:-3]}y"
     cut = 2 if last.lower().endswith(("ches", "shes", "xes", "sses", "zes")) else 1
     return f"{head}{space}{last[:-cut]}"
-
-
-def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
-    """Return what a sentence says of two entities: its predicate between `start` and `end`, else its themes there.
-
-    A sentence of names alone has none.
-
-    Args:
-        text: The text that the sentence is in.
-        sentence: The sentence.
-        start: Where the first entity ends.
-        end: Where the second one begins.
-    """
-    if predicate := _predicate(text[max(start, end - _LONGEST_GAP) : end], sentence, start, end):
-        return (predicate,)
-    phrases = sentence.phrases
-    first = bisect_left(phrases, start, key=lambda phrase: phrase.start)
-    after = bisect_right(phrases, end, key=lambda phrase: phrase.end)
-    return _keywords(phrases[first:after]) or _keywords(phrases[max(first - 1, 0) : first + 1])
-
-
-_BE = word_list("forms_of_be")
-_AUXILIARIES = _BE | word_list("auxiliaries")
-_VERB_FORMS = word_list("verb_forms")
-_GAP_WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*|[^\w\s]")
-_BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
-_LONGEST_GAP = 200
-_MOST_PREDICATE_WORDS = 5
-_HAN_GAP = re.compile(
-    rf"(?:的|[，,]|则|也|还|并|又|曾|将|已|就){{0,3}}(?P<said>[{HAN}]{{2,10}}?)(?:是|为|了|着|过|的|[“「《])*"
-)
-_HAN_NO_PREDICATE = re.compile(r"[和与及或等、]+.*|以及|或者|并且|其中")
-
-
-def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
-    """Return the verb nearest to the second entity with what ties it to that: "was founded by", "largest city in"."""
-    if is_chinese(gap):
-        return _chinese_predicate(gap.strip(), sentence, start, end)
-    written = _GAP_WORD.findall(_BRACKETS.sub(" ", plain(gap)))
-    words = [word.lower() for word in written]
-    at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
-    if at < 0:
-        return ""
-    said = written[at:]
-    if said[0] in _AUXILIARIES:
-        # What somebody or something is, and not that it is.
-        said = said[1:]
-    elif at and words[at - 1] == "not":
-        said = ["not", *said]
-    said = said[: next((index for index, word in enumerate(said) if not word[0].isalnum()), len(said))]
-    said = [word for word in said if word not in _ARTICLES]
-    if len(said) > _MOST_PREDICATE_WORDS:
-        ties = (index for index, word in enumerate(said[:_MOST_PREDICATE_WORDS], 1) if word in _TIES and index > 1)
-        said = said[: next(ties, _MOST_PREDICATE_WORDS)]
-    return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
-
-
-_ARTICLES = frozenset({"a", "an", "the", "its", "his", "her", "their", "both"})
-_TIES = word_list("ties")
-
-
-def _is_verb(words: Sequence[str], index: int) -> bool:
-    word, before = words[index], words[index - 1] if index else ""
-    if word in _AUXILIARIES or word in _VERB_FORMS:
-        return before not in _ARTICLES
-    if before == "to" or before in _AUXILIARIES - _BE:
-        return word.isalpha() and word not in stop_words("en")
-    if (word.endswith("ed") and len(word) > 4) or (word.endswith("ing") and before in _BE):
-        # "an updated version of" says nothing of who updated it.
-        return before not in _ARTICLES
-    if index or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
-        return False
-    # "Git uses X", "Git stores the X", but not "Git users, X".
-    return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
-
-
-def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
-    whole = _HAN_GAP.fullmatch(gap)
-    if whole and not _HAN_NO_PREDICATE.fullmatch(whole["said"]) and whole["said"] not in stop_words("zh"):
-        return whole["said"]
-    inside = [phrase for phrase in sentence.phrases if start <= phrase.start and phrase.end <= end]
-    at = next((index for index in reversed(range(len(inside))) if inside[index].is_predicate), -1)
-    if at < 0:
-        return ""
-    following = inside[at + 1] if at + 1 < len(inside) and inside[at + 1].start == inside[at].end else None
-    return inside[at].text + (following.text if following else "")
-
-
-def _keywords(phrases: Sequence[Phrase]) -> tuple[str, ...]:
-    words = (
-        " ".join(_SPACE.split(phrase.text.casefold())[-_LONGEST_KEYWORD:])
-        for phrase in phrases
-        if phrase.text.casefold() not in stop_words("en")
-    )
-    return tuple(dict.fromkeys(singular(word) for word in words))[:_MOST_KEYWORDS]
 
 
 # What a title or heading stands for: the names that a section is about.
@@ -605,3 +470,188 @@ def _reads_as_title(name: str) -> bool:
         return False
     # One word in small letters, however it is joined, is how files are called, and no title; not all scripts have such.
     return " " in name or name != name.lower() or any(c.isalpha() and c.lower() == c.upper() for c in name)
+
+
+# Which parts of a chunk are read for names, and which of its sentences say something.
+#
+# The same text comes out with blanks for what names nothing: program text, bibliographic references, lines of links and
+# the labels of tables; places stay as they are. Names stand there, too, but a page's listing, its bibliography and its
+# navigation say nothing of them that anybody asks, and such names soon are the best connected ones. What program text
+# defines is read all the same.
+
+_FENCED = re.compile(
+    r"^[ \t>]{0,12}(?P<fence>```+|~~~+)[^\n]*\n(?P<inside>.*?)(?:^[ \t>]{0,12}(?P=fence)[`~]*[ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_LONG_IN_HAN, _LEAST_WORDS, _LEAST_LOWER = 16, 4, 2
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+# Preformatted prose (a letter, an RFC) is no program.
+_PROSE_WORDS, _PROSE_SHARE, _PROSE_HAN_SHARE = 20, 0.25, 0.5
+
+# Listings lose their fences where a long one is cut into chunks, and plain text never had any.
+_CODE_LINE = re.compile(
+    r"\s*(?:(?:async def|class|const|def|fn|func|function|import|let|package|static|struct|using|var) [\w(]"
+    r"|return\b|from [\w.]+ import\b|(?:if|for|while|elif|with|except|else|try|switch)\b.*[:{]\s*$"
+    r"|@\w+[\w.(]*|#include|#define|[\w.\[\]'\"*]+ ?(?:[-+*/|&]?=|:=) ?\S|.*[;{}]\s*$|[$>%] ?\w|[)}\]]+[,;]?\s*$"
+    r"|[\w.]+\(.*(?:[),:\[{(]|\),)\s*$"
+    r"|['\"][^'\"]*['\"]: ?\S.*,?$|(?://|--|/\*|\*/|\* ) ?\S|</?\w+[^>]*>)"
+)
+_BLOCK = re.compile(r"[^\n]+(?:\n[ \t]*[^\s][^\n]*)*")
+_LEAST_CODE_LINES, _CODE_SHARE = 3, 0.6
+
+_DEFINED = re.compile(
+    r"^[ \t>]*(?:(?:export|public|private|protected|static|final|abstract|async|pub|default)[ \t]+){0,3}"
+    r"(?:def|class|function|func|fn|struct|interface|trait|enum|module|package|namespace"
+    r"|create[ \t]+(?:or[ \t]+replace[ \t]+)?(?:table|view|function|index|type))[ \t]+(?P<name>[A-Za-z_][\w.]{2,60})",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+_CITATION_MARK = re.compile(
+    r"\b(?:doi|DOI|et al|ISSN|ISBN)\b|\bEds?\."
+    r"|\[(?:Google Scholar|PubMed|Cross ?Ref|Medline|PMC[^\]]*|Web of Science)"
+    r"|[(\s](?:1[5-9]|20)\d\d[a-z]?\)?[.,;:]|\((?:1[5-9]|20)\d\d[a-z]?\)"
+    r"|\b\d{1,4} ?(?:\(\d[\d–/-]*\))? ?[:,] ?(?:pp?\. ?)?[eS]?\d{1,5} ?[–-] ?\d{1,5}"
+    r"|\bpp?\. ?\d|\b[Vv]ol\. ?\d|\b(?:Retrieved|Accessed|Archived) (?:on |from |\d)"
+    r"|\bUniversity Press\b|\bJournal of\b"
+    r"|[^\W\d_]{2,},? (?:[A-Z]\.? ?-?){1,3}(?=[,;&.]| and\b)|……|\[[JMDCN](?:/OL)?\]"
+)
+_LEAST_MARKS, _LETTERS_PER_MARK = 3, 70
+_LINKS_ALONE = re.compile(r"[\s*+•|>·,;/#\d.-]*(?:!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])?[\s*+•|>·,;/-]*)+")
+_TARGET = re.compile(r"\]\([^)\n]*\)|https?://\S+")
+_LINE = re.compile(r"[^\n]+")
+
+_TABLE_RULE = re.compile(r"\s*\|?[ \t:|-]*-{3,}[ \t:|-]*")
+_CELL = re.compile(r"[^|]+")
+
+
+def prose_of(text: str) -> str:
+    """Return a chunk's text with blanks for program text, references, lines of links and labels of tables."""
+    blanks = list(_blank_spans(text))
+    if not blanks:
+        return text
+    parts: list[str] = []
+    place = 0
+    for start, end in sorted(blanks):
+        if end > place:
+            parts.append(text[place : max(start, place)])
+            # Line ends stay, since they tell paragraphs apart.
+            parts.append("".join("\n" if c == "\n" else " " for c in text[max(start, place) : end]))
+            place = end
+    return "".join(parts) + text[place:]
+
+
+def says_something(sentence: str) -> bool:
+    """Return whether a sentence states something, and is no heading, label, caption or cell."""
+    if sentence[:1] in "#|":
+        return False
+    if len(_HAN.findall(sentence)) > len(sentence) // 4:
+        return sentence[-1] in "。！？；：，.!?;:" or len(sentence) > _LONG_IN_HAN
+    words = _WORD.findall(sentence)
+    # "It speaks MQTT." is a sentence, "Common Log Format" none.
+    is_closed = sentence.rstrip("\"'”’»)*_`")[-1:] in {".", "!", "?"}
+    return len(words) + is_closed >= _LEAST_WORDS and sum(word.islower() for word in words) + is_closed >= _LEAST_LOWER
+
+
+def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
+    if "```" in text or "~~~" in text:
+        for block in _FENCED.finditer(text):
+            if not _is_prose(block["inside"]):
+                yield from _around_definitions(text, *block.span())
+    for block in _BLOCK.finditer(text):
+        inside = block.group().splitlines()
+        if len(inside) >= _LEAST_CODE_LINES and not inside[0].lstrip().startswith(("|", "- ", "* ", "#", ">")):
+            code = sum(_CODE_LINE.match(line) is not None for line in inside)
+            if code >= _CODE_SHARE * len(inside):
+                yield from _around_definitions(text, *block.span())
+    lines = [match.span() for match in _LINE.finditer(text)]
+    for number, (start, end) in enumerate(lines):
+        line = text[start:end]
+        if "](" in line and _LINKS_ALONE.fullmatch(line):
+            yield start, end
+        elif line.lstrip().startswith("|"):
+            following = text[slice(*lines[number + 1])] if number + 1 < len(lines) else ""
+            yield from _labels(line, start, is_header=_TABLE_RULE.fullmatch(following) is not None)
+        elif any(character.isdigit() for character in line):
+            marks = sum(1 for _ in _CITATION_MARK.finditer(line))
+            if marks >= _LEAST_MARKS and marks * _LETTERS_PER_MARK >= len(_TARGET.sub("", line)):
+                yield start, end
+
+
+def _around_definitions(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    for match in _DEFINED.finditer(text, start, end):
+        if is_identifier(match["name"]):
+            yield start, match.start("name")
+            start = match.end("name")
+    yield start, end
+
+
+def _is_prose(inside: str) -> bool:
+    words = _WORD.findall(inside)
+    han = len(_HAN.findall(inside))
+    if han * 2 > len(words) and han >= _PROSE_WORDS:
+        return han >= _PROSE_HAN_SHARE * len("".join(inside.split()))
+    said = sum(word.lower() in function_words() for word in words)
+    return len(words) >= _PROSE_WORDS and said >= _PROSE_SHARE * len(words)
+
+
+def _labels(line: str, start: int, *, is_header: bool) -> Iterator[tuple[int, int]]:
+    """Yield the cells of a row that only label others: those that end in a colon, and a header's."""
+    cells = list(_CELL.finditer(line))
+    has_colon = any(cell.group().rstrip().endswith((":", "：")) for cell in cells)
+    for cell in cells:
+        written = cell.group().strip()
+        is_label = written.endswith((":", "：")) or (written.startswith("[") and written.endswith("]"))
+        if is_label or (is_header and not has_colon and not is_identifier(written.strip("`"))):
+            yield start + cell.start(), start + cell.end()
+
+
+# Who speaks in a chat log or interview: lines such as "AdamSmith: Hi!" in which a label comes back.
+#
+# A text in, spans of the speakers' names out. A label written as one word is the name it is made of ("AdamSmith" is
+# Adam Smith), since questions are asked about persons and not about accounts.
+
+_LABEL = re.compile(
+    r"^[ \t>*_-]{0,8}([^\W\d_][\w'’.-]{1,30}(?: [^\W\d_][\w'’.-]{0,20}){0,2})\**(?::\**[ \t]+|：)(?P<said>[^\n]*)",
+    re.MULTILINE,
+)
+_CAMEL = re.compile(r"(?<=[a-zß-öø-ÿ])(?=[A-Z])")
+_TWO_NAMES = re.compile(r"[^\W\d_a-z][a-zß-öø-ÿ]+-?[^\W\d_a-z][a-zß-öø-ÿ-]+")
+# What somebody says ends as a sentence does, or with a picture or smiley; what a field holds does not.
+_IS_SAID = re.compile(r"[.!?…。！？~\"”’]\s*$|[:;][ -]?[()D]\s*$|[^\w\s\x00-\u2fff\u3001-\uffef]\s*$")
+_LEAST_TURNS = 2
+_NO_SPEAKERS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS
+_LEAST_LINES, _TALK_SHARE = 4, 0.75
+
+
+def speakers(text: str) -> dict[str, str]:
+    """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
+
+    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
+    """
+    if ":" not in text and "：" not in text:
+        return {}
+    found = list(_LABEL.finditer(text))
+    turns = Counter(match[1] for match in found)
+    lines = sum(1 for line in text.splitlines() if line.strip())
+    is_all_talk = len(found) >= _LEAST_LINES and len(found) >= _TALK_SHARE * lines
+    said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
+    if not found or said * 2 < len(found):
+        return {}
+    is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
+    return {
+        label: _CAMEL.sub(" ", label)
+        for label, count in turns.items()
+        if (label[0].isupper() or not label[0].isascii())
+        and not _NO_SPEAKERS.issuperset(label.lower().split())
+        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or _TWO_NAMES.fullmatch(label))
+    }
+
+
+def speaker_spans(text: str) -> Iterator[NameSpan]:
+    """Yield every place where a speaker is named by the label, before what is said and in it."""
+    labels = speakers(text)
+    if labels:
+        wanted = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
+        for match in re.finditer(rf"(?<!\w)(?:{wanted})(?!\w)", text):
+            if "A" <= text[match.start()] <= "Z" or text[match.end() : match.end() + 1] in {":", "：", "*"}:
+                yield NameSpan(labels[match.group()], match.start(), match.end(), "person")

@@ -6,7 +6,7 @@
     parse_filter({"team": "red", "year": {"gte": 2020}})  # the same
 
 `heliograph.filters.conditions` says what each condition means. Here they are only checked, parsed and matched against
-one document; a store finds all documents that match.
+one document, never against a chunk: what matches is a document with all its chunks. A store finds all that match.
 """
 
 from heliograph.filters.conditions import (

@@ -244,9 +244,12 @@ class _Reader:
         self._leads = _leads(line)
 
 
+_ANNOUNCES = re.compile(r"[:：?？][*_]{0,3}\s*$|\s*(?:[-*+] )?(\*\*|__)[^*_\n]{1,100}\1\s*$")
+
+
 def _leads(line: str) -> bool:
-    """Whether a line announces what follows."""
-    return line.rstrip().endswith((":", "："))
+    """Whether a line announces what follows: it ends in a colon, asks, or is in bold as a whole."""
+    return _ANNOUNCES.search(line) is not None
 
 
 # What becomes of parts that are too small for a chunk: they join a neighbour, and nothing is lost.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 import numpy as np
@@ -37,8 +37,9 @@ from heliograph.models import (
     Usage,
 )
 from heliograph.observing import stage
-from heliograph.stores.base import Store
+from heliograph.stores.base import RecordsStore, Store
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
+from heliograph.stores.graph import GraphStore
 from heliograph.text.names import end_ids
 
 # From what one document changes to a `Changeset`, outside any lock.
@@ -56,8 +57,8 @@ KeptVectors = Mapping[Collection, Mapping[str, NDArray[np.float32]]]
 
 # Folding fewer things than this takes about a millisecond and is not worth a thread.
 _THREAD_FROM = 100
-# What two joint commits embed, about; 1.5 MB of the offline embedding's.
-_REMEMBERED_VECTORS = 1000
+# What two joint commits embed, about; 6 MB of the offline embedding's.
+_REMEMBERED_VECTORS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +206,7 @@ class Drafter:
     ) -> None:
         if not entity_ids and not relation_ids:
             return
-        is_curated = len(resolution.book) > 0
+        is_curated = any(rules.curations for rules in resolution.book)
         leading = self._folder.limits.leading + memo.delta.most_removed
         stored = await self._read(entity_ids, relation_ids, leading, reads_all=is_curated)
         delta, folder = memo.delta, self._folder
@@ -235,17 +236,20 @@ class Drafter:
     async def _read(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int, *, reads_all: bool
     ) -> _Stored:
-        entities, relations = await self._store.records.get_evidence(entity_ids, relation_ids, leading)
-        # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is refused.
-        # Without evidence there is none, unless people keep it.
-        folds = await self._store.graph.get_entities(entity_ids if reads_all else [item.id for item in entities])
-        joins = await self._store.graph.get_relations(relation_ids if reads_all else [item.id for item in relations])
-        return _Stored(
-            {item.id: item for item in entities},
-            {item.id: item for item in relations},
-            {item.id: item for item in folds},
-            {item.id: item for item in joins},
-        )
+        async def read(records: RecordsStore, graph: GraphStore) -> _Stored:
+            entities, relations = await records.get_evidence(entity_ids, relation_ids, leading)
+            # Folds are read after their evidence: if they are newer, the versions no longer hold and the draft is
+            # refused. Without evidence there is none, unless people keep it.
+            folds = await graph.get_entities(entity_ids if reads_all else [item.id for item in entities])
+            joins = await graph.get_relations(relation_ids if reads_all else [item.id for item in relations])
+            return _Stored(
+                {item.id: item for item in entities},
+                {item.id: item for item in relations},
+                {item.id: item for item in folds},
+                {item.id: item for item in joins},
+            )
+
+        return await self._store.read_written(read)
 
     async def _summarize(self, memo: DraftMemo, ids: Sequence[str], change: Change) -> None:
         """Ask the chat model for the descriptions that need it and are not known yet."""
@@ -327,9 +331,10 @@ class Drafter:
 
     def _remember(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         # Copied, or each would keep all that came with it in memory.
-        last = zip(texts[-_REMEMBERED_VECTORS:], vectors[-_REMEMBERED_VECTORS:].copy(), strict=True)
-        kept = list({**self._last_vectors, **dict(last)}.items())
-        self._last_vectors = dict(kept[-_REMEMBERED_VECTORS:])
+        self._last_vectors.update(zip(texts[-_REMEMBERED_VECTORS:], vectors[-_REMEMBERED_VECTORS:].copy(), strict=True))
+        too_many = len(self._last_vectors) - _REMEMBERED_VECTORS
+        for text in list(islice(self._last_vectors, max(too_many, 0))):
+            del self._last_vectors[text]
 
 
 def _check_versions(change: CurationChange, resolution: Resolution) -> None:

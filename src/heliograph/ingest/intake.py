@@ -217,13 +217,16 @@ class Intake:
         for batch in _batches(candidates):
             known = await self._find_known(batch)
             async with self._texts.claim({item.content_hash for item in known.values()}):
-                entries += await self._enqueue_apart(batch)
+                # Where nothing was stored, nobody was waited for either.
+                entries += await self._enqueue_apart(batch, None if known else {})
         return entries
 
-    async def _enqueue_apart(self, batch: Sequence[Candidate]) -> list[Work | DocumentResult]:
+    async def _enqueue_apart(
+        self, batch: Sequence[Candidate], known: dict[str, Document] | None = None
+    ) -> list[Work | DocumentResult]:
         """Store a batch in one transaction; if one of it cannot be stored, each in its own, so that it fails alone."""
         try:
-            return await self._enqueue(batch)
+            return await self._enqueue(batch, await self._find_known(batch) if known is None else known)
         except OUTAGES:
             raise
         except Exception as error:
@@ -235,8 +238,7 @@ class Intake:
             failure = as_failure(f"the document {document.source!r}", error)
             return [DocumentResult(document.id, document.source, Outcome.FAILED, failure)]
 
-    async def _enqueue(self, batch: Sequence[Candidate]) -> list[Work | DocumentResult]:
-        known = await self._find_known(batch)
+    async def _enqueue(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> list[Work | DocumentResult]:
         originals = await self._find_originals(batch, known)
         entries: list[Work | DocumentResult] = []
         rows: dict[str, Document] = {}

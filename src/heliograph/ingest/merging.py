@@ -99,6 +99,8 @@ _MILLION = 1_000_000
 _KEYWORD_ENDS = re.compile(r"[,;、，；\n\t]+")
 _MAX_KEYWORD_LENGTH = 500
 _MAX_KEYWORDS = 50
+# So few are put in their places one by one; more are sorted together.
+_FEW_ADDED = 4
 
 M = TypeVar("M", EntityMention, RelationMention)
 
@@ -329,8 +331,11 @@ def _leading(
 ) -> tuple[M, ...]:
     gone = set(removed)
     kept = [mention for mention in leading if mention not in gone] if gone else list(leading)
-    for mention in added:
-        insort(kept, mention, key=order)
+    if len(added) > _FEW_ADDED:
+        kept = sorted((*kept, *added), key=order)
+    else:
+        for mention in added:
+            insort(kept, mention, key=order)
     return tuple(kept[:limit])
 
 

@@ -272,7 +272,8 @@ class ProgressReporter:
         """Count a chunk that was read, and its share of the document's characters."""
         self._tally.chunks_done += 1
         self._characters_done += characters
-        self._report()
+        # The last one is told however soon it comes, since embedding and committing may take long.
+        self._report(must=self._tally.chunks_done == self._tally.chunks_total)
 
     def finish_document(
         self, characters: float, usage: Usage, growth: tuple[int, int] = (0, 0), *, failed: bool = False
@@ -298,11 +299,11 @@ class ProgressReporter:
         """Send the last report."""
         self._report(is_finished=True)
 
-    def _report(self, *, is_finished: bool = False) -> None:
+    def _report(self, *, is_finished: bool = False, must: bool = False) -> None:
         if self._callback is None:
             return
         now = self._clock()
-        if not is_finished and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
+        if not (is_finished or must) and self._reported is not None and now - self._reported < _INTERVAL_SECONDS:
             return
         self._reported = now
         try:

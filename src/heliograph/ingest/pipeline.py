@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
 
@@ -106,6 +106,8 @@ async def _ended(task: asyncio.Task[None]) -> None:
 _log = logging.getLogger(__name__)
 
 _PAGE = 10_000
+# Documents that may wait to be committed together, per one that is read; short ones cost a third of what they do alone.
+_WAITING_PER_READ = 4
 # Another process may do what this one noted; what is forgotten is read again as a whole.
 _MOST_UPDATES = 10_000
 # Checking less than this takes well below a millisecond and is not worth a thread.
@@ -159,6 +161,9 @@ class IngestPipeline:
         self._settings = settings
         self._drafter = drafter
         self._committer = Committer(store, drafter)
+        parallel = settings.max_parallel_documents
+        # Who asks for one document at a time gets no commit of several.
+        self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
         self._texts = Claims()
         self._intake = Intake(store.records, self._committer, settings.duplicates, self._texts)
         self._processor = DocumentProcessor(
@@ -166,8 +171,8 @@ class IngestPipeline:
             reader or InProcessReader(chunker, extractor),
             self._committer,
             # What a chat model writes takes long and is paid for by document, so each is committed by itself.
-            JointCommits(self._committer, drafter, 1 if chat is not None else settings.max_parallel_documents),
-            settings.max_parallel_documents,
+            JointCommits(self._committer, drafter, 1 if chat is not None else self._most_waiting),
+            parallel,
             self._texts,
             shares_texts=settings.duplicates != "separate",
         )
@@ -219,7 +224,8 @@ class IngestPipeline:
         """
         batch = track_id or new_track_id("insert")
         candidates = await self._prepare(documents, batch)
-        async with self._run(batch, progress) as run, self._claims.claim(_ids(candidates)) as claim:
+        ids = [item.document.id for item in candidates if item.document.id]
+        async with self._run(batch, progress) as run, self._claims.claim(ids) as claim:
             entries = await self._intake.enqueue(candidates)
             works = {index: entry for index, entry in enumerate(entries) if isinstance(entry, Work)}
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
@@ -440,8 +446,12 @@ class IngestPipeline:
 
     def _stored_work(self, document: Document) -> Work:
         known = self._updates.pop(document.id, None)
-        if known is not None and _is_same(known.document, document):
-            return replace(known, document=document)
+        if known is not None:
+            basis, noted = (
+                (item.status, item.content_hash, item.title, item.track_id) for item in (document, known.document)
+            )
+            if basis == noted:
+                return replace(known, document=document)
         return Work(document, keeps_chunks=document.status is DocumentStatus.PARTIAL)
 
     async def _find(self, query: DocumentQuery) -> list[str]:
@@ -462,11 +472,11 @@ class IngestPipeline:
 
     @asynccontextmanager
     async def _run(self, batch: str, progress: ProgressCallback | None) -> AsyncGenerator[Run]:
-        # Twice as many tasks as documents are read at once: while some wait to be committed, others keep models busy.
+        # More tasks than documents are read at once: while some wait to be committed, others keep models busy.
         run = Run(
             self._processor,
             ProgressReporter(batch, progress),
-            2 * self._settings.max_parallel_documents,
+            self._settings.max_parallel_documents + self._most_waiting,
             self._gate,
         )
         self._runs.add(run)
@@ -481,14 +491,3 @@ def _waiting(entry: Work | DocumentResult) -> DocumentResult:
         return entry
     document = entry.document
     return DocumentResult(document.id, document.source, Outcome.PENDING, chunk_count=document.chunk_count)
-
-
-def _is_same(noted: Document, stored: Document) -> bool:
-    return (noted.status, noted.content_hash, noted.title, noted.track_id) == (
-        *(stored.status, stored.content_hash),
-        *(stored.title, stored.track_id),
-    )
-
-
-def _ids(candidates: Iterable[Candidate]) -> Iterator[str]:
-    return (candidate.document.id for candidate in candidates if candidate.document.id)

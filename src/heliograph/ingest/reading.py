@@ -196,32 +196,22 @@ def _by_relation(mentions: Iterable[RelationMention]) -> dict[str, list[Relation
 
 
 def _clean_entity(mention: EntityMention) -> EntityMention:
-    name, kind, description = (
-        clean_name(mention.name),
-        clean_text(mention.type),
-        _clean_description(mention.description),
-    )
+    name, kind = clean_name(mention.name), clean_text(mention.type)
+    description = clean_text(mention.description).strip()
     if (name, kind, description) == (mention.name, mention.type, mention.description):
         return mention
     return EntityMention(mention.chunk_id, name, kind, description, mention.rank)
 
 
 def _clean_relation(mention: RelationMention) -> RelationMention:
-    source, target, description = (
-        clean_name(mention.source),
-        clean_name(mention.target),
-        clean_text(mention.description),
-    )
+    source, target = clean_name(mention.source), clean_name(mention.target)
+    description = clean_text(mention.description)
     keywords = tuple(map(clean_text, mention.keywords))
     weight = min(mention.weight, _MAX_WEIGHT) if math.isfinite(mention.weight) and mention.weight > 0 else 1.0
     clean = (source, target, keywords, description, weight)
     if clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight):
         return mention
     return RelationMention(mention.chunk_id, *clean, mention.rank)
-
-
-def _clean_description(description: str) -> str:
-    return clean_text(description).strip()
 
 
 def _missing_ends(entities: Iterable[EntityMention], relations: Iterable[RelationMention]) -> set[EntityMention]:
@@ -387,8 +377,8 @@ T = TypeVar("T")
 # Gives what is stored of the document whose chunks these are; None asks for everything, whatever its chunks will be.
 FindStored = Callable[[Sequence[Chunk] | None], Awaitable[StoredChunks]]
 
-# Cutting and analysing shorter texts takes about a millisecond and is not worth a thread.
-_THREAD_FROM_CHARACTERS = 2_000
+# Cutting and analysing shorter texts takes one or two milliseconds and is not worth a thread.
+_THREAD_FROM_CHARACTERS = 4_000
 
 
 class ChunkProgress(Protocol):

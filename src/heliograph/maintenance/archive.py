@@ -157,6 +157,20 @@ ImportProgress = Callable[[str, int], None]
 _MAX_EXAMPLES = 5
 
 
+class ExportFormat(StrEnum):
+    """What a workspace can be written as.
+
+    `jsonl` holds everything, `lightrag` what LightRAG opens; both can be read back. The others are to be read.
+    """
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    GRAPHML = "graphml"
+    MARKDOWN = "markdown"
+    OBSIDIAN = "obsidian"
+    LIGHTRAG = "lightrag"
+
+
 class ImportKind(StrEnum):
     """What was imported."""
 

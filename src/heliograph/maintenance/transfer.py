@@ -11,7 +11,6 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 
 from heliograph.curation.curator import Curator
@@ -19,6 +18,7 @@ from heliograph.errors import ConflictError, InvalidRequestError, StoreUnavailab
 from heliograph.ingest.pipeline import IngestPipeline
 from heliograph.maintenance.archive import (
     Contents,
+    ExportFormat,
     ImportKind,
     ImportProgress,
     ImportReport,
@@ -43,20 +43,6 @@ from heliograph.maintenance.lightrag_servers import check_scheme, read_server
 from heliograph.stores.base import Store
 
 # The formats by name, and writing one so that nothing half written is ever left under the name asked for.
-
-
-class ExportFormat(StrEnum):
-    """What a workspace can be written as.
-
-    `jsonl` holds everything, `lightrag` what LightRAG opens; both can be read back. The others are to be read.
-    """
-
-    JSONL = "jsonl"
-    CSV = "csv"
-    GRAPHML = "graphml"
-    MARKDOWN = "markdown"
-    OBSIDIAN = "obsidian"
-    LIGHTRAG = "lightrag"
 
 
 _WRITERS: Mapping[ExportFormat, Callable[[Contents, Path], Awaitable[int]]] = {

@@ -18,7 +18,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -59,7 +59,8 @@ _DETAIL = (
     f"the request is not HTTP/1.1, or its address and headers are longer than {HEADER_BYTES // 1024} KiB or more than "
     f"{_MOST_HEADERS}, or they can be read in two ways; send a shorter or proper one"
 )
-_FILES, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+_WANTED_FILES = 65_536
+_FILES, _MOST_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
 _TOO_MANY = "this address has as many connections open as one may; close some, or use them again"
 _LONE_END = re.compile(rb"\r(?!\n)|(?<!\r)\n")
 _FOLDED = re.compile(rb"\r\n[ \t]")
@@ -468,6 +469,11 @@ def run_server(settings: Settings, announce: Callable[[str], None]) -> int:
         HeliographError: It could not start.
     """
     check_exposure(settings)
+    # An open workspace has some eight files open; what a shell allows by default would do for a hundred.
+    wanted = min(_MOST_FILES, _WANTED_FILES) if _MOST_FILES > 0 else _WANTED_FILES
+    if 0 < _FILES < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, _MOST_FILES))
     listener = _bind(settings.server)
     configure_logging(settings.server)
     with listener:

@@ -25,7 +25,7 @@ from heliograph.engine import AsyncHeliograph, Given, with_store
 from heliograph.errors import ConflictError, HeliographError, InvalidRequestError, NotFoundError, StoreUnavailable
 from heliograph.rerank.wrappers import build_reranker
 from heliograph.settings import Settings, StoreSettings
-from heliograph.stores.registry import drop_workspace, find_workspaces, identifier
+from heliograph.stores.registry import drop_workspace, find_workspaces, has_workspace, identifier
 
 _LOG = logging.getLogger(__name__)
 
@@ -152,7 +152,8 @@ class Workspaces:
 
     async def exists(self, name: str) -> bool:
         """Whether there is such a workspace."""
-        return name in await self.names()
+        is_name = _NAME.fullmatch(name) is not None and name not in self._removing
+        return is_name and await has_workspace(with_store(self.settings, None, name).store)
 
     async def create(self, name: str, *, may_exist: bool = False) -> None:
         """Make a workspace.
@@ -269,13 +270,13 @@ class Workspaces:
         ).open()
 
     async def _check_name(self, name: str, creates: bool) -> None:
-        names = await self.names()
-        if name in names:
+        # Asked for by its name, since there may be thousands of others.
+        if await self.exists(name):
             return
         if not creates:
             raise NotFoundError(f"there is no workspace {name!r}; create it first")
         # Some file systems take names that differ in case alone, or in how accents are encoded, for one.
-        for other in names:
+        for other in await self.names():
             if _folded(other) == _folded(name):
                 raise ConflictError(f"there is a workspace {other!r}, too like {name!r}; choose another name")
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
 from sys import maxsize
-from typing import Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,6 +90,8 @@ __all__ = [
     "is_wanted",
     "places_of",
 ]
+
+T = TypeVar("T")
 
 # How many a `Batch` carries.
 SHOWN_ERRORS = 5
@@ -800,6 +802,13 @@ class Store(StoreView):
             StaleChangesetError: Something that the changeset expects no longer holds; nothing changed.
             StoreUnavailable: It cannot be written; nothing changed.
         """
+
+    async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
+        """Run `work`, which only reads, on records and graph, at one moment and near where they are written if it can.
+
+        For what a commit is computed from: most of it was written lately. `work` awaits nothing but these two.
+        """
+        return await work(self.records, self.graph)
 
     @abstractmethod
     def view(self, filter_: Filter, fold: Fold) -> StoreView:

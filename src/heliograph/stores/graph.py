@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from sys import maxsize
 from typing import Any, Generic, TypeVar
@@ -423,8 +424,13 @@ def keys_of(names: Iterable[str]) -> set[str]:
 
 def terms_of(keys: Iterable[str]) -> str:
     """Return the pieces of names with these keys, separated by spaces."""
-    pieces = {piece for key in keys for word in key.split() for piece in (_pieces(word) or [word])}
-    return " ".join(sorted(map(_encode, pieces)))
+    return " ".join(sorted({piece for key in keys for word in key.split() for piece in _encoded_pieces(word)}))
+
+
+@lru_cache(maxsize=16_384)
+def _encoded_pieces(word: str) -> tuple[str, ...]:
+    """Return a word's pieces as they are stored; most words stand in many names."""
+    return tuple(map(_encode, _pieces(word) or [word]))
 
 
 def pieces_within(key: str) -> list[str]:

@@ -21,8 +21,10 @@ from heliograph.stores.projection import Projection
 __all__ = [
     "drop_workspace",
     "find_workspaces",
+    "has_workspace",
     "identifier",
     "is_kept_in_folder",
+    "may_have_waiting",
     "open_projection",
     "open_store",
     "restore_store",
@@ -168,6 +170,26 @@ async def find_workspaces(settings: StoreSettings) -> list[str]:
         StoreUnavailable: It cannot be read.
     """
     return await asyncio.to_thread(_workspaces_of(settings).find_workspaces, settings)
+
+
+async def has_workspace(settings: StoreSettings) -> bool:
+    """Whether there is the workspace that the settings name; the others are not looked at.
+
+    Raises:
+        InvalidRequestError: The back end cannot tell.
+        StoreUnavailable: It cannot be read.
+    """
+    return await asyncio.to_thread(_workspaces_of(settings).has_workspace, settings)
+
+
+async def may_have_waiting(settings: StoreSettings) -> bool:
+    """Whether documents of a workspace may wait to be processed, by one look that does not open it.
+
+    Raises:
+        InvalidRequestError: The back end cannot tell.
+        StoreUnavailable: It cannot be read.
+    """
+    return await asyncio.to_thread(_workspaces_of(settings).may_have_waiting, settings)
 
 
 async def drop_workspace(settings: StoreSettings) -> None:

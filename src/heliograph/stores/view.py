@@ -16,8 +16,9 @@ from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from itertools import chain
 from types import CoroutineType
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -77,6 +78,11 @@ class KeySet:
         """Return where each key stands; all of them must be in it."""
         return np.searchsorted(self.keys, keys)
 
+    def changed(self, doubtful: Keys, there: Keys) -> KeySet:
+        """Return these keys without the doubtful ones, but for those of them that are there, all ascending."""
+        left = np.delete(self.keys, self.places(doubtful[self.holds(doubtful)]))
+        return KeySet(np.insert(left, np.searchsorted(left, there), there))
+
 
 T = TypeVar("T")
 M = TypeVar("M", EntityMention, RelationMention)
@@ -95,6 +101,53 @@ _HITS_PER_HIT = 8
 _LEAST_HITS = 64
 
 
+@dataclass(frozen=True, slots=True)
+class NotedCommit:
+    """What a commit of this process touched, for scopes that are older.
+
+    Attributes:
+        version: The data version it made.
+        documents: Documents that it wrote.
+        document_ids: Documents that it wrote or removed.
+        chunk_ids: Chunks that it wrote, read or removed.
+        entity_ids: Entities whose mentions it changed, or that it removed.
+        relation_ids: Relations likewise.
+        removed_entities: Entities that it removed.
+        removed_relations: Relations that it removed.
+        is_curated: Whether people changed the graph.
+        keys: Keys that its ids have or had, where the back end has any.
+    """
+
+    version: int
+    documents: tuple[Document, ...]
+    document_ids: Sequence[str]
+    chunk_ids: Sequence[str]
+    entity_ids: Sequence[str]
+    relation_ids: Sequence[str]
+    removed_entities: Sequence[str]
+    removed_relations: Sequence[str]
+    is_curated: bool
+    keys: Mapping[str, int]
+
+    @classmethod
+    def of(cls, version: int, changeset: Changeset, keys: Mapping[str, int]) -> Self:
+        """Return what is noted of a changeset: nothing that was written but the rows of documents."""
+        chunks = chain(changeset.chunks, changeset.removed_chunks)
+        said = (item.chunk_id for item in changeset.extractions)
+        return cls(
+            version=version,
+            documents=changeset.documents,
+            document_ids=(*(item.id for item in changeset.documents), *changeset.removed_documents),
+            chunk_ids=(*(item if isinstance(item, str) else item.id for item in chunks), *said),
+            entity_ids=(*(item.id for item in changeset.entity_evidence), *changeset.removed_entities),
+            relation_ids=(*(item.id for item in changeset.relation_evidence), *changeset.removed_relations),
+            removed_entities=changeset.removed_entities,
+            removed_relations=changeset.removed_relations,
+            is_curated=bool(changeset.curations),
+            keys=keys,
+        )
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Scope:
     """The part of one data version that a filter leaves.
@@ -110,8 +163,8 @@ class Scope:
         relations: Relations that they mention, and that there are.
         ends: Per relation the places of its two entities, `(n, 2)`.
         weights: Per relation the sum of the weights of its mentions here.
-        incident: Places of relations, grouped by the entity they touch.
-        incident_from: Per entity where its group begins, and one more.
+        incident: Places of relations, grouped by the entity they touch; those that came later are in no group.
+        incident_from: Per entity where its group begins, and one more; entities that came later have none.
         folded: Folds made so far, by key.
     """
 
@@ -137,31 +190,30 @@ class Scope:
         found = [keys[id_] for id_ in ids if id_ in keys]
         return bool(self.keys_of(kind).holds(np.array(found, np.int64)).any())
 
-    def is_left_alone(self, changeset: Changeset, filter_: Filter, keys: Mapping[str, int]) -> bool:
+    def is_left_alone(self, commit: NotedCommit, filter_: Filter) -> bool:
         """Whether a commit changed nothing of what the filter leaves, as far as that is seen at a glance.
 
         So it is where documents came, changed or went that do not match, neither before nor now, and that hold no chunk
         of one that does. What people or repairs change is never seen at a glance.
         """
-        documents = [*(item.id for item in changeset.documents), *changeset.removed_documents]
-        said = (item.chunk_id for item in changeset.extractions)
-        chunks = (*(item.id for item in changeset.chunks), *said, *changeset.removed_chunks)
-        return bool(documents) and not (
-            changeset.curations
-            or any(matches(filter_, document) for document in changeset.documents)
-            or not self.owners.keys().isdisjoint(documents)
-            or self.has_any("documents", documents, keys)
-            or self.has_any("chunks", chunks, keys)
-            or self.has_any("entities", changeset.removed_entities, keys)
-            or self.has_any("relations", changeset.removed_relations, keys)
+        keys = commit.keys
+        return bool(commit.document_ids) and not (
+            commit.is_curated
+            or any(matches(filter_, document) for document in commit.documents)
+            or not self.owners.keys().isdisjoint(commit.document_ids)
+            or self.has_any("documents", commit.document_ids, keys)
+            or self.has_any("chunks", commit.chunk_ids, keys)
+            or self.has_any("entities", commit.removed_entities, keys)
+            or self.has_any("relations", commit.removed_relations, keys)
         )
 
     def touching(self, entities: Places) -> Places:
         """Return the places of the relations that touch any of the entities at these places, once each, ascending."""
-        groups = [
-            self.incident[self.incident_from[place] : self.incident_from[place + 1]] for place in entities.tolist()
-        ]
-        return np.unique(np.concatenate(groups)) if groups else np.empty(0, np.int64)
+        grouped, starts = len(self.incident) // 2, self.incident_from
+        known = [place for place in entities.tolist() if place + 1 < len(starts)]
+        groups = [self.incident[starts[place] : starts[place + 1]] for place in known]
+        late = np.flatnonzero(np.isin(self.ends[grouped:], entities).any(axis=1)) + grouped
+        return np.unique(np.concatenate((*groups, late)))
 
     def remember(self, key: int, fold: Entity | Relation) -> None:
         """Keep a fold; when there are too many, all are forgotten."""
@@ -224,38 +276,62 @@ class ScopeMemory(Generic[S]):
         # Whoever makes a scope, or waits for it, keeps its lock alive.
         self._making: WeakValueDictionary[tuple[str, Fold], AbstractAsyncContextManager[Any]] = WeakValueDictionary()
         self._guard = threading.Lock()
-        # What this process committed last: data version, what changed, keys of its ids.
-        self._commits: deque[tuple[int, Changeset, Mapping[str, int]]] = deque(maxlen=_MOST_COMMITS)
+        # What this process committed last.
+        self._commits: deque[NotedCommit] = deque(maxlen=_MOST_COMMITS)
 
     def note(self, version: int, changeset: Changeset, keys: Mapping[str, int]) -> None:
-        """Note the commit of `version`, so that scopes it does not touch are kept."""
-        touched = replace(changeset, vectors={}, texts={}, document_texts={})
+        """Note the commit of `version`, so that scopes it does not touch are kept, and others brought up to it."""
+        commit = NotedCommit.of(version, changeset, keys)
         with self._guard:
-            self._commits.append((version, touched, keys))
+            self._commits.append(commit)
 
-    async def get(self, filter_: Filter, fold: Fold, version: int, make: Callable[[], Awaitable[S]]) -> S:
-        """Return what a filter leaves of a data version; `make` makes it if it is not known."""
+    async def get(
+        self,
+        filter_: Filter,
+        fold: Fold,
+        version: int,
+        make: Callable[[], Awaitable[S]],
+        renew: Callable[[S, Sequence[NotedCommit]], S | None] | None = None,
+    ) -> S:
+        """Return what a filter leaves of a data version.
+
+        Args:
+            filter_: The filter.
+            fold: How it is folded.
+            version: The data version.
+            make: Makes it from nothing.
+            renew: Makes it from an earlier one and all commits since; None, or a result of None: it must be made.
+        """
         name = filter_key(filter_), fold
         with self._guard:
             making = self._making.setdefault(name, self._make_lock())
         # Two questions under one filter that come at once make its scope once.
         async with making:
-            found = self._recall(name, filter_, version)
+            found = self._recall(name, filter_, version, renew)
             if found is None:
                 found = await make()
             self._keep(name, found)
         return found
 
-    def _recall(self, name: tuple[str, Fold], filter_: Filter, version: int) -> S | None:
+    def _recall(
+        self,
+        name: tuple[str, Fold],
+        filter_: Filter,
+        version: int,
+        renew: Callable[[S, Sequence[NotedCommit]], S | None] | None,
+    ) -> S | None:
         with self._guard:
             found = self._scopes.get(name)
             if found is None or found.version > version:
                 return None
-            since = [commit for commit in self._commits if found.version < commit[0] <= version]
+            since = [commit for commit in self._commits if found.version < commit.version <= version]
+        if found.version == version:
+            return found
         if len(since) < version - found.version:
             return None  # Another process committed, or too much was.
-        is_same = all(found.is_left_alone(changeset, filter_, keys) for _, changeset, keys in since)
-        return (found if found.version == version else replace(found, version=version)) if is_same else None
+        if all(found.is_left_alone(commit, filter_) for commit in since):
+            return replace(found, version=version)
+        return renew(found, since) if renew is not None else None
 
     def _keep(self, name: tuple[str, Fold], scope: S) -> None:
         with self._guard:

@@ -354,6 +354,8 @@ class MemoryInspection(Inspection):
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
+        # As they are now: a test may put others before them.
+        self._graph, self._curations = store.graph, store.curations
 
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         data = self._store.data
@@ -369,12 +371,12 @@ class MemoryInspection(Inspection):
                 ScanKind.EXTRACTIONS: data.extractions,
                 ScanKind.ENTITY_EVIDENCE: data.entity_evidence,
                 ScanKind.RELATION_EVIDENCE: data.relation_evidence,
-                ScanKind.ENTITIES: self._store.graph.entities,
-                ScanKind.RELATIONS: self._store.graph.relations,
+                ScanKind.ENTITIES: self._graph.entities,
+                ScanKind.RELATIONS: self._graph.relations,
                 ScanKind.CHUNK_VECTORS: self._store.vectors.held[Collection.CHUNKS],
                 ScanKind.ENTITY_VECTORS: self._store.vectors.held[Collection.ENTITIES],
                 ScanKind.RELATION_VECTORS: self._store.vectors.held[Collection.RELATIONS],
-                ScanKind.NAME_RULES: self._store.curations.rules,
+                ScanKind.NAME_RULES: self._curations.rules,
             }
             ids = set(stored[kind])
         return sorted(id_ for id_ in ids if id_ > after)[:limit]
@@ -604,8 +606,6 @@ class MemoryStore(Store):
     vectors: _MemoryVectorStore
     text: MemoryTextStore
     curations: MemoryCurationStore
-    replies: _MemoryReplyCache
-    reembedding: MemoryReembedding
 
     def __init__(self) -> None:
         self.data = _Records()
@@ -619,8 +619,10 @@ class MemoryStore(Store):
         self.names = EveryName(self.graph)
         self.curations = MemoryCurationStore(self.data.chunks, self.data.extractions)
         self.replies = _MemoryReplyCache()
+        # What is kept stays here when a test puts a role of its own before it.
+        self._graph, self._curations, self._replies = self.graph, self.curations, self.replies
         self.inspection = MemoryInspection(self)
-        self.reembedding = MemoryReembedding(self)
+        self.reembedding = self._reembedding = MemoryReembedding(self)
         self._views: dict[tuple[str, Fold], tuple[int, MemoryStore]] = {}
         self.applied: list[Changeset] = []
 
@@ -632,8 +634,8 @@ class MemoryStore(Store):
         self._remove(changeset)
         self._upsert_truth(changeset)
         self._upsert_projections(changeset)
-        self.curations.apply(changeset, self.version)
-        await self.replies.delete_replies("query")
+        self._curations.apply(changeset, self.version)
+        await self._replies.delete_replies("query")
         self.applied.append(changeset)
         return self.version
 
@@ -650,21 +652,21 @@ class MemoryStore(Store):
         return Stats(
             documents=dict(counts),
             chunks=len(self.data.chunks),
-            entities=len(self.graph.entities),
-            relations=len(self.graph.relations),
-            cached_replies=len(self.replies.replies),
+            entities=len(self._graph.entities),
+            relations=len(self._graph.relations),
+            cached_replies=len(self._replies.replies),
             data_version=self.version,
             bytes_on_disk=0,
         )
 
     async def clear(self) -> int:
         self.data.clear()
-        self.curations.clear()
-        self.graph.remove(list(self.graph.entities), list(self.graph.relations))
+        self._curations.clear()
+        self._graph.remove(list(self._graph.entities), list(self._graph.relations))
         for collection in Collection:
             self.vectors.remove(collection, list(self.vectors.held[collection]))
             self.text.remove(collection, list(self.text.terms(collection)))
-        self.replies.replies.clear()
+        self._replies.replies.clear()
         self.version += 1
         return self.version
 
@@ -681,9 +683,9 @@ class MemoryStore(Store):
         return known
 
     def _copy(self, filter_: Filter, fold: Fold) -> MemoryStore:
-        data, chunks, entities = self.data, Collection.CHUNKS, self.graph.entities
+        data, chunks, entities = self.data, Collection.CHUNKS, self._graph.entities
         terms = self.text.terms(chunks)
-        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self.graph.relations)
+        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self._graph.relations)
         changeset = filtered_contents(MemoryContents(*held, self.vectors.held, terms), filter_, fold)
         left = MemoryStore()
         left.version = self.version
@@ -696,7 +698,7 @@ class MemoryStore(Store):
         for id_, version in changeset.expected.items():
             if self.data.version_of(id_) != version:
                 raise StaleChangesetError(f"the evidence of {id_!r} has changed since it was read; compute it again")
-        self.curations.check(changeset.expected_rules)
+        self._curations.check(changeset.expected_rules)
         if changeset.expected_version not in (None, self.version):
             raise StaleChangesetError("something was committed since this was computed; compute it again")
         for id_, content_hash in changeset.expected_documents.items():
@@ -711,8 +713,8 @@ class MemoryStore(Store):
         for id_ in changeset.removed_chunks:
             self.data.chunks.pop(id_, None)
             self.data.extractions.pop(id_, None)
-        self.replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
-        self.graph.remove(changeset.removed_entities, changeset.removed_relations)
+        self._replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
+        self._graph.remove(changeset.removed_entities, changeset.removed_relations)
         removed = {
             Collection.CHUNKS: changeset.removed_chunks,
             Collection.ENTITIES: changeset.removed_entities,
@@ -742,8 +744,8 @@ class MemoryStore(Store):
                 data.relation_evidence[evidence.id] = replace(evidence, leading=(), version=self.version)
 
     def _upsert_projections(self, changeset: Changeset) -> None:
-        self.graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()), changeset.moments)
-        self.reembedding.note(changeset)
+        self._graph.upsert(changeset.entities, changeset.relations, int(utc_now().timestamp()), changeset.moments)
+        self._reembedding.note(changeset)
         for collection, batch in changeset.vectors.items():
             self.vectors.upsert(collection, batch.ids, batch.vectors)
         for collection, entries in changeset.texts.items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from base64 import b64decode
+from binascii import a2b_base64
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -105,21 +105,20 @@ class _Tables:
 
 @cache
 def _tables() -> _Tables:
-    tokens: dict[int, bytes] = {}
+    joined, starts, ranks = bytearray(), list[int](), list[int]()
     with gzip.open(_package_folder() / "data" / f"{_ENCODING}.tiktoken.gz", "rb") as lines:
         for line in lines:
-            token, _, rank = line.partition(b" ")
-            tokens[int(rank)] = b64decode(token)
-    size = max(tokens) + 1
-    begun, goes_on = np.zeros(size, np.uint8), np.zeros(size, np.bool_)
-    for rank, data in tokens.items():
-        begun[rank] = len(data) if data.isascii() else sum(not _continues(byte) for byte in data)
-        goes_on[rank] = _continues(data[0])
-    return _Tables(begun, goes_on)
-
-
-def _continues(byte: int) -> bool:
-    return (byte & 0xC0) == 0x80
+            token, rank = line.split(b" ")
+            starts.append(len(joined))
+            ranks.append(int(rank))
+            joined += a2b_base64(token)
+    # A byte that does not begin a character goes on with one.
+    goes_on = (np.frombuffer(joined, np.uint8) & 0xC0) == 0x80
+    size = max(ranks) + 1
+    tables = _Tables(np.zeros(size, np.uint8), np.zeros(size, np.bool_))
+    tables.begun[ranks] = np.add.reduceat(~goes_on, starts, dtype=np.int64)
+    tables.goes_on[ranks] = goes_on[starts]
+    return tables
 
 
 def _package_folder() -> Path:

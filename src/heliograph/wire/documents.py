@@ -29,7 +29,10 @@ class JobResponse(Shape):
     sources: tuple[str, ...] = Field(description="Uploads or the URL that it reads.")
     done: int = Field(description="Documents or files done.")
     total: int
-    counts: dict[str, int] = Field(description="What came of them.")
+    counts: dict[str, int] = Field(
+        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
+        "`entities` and `relations`, `failed`, and `seconds_left`."
+    )
     problems: tuple[str, ...] = Field(description="What went wrong with some, the first few.")
     error: str = Field(description="Why it failed, or what it waits for.")
     attempts: int = Field(description="How often in a row it came to nothing.")
@@ -571,11 +574,24 @@ class ChunkResponse(Shape):
     page: int | None
 
 
+class VersionItem(Shape):
+    """One of the texts that a document had."""
+
+    author: str = Field(description="Who gave it.")
+    track_id: str = Field(description="The batch that it came with.")
+    length: int = Field(description="Its characters.")
+    content_hash: str
+    created_at: datetime
+
+
 class DetailResponse(DocumentResponse):
     """One document and a page of its chunks."""
 
     chunks: tuple[ChunkResponse, ...]
     chunk_offset: int
+    versions: tuple[VersionItem, ...] = Field(
+        default=(), description="The texts that it had, latest first, as far as the service took them in."
+    )
 
 
 class TextResponse(Shape):

@@ -570,7 +570,7 @@ class CurationItem(Shape):
     keywords: tuple[str, ...] | None
     weight: float | None
     scope: tuple[str, ...] = Field(description="Of a split: documents and chunks whose mentions go to the new name.")
-    author: str
+    author: str = Field(description="Name of the key or account; `anyone` where none was asked for.")
     created_at: datetime
     undone_by: str
     undone_at: datetime | None = Field(description="None while it counts.")

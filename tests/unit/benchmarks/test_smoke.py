@@ -16,7 +16,17 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["add_document", "bulk", "query_context", "service_query", "service_start", "text_scale", "open_store"],
+    [
+        "add_document",
+        "bulk",
+        "query_context",
+        "service_query",
+        "service_start",
+        "service_workspaces",
+        "text_scale",
+        "open_store",
+        "scale",
+    ],
 )
 def test_benchmark_runs(name: str, tmp_path: Path) -> None:
     results = tmp_path / "results"

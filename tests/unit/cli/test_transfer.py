@@ -7,7 +7,7 @@ import json
 import pytest
 
 from heliograph.cli.session import EXIT_FAILED
-from heliograph.maintenance.transfer import ExportFormat
+from heliograph.maintenance.archive import ExportFormat
 
 from .conftest import World
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.documents.sources import is_public, resolve, resolve_checked
+from heliograph.documents.fetching import is_public, resolve, resolve_checked
 from heliograph.errors import IngestError
 
 

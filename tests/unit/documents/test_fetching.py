@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from heliograph.documents import sources as addresses
-from heliograph.documents.sources import fetch, is_url
+from heliograph.documents import fetching as addresses
+from heliograph.documents.fetching import fetch
+from heliograph.documents.sources import is_url
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 

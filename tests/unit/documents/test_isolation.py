@@ -196,7 +196,7 @@ def test_document_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
 def test_missing_package_is_named_across_the_processes() -> None:
     error = MissingDependencyError("mammoth", "x")
     with pytest.raises(MissingDependencyError) as raised:
-        isolation._document({"missing": str(error)})
+        isolation._reply_of({"missing": str(error)})
     assert str(raised.value) == str(error)
 
 
@@ -209,7 +209,7 @@ def test_defect_of_a_loader_is_told_with_its_traceback_across_the_processes(monk
     monkeypatch.setattr(worker, "_limit_memory", lambda _: None)
     header = {"name": "a.pdf", "mime_type": "", "charset": "", "limits": asdict(Limits())}
     with pytest.raises(IngestError, match=r"'a\.pdf'.*IndexError: list index out of range") as caught:
-        isolation._document(json.loads(worker._serve(json.dumps(header).encode(), b"")))
+        isolation._reply_of(json.loads(worker._serve(json.dumps(header).encode(), b"")))
     assert "Traceback" in caught.value.traceback
 
 

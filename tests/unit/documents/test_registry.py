@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
+from heliograph.documents import registry
 from heliograph.documents.base import RawDocument
 from heliograph.documents.registry import find_loader, known_suffixes
 from heliograph.errors import IngestError, MissingDependencyError, import_optional
@@ -41,6 +44,11 @@ def test_older_and_encrypted_office_files_are_refused_with_advice(stream: str, a
     data = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600 + stream.encode("utf-16-le") + b"\0" * 600
     with pytest.raises(IngestError, match=advice):
         load("a.doc", data)
+
+
+def test_ending_belongs_to_one_loader() -> None:
+    claims = Counter(suffix for loader in registry._loaders() for suffix in loader.suffixes)
+    assert [suffix for suffix, count in claims.items() if count > 1] == []
 
 
 def test_known_suffixes_are_those_of_all_loaders() -> None:

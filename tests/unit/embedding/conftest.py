@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heliograph.embedding.e5.model import E5EmbeddingModel, E5Tokenizer, make_tokenizer_model
+from heliograph.embedding.e5.model import E5EmbeddingModel
+from heliograph.embedding.e5.tokenizer import E5Tokenizer
 from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
 from heliograph.settings import EmbeddingSettings
 
@@ -29,7 +30,7 @@ def weights() -> E5Weights:
 
 @pytest.fixture(scope="session")
 def tokenizer(weights: E5Weights, cache_folder: Path) -> E5Tokenizer:
-    return E5Tokenizer(ArtefactCache(cache_folder).get("tokenizer", lambda: make_tokenizer_model(weights)))
+    return E5Tokenizer(weights, ArtefactCache(cache_folder))
 
 
 @pytest.fixture(scope="session")

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingKind
-from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer
+from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, MAX_WINDOWS, E5Tokenizer
+from heliograph.embedding.e5.weights import ArtefactCache, E5Weights
 
 START, END, UNKNOWN = 0, 2, 3
 
@@ -77,6 +80,47 @@ def test_windows_lose_and_change_no_token(tokenizer: E5Tokenizer) -> None:
 @pytest.mark.parametrize("text", ["x" * 2_000_000, "天气" * 1_000_000, "word " * 400_000, "\n" * 2_000_000])
 def test_huge_line_gives_a_bounded_number_of_windows(tokenizer: E5Tokenizer, text: str) -> None:
     assert len(tokenizer.windows(text, "document")) <= MAX_WINDOWS
+
+
+@pytest.fixture(scope="session")
+def pair(weights: E5Weights, cache_folder: Path) -> tuple[E5Tokenizer, E5Tokenizer]:
+    """One that cuts short texts by itself, and one that has loaded sentencepiece for a long one."""
+    cache = ArtefactCache(cache_folder)
+    alone, loaded = E5Tokenizer(weights, cache), E5Tokenizer(weights, cache)
+    loaded.windows("word " * 5_000, "query")
+    return alone, loaded
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "The quick brown fox jumps over the lazy dog.",
+            "望江钟是哪一年铸的，敲几声代表涨水？",
+            "быстрая лиса",
+            "はやい狐",
+        ),
+        *(
+            "tcp://10.0.0.1:80",
+            "a  b",
+            "  ",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "<mask> <s> </s> <unk>",
+            "\U0001f9ff\U0001fae8 \U0001fae8",
+        ),
+        *("\ue000\ue001x\ue002", "x\ue000 \ue000\ue000y", "naïve café ﬁne ½", "ᄀᄁ 𐍈𐍈 ܀܁", "▁▁a▁b", "don't—stop…now"),
+    ],
+)
+def test_short_text_is_cut_as_sentencepiece_cuts_it(pair: tuple[E5Tokenizer, E5Tokenizer], text: str) -> None:
+    alone, loaded = pair
+    assert _windows(alone, text) == _windows(loaded, text)
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.one_of(st.sampled_from("etaoinshrdlu 的是不了在人"), st.characters()), max_size=24))
+def test_any_short_text_is_cut_as_sentencepiece_cuts_it(pair: tuple[E5Tokenizer, E5Tokenizer], text: str) -> None:
+    alone, loaded = pair
+    assert _windows(alone, text) == _windows(loaded, text)
 
 
 @settings(max_examples=200)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.embedding.e5.model import MAX_TEXT_TOKENS, E5Tokenizer, make_tokenizer_model
-from heliograph.embedding.e5.weights import E5Weights, find_weights
+from heliograph.embedding.e5.tokenizer import MAX_TEXT_TOKENS, E5Tokenizer
+from heliograph.embedding.e5.weights import ArtefactCache, E5Weights, find_weights
 from heliograph.ingest.chunking import make_chunker
 from heliograph.settings import IngestSettings
 from heliograph.text.analysis import chunk_index_text
@@ -20,7 +20,7 @@ BENCH = Path(__file__).parents[4] / "shared" / "bench"
 @pytest.mark.shared
 @pytest.mark.skipif(not BENCH.exists(), reason="needs the sets in ../shared/bench, beside the project")
 def test_default_chunks_fit_the_offline_embedding() -> None:
-    tokenizer = E5Tokenizer(make_tokenizer_model(E5Weights(find_weights())))
+    tokenizer = E5Tokenizer(E5Weights(find_weights()), ArtefactCache(None))
     chunker = make_chunker(IngestSettings(), EmbeddingInfo("e5", 384, MAX_TEXT_TOKENS), extracts_by_chat=False)
     for name in ("gitlab_handbook", "kevinscott_global", "cmrc2018_trial"):
         lines = (BENCH / name / "corpus.jsonl").read_text("utf-8").splitlines()[:150]

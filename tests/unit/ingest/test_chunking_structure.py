@@ -289,3 +289,11 @@ def test_two_megabytes_are_cut(strategy: type[SpanChunker], kind: str) -> None:
     chunks = strategy(1200, 100).chunk("doc-1", text)
     assert chunks[-1].end == len(text.rstrip())
     assert max(chunk.token_count for chunk in chunks) <= 1200
+
+
+@pytest.mark.parametrize("question", ["**How is it trimmed?**", "How is it trimmed?", "**Wick**", "怎么剪？"])
+def test_a_question_stays_with_its_answer(question: str) -> None:
+    paragraph = " ".join(f"The lamp number {number} burns all night long." for number in range(8))
+    text = "\n\n".join([paragraph, question, paragraph] * 4)
+    chunks = SemanticChunker(130, 0).chunk("doc", text)
+    assert not any(chunk.text.endswith(question) for chunk in chunks)

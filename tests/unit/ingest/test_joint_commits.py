@@ -64,7 +64,7 @@ async def test_what_is_ready_goes_together_and_gives_the_same_graph() -> None:
     assert [result.outcome for result in report.results] == [Outcome.PROCESSED] * 9
     assert sum(store.commits) == 9
     assert store.commits[0] == 1
-    assert 1 < max(store.commits) <= 4
+    assert max(store.commits) > 1
     assert await snapshot(store) == await one_by_one(DOCUMENTS)
 
 

@@ -83,3 +83,14 @@ async def test_failing_callback_does_not_stop_the_work(store: MemoryStore) -> No
     report = await make_pipeline(store).insert([NewDocument("Ann (p): x", "a")], progress=fail)
     assert report.count(Outcome.PROCESSED) == 1
     await asyncio.sleep(0)
+
+
+def test_last_chunk_is_told_at_once() -> None:
+    seen: list[Progress] = []
+    reporter = ProgressReporter("t", seen.append, lambda: 1.0)
+    reporter.expect(1, 20)
+    document = reporter.begin(20)
+    document.begin_chunks(2)
+    document.finish_chunk()
+    document.finish_chunk()
+    assert (seen[-1].chunks_done, seen[-1].chunks_total) == (2, 2)

@@ -75,13 +75,12 @@ async def ask_everything(store: Store, chat: FakeChatModel | None, mode: Mode, *
 async def kept_replies(store: Store) -> str:
     """What the cache holds of answers and keywords."""
     if isinstance(store, MemoryStore):
-        return repr(store.replies.replies)
+        return repr(store._replies.replies)
     rows = await store._database.fetch("SELECT key, text FROM reply")  # pyright: ignore[reportAttributeAccessIssue]
     return repr(rows)
 
 
-@pytest.mark.parametrize("context_format", ["json", "csv"])
-@pytest.mark.parametrize("has_chat", [True, False])
+@pytest.mark.parametrize(("has_chat", "context_format"), [(True, "json"), (False, "csv")])
 @pytest.mark.parametrize("mode", list(Mode))
 async def test_secrets_show_nowhere(filled: Store, mode: Mode, has_chat: bool, context_format: str) -> None:
     if mode is Mode.BYPASS and not has_chat:

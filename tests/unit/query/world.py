@@ -92,7 +92,7 @@ class World:
         return relation
 
     def kept_replies(self) -> dict[str, CachedReply]:
-        return self.store.replies.replies
+        return self.store._replies.replies
 
     def engine(self, chat: ChatModel | None = None, reranker: Reranker | None = None, **settings: Any) -> QueryEngine:
         least = settings.pop("min_rerank_score", 0.0)

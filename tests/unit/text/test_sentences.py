@@ -92,3 +92,9 @@ def test_spans_cover_everything_but_white_space_in_order(text: str) -> None:
         assert text[start:end] == text[start:end].strip()
         previous = end
     assert not text[previous:].strip()
+
+
+@pytest.mark.parametrize("time", ["[2024-03-04 09:13]", "[09:13:20]", "2024-03-04, 09:13 -", "(9:13)"])
+def test_messages_of_a_chat_log_are_parted_by_their_times(time: str) -> None:
+    said = [f"{time} anna: see you at five", f"{time} ben: yes"]
+    assert split("\n".join(said)) == said

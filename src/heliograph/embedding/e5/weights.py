@@ -249,9 +249,9 @@ class E5Weights:
             raise ValueError(f"its blocks have {block_weights} weights")
         self.shape = E5Shape(hidden, layers, heads, inner, words, max_tokens, epsilon)
         piece_count, self.start_id, self.end_id, self.pad_id, self.unknown_id, blob_bytes = cursor.unpack("5iQ")
-        self._piece_ends = cursor.array(piece_count + 1, "<u4")
-        self._piece_scores = cursor.array(piece_count, "<f4")
-        self._piece_blob = cursor.take(blob_bytes)
+        self.piece_ends = cursor.array(piece_count + 1, "<u4")
+        self.piece_scores = cursor.array(piece_count, "<f4")
+        self.piece_blob = cursor.take(blob_bytes)
         _replacements, replacement_bytes = cursor.unpack("iI")
         cursor.take(replacement_bytes)
         self._tensors: dict[str, _Tensor] = {}
@@ -261,9 +261,9 @@ class E5Weights:
 
     def pieces(self) -> list[Piece]:
         """Return the tokenizer's entries; a piece's place in the list is its token id."""
-        ends = self._piece_ends.tolist()
-        texts = (self._piece_blob[start:end] for start, end in pairwise(ends))
-        return [Piece(text, score) for text, score in zip(texts, self._piece_scores.tolist(), strict=True)]
+        ends = self.piece_ends.tolist()
+        texts = (self.piece_blob[start:end] for start, end in pairwise(ends))
+        return [Piece(text, score) for text, score in zip(texts, self.piece_scores.tolist(), strict=True)]
 
     def vector(self, name: str) -> NDArray[np.float32]:
         """Return a tensor that is kept as float32, flat."""

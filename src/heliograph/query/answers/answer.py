@@ -59,6 +59,7 @@ _SAID = (
     r"explained|answered|indicated|named|listed|found|defined|available|present|clear|stated)"
 )
 _TOLD = r"(?:information|mention|answer|details?|evidence|reference|indication|data|statement|description)"
+_CAN_GERMAN = "(?:kann|konnte|weiß|finde|habe)"
 _REFUSAL = re.compile(
     # Who says nothing: "The documents do not mention it."
     rf"(?:^|[,;:] ?|\b(?:that|but|because|since|as) )(?:the|these|this|those|my) {_GIVEN}\b"
@@ -83,11 +84,20 @@ _REFUSAL = re.compile(
     r"(?:没有|并未|未|并无|无)[^。！？，\n]{0,8}(?:提到|提及|说明|包含|包括|涉及|给出|提供|记载|描述|指出|找到|介绍|信息|内容|答案)"
     r"|(?:没有|未能?)(?:找到|检索到|发现)[^。！？\n]{0,24}(?:信息|内容|资料|答案|文档)"
     r"|(?:根据|从|依据)[^。！？\n]{0,16}(?:文档|资料|材料|上下文|信息|内容|文中)[^。！？\n]{0,8}(?:无法|不能)"
-    r"|(?:我|目前|因此|所以|故|^)(?:也)?(?:无法|不能)(?:直接)?(?:回答|得知|给出答案)|我不(?:知道|清楚)",
+    r"|(?:我|目前|因此|所以|故|^)(?:也)?(?:无法|不能)(?:直接)?(?:回答|得知|给出答案)|我不(?:知道|清楚)"
+    r"|\b(?:die|diese[nm]?|de[nmr]|im) (?:\w+en )?"
+    r"(?:dokumenten?|kontext|quellen?|texten?|textstellen|passagen|unterlagen|auszügen?|informationen)\b[^.!?\n]{0,40}"
+    r"\b(?:(?:enth[aä]lt(?:en)?|sag(?:en|t)|nenn(?:en|t)|erwähn(?:en|t)|geben|gibt|liefer[nt]|machen|steh(?:en|t)|finde[nt]"
+    r"|beantworte[nt])\b[^.!?\n]{0,40}\b(?:kein\w*|nichts|nicht)\b"
+    r"|(?:kein\w*|nichts|nicht)\b[^.!?\n]{0,40}"
+    r"\b(?:erwähnt|genannt|angegeben|beschrieben|enthalten|gefunden|beantwortet)\b)"
+    rf"|\b(?:ich {_CAN_GERMAN}|{_CAN_GERMAN} ich)\b[^.!?\n]{{0,60}}\b(?:nicht|keine?n?|nichts)\b",
     re.IGNORECASE,
 )
 _APOLOGY = re.compile(
-    r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起", re.IGNORECASE
+    r"(?:i(?:['’]m| am)|we(?:['’]re| are))?\s*(?:very )?(?:sorry|afraid)\b|unfortunately|很?抱歉|对不起"
+    r"|leider|entschuldigung|es tut mir leid",
+    re.IGNORECASE,
 )
 
 

@@ -270,13 +270,23 @@ _FORMS = tuple(
         ),
         (r"\bports?\b|端口", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
         (r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)", r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w.)-])"),
+        (
+            r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe",
+            r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
+            r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+)",
+        ),
     )
 )
 _HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
 # Of what both scripts can say (names, numbers) all is worth so much of a question.
 _OTHER_SCRIPT = 0.7
-# Of a whole fit, what is of the kind asked for, but not of the form.
+# Of a whole fit, what is of the kind asked for, but not of the form; and where the form is said in another script.
 _KIND_ALONE = 0.4
+_KIND_IN_OTHER_SCRIPT = 0.8
+# An option as it is typed, and how much it counts: said by the sentence as its term, told before it, or anywhere in it.
+_MARKED = re.compile(r"`[^`\n]*`")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
 _PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
 _MAYBE = 0.6
@@ -289,6 +299,16 @@ def expected_type(focus: Focus) -> AnswerType:
     if focus.is_chinese:
         return _type_of_last(focus, _CHINESE)
     return _english_type(focus) if focus.start < focus.end else _type_of_last(focus, _GERMAN)
+
+
+def reads_chinese(text: str) -> bool:
+    """Return whether a text is Chinese, what is marked as code in it left out: its script tells no language."""
+    return is_chinese(_MARKED.sub("", text)) or is_chinese(text)
+
+
+def named_options(question: str) -> frozenset[str]:
+    """Return the options of a command line that a question names."""
+    return frozenset(_OPTION.findall(question))
 
 
 def expected_form(question: str) -> re.Pattern[str] | None:
@@ -382,6 +402,7 @@ class AskedQuestion:
         expected: What it asks for.
         sides: What it lets choose between, in lower case; empty unless it compares.
         form: What an answer looks like, where the question says more than the kind; None if it does not.
+        options: Options of a command line that it names, as they are typed.
     """
 
     folded: str
@@ -392,13 +413,30 @@ class AskedQuestion:
     expected: AnswerType
     sides: tuple[str, ...] = ()
     form: re.Pattern[str] | None = None
+    options: frozenset[str] = frozenset()
+
+    def explains(self, sentence: Quotable) -> float:
+        """Return whether a sentence is of an option that the question names, from 0 to 1; words tell nothing of it."""
+        if not self.options:
+            return 0.0
+        shown, lead = sentence.shown, sentence.lead
+        for text, worth in (
+            (shown.partition(":")[0] if shown.startswith(("`-", "-")) else "", _AS_TERM),
+            (lead if lead.startswith(("`-", "-")) else "", _BEFORE),
+            (sentence.told, _ANYWHERE),
+        ):
+            if not self.options.isdisjoint(_OPTION.findall(text)):
+                return worth
+        return 0.0
 
     def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
         """Return how well a sentence fits what is asked for, from 0 to 1; arguments as of `type_match`."""
         fit = type_match(self.expected, sentence, new_names, self.folded)
         if self.form is None:
             return fit
-        return 1.0 if _holds_new(self.form, sentence, self.folded) else _KIND_ALONE * fit
+        if _holds_new(self.form, sentence, self.folded):
+            return 1.0
+        return fit * (_KIND_IN_OTHER_SCRIPT if self.is_chinese and not reads_chinese(sentence) else _KIND_ALONE)
 
     def names(self, title: str) -> bool:
         """Return whether the question says a plain title."""
@@ -410,7 +448,7 @@ class AskedQuestion:
 
     def shared_by(self, text: str, words: Iterable[str]) -> float:
         """Return the share that a sentence holds; of a Chinese question and another script, of what both can say."""
-        if not self.is_chinese or is_chinese(text):
+        if not self.is_chinese or reads_chinese(text):
             return self.share(words)
         total = sum(weight for word, weight in self.weights.items() if word.isascii())
         return _OTHER_SCRIPT * sum(self.weights.get(word, 0.0) for word in words) / total if total else 0.0

@@ -40,24 +40,30 @@ _LONGEST_READ = 600
 _LABELS = {
     "en": "Sentences quoted from the documents; no chat model is configured to write an answer:",
     "zh": "以下内容摘自文档原文（未配置对话模型，未生成回答）：",
+    "de": "Sätze aus den Dokumenten; es ist kein Chatmodell eingerichtet, das eine Antwort schreibt:",
 }
 _NOT_SAID = {
     "en": "The documents that were found say nothing that answers this question.",
     "zh": "找到的文档中没有可以回答这个问题的内容。",
+    "de": "Die gefundenen Dokumente sagen nichts, was diese Frage beantwortet.",
 }
 _FAILURES = {
     Failure.NO_RESULTS: {
         "en": "Nothing was found in the indexed documents that answers this question.",
         "zh": "在已索引的文档中没有找到可以回答这个问题的内容。",
+        "de": "In den indizierten Dokumenten wurde nichts gefunden, was diese Frage beantwortet.",
     },
     Failure.NO_KEYWORDS: {
         "en": "No keywords were found in this question, so nothing was searched. Put it differently, give keywords, "
         "or ask in mode 'naive'.",
         "zh": "没有在这个问题中找到关键词，因此未进行检索。请换一种问法、提供关键词，或使用 naive 模式。",
+        "de": "In dieser Frage wurden keine Schlüsselwörter gefunden, also wurde nichts gesucht. Formulieren Sie sie "
+        "anders, geben Sie Schlüsselwörter an, oder fragen Sie im Modus 'naive'.",
     },
     Failure.EMPTY_CONTEXT: {
         "en": "Something was found, but none of it fits the token budget. Raise max_total_tokens.",
         "zh": "找到了相关内容，但都超出了 token 预算。请调大 max_total_tokens。",
+        "de": "Es wurde etwas gefunden, aber nichts davon passt in das Tokenbudget. Erhöhen Sie max_total_tokens.",
     },
 }
 
@@ -71,7 +77,7 @@ class ExtractiveAnswer:
 
 
 def nothing_found(retrieval: Retrieval) -> str:
-    """Return the statement that there is nothing to answer from, and why, in English or Chinese."""
+    """Return the statement that there is nothing to answer from, and why, in English, Chinese or German."""
     if retrieval.has_no_room:
         return _in_language(_FAILURES[Failure.EMPTY_CONTEXT], retrieval.question)
     if retrieval.failure is None:
@@ -294,4 +300,4 @@ def _shortened(sentence: str) -> str:
 
 
 def _in_language(texts: Mapping[str, str], question: str) -> str:
-    return texts["zh" if detect_language(question) == "zh" else "en"]
+    return texts.get(detect_language(question), texts["en"])

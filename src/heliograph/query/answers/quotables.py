@@ -36,6 +36,9 @@ _TERM_ENDS = frozenset(".,;!?。，；！？…")
 _TERM_BEFORE_COLON = re.compile(
     r"^(?:[-*+•]\s+)?(`[^`\n]+`(?:[\s,/|]*(?:or\s+)?(?:`[^`\n]+`|\([^()\n]{1,40}\)))*)\s*[:：]\s"
 )
+# A question that the lines below it answer, alone in its paragraph or behind its mark.
+_QUESTION_MARK = re.compile(r"(?:\*\*|__)?(?:Q|Question|Frage|F|问题?)\s?\d{0,3}\s?[:：.)][\s*_]*(?=\S)")
+_LONGEST_QUESTION = 160
 # What a sentence begins with that points back to the one before it.
 _POINTS_BACK = re.compile(
     r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|however|therefore|otherwise|thus|instead"
@@ -276,6 +279,10 @@ class _Reading:
                 self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
                 continue
             self.columns = ()
+            if _is_question(shown, is_paragraph):
+                self.term, self.is_term_new, self.leading = shown.strip("*_ "), True, ""
+                self._note(frozenset(terms(shown)), "")
+                continue
             if is_paragraph and _is_term(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
@@ -309,7 +316,11 @@ class _Reading:
         if self.term and self.is_term_new:
             self.explained = shown if form is Form.PROSE and len(shown) <= _LONGEST_LEAD else ""
         elif self.term and self.explained and form is Form.PROSE and _ELLIPTICAL.match(shown):
-            lead = f"{self.term.rstrip(':：')}: {self.explained}"
+            lead = (
+                self.explained
+                if self.explained.startswith(self.term)
+                else f"{self.term.rstrip(':：')}: {self.explained}"
+            )
         nearby = above | frozenset(terms(self.heading)) | self.first | self.before | before
         told = frozenset(terms(f"{self.term}\n{self.leading}\n{lead}")) | frozenset(terms(" ".join(self.columns)))
         self.found.append(
@@ -365,7 +376,14 @@ def _begins_paragraph(text: str, start: int) -> bool:
     return not before or before.endswith("\n\n") or re.search(r"\n[ \t]*\n$", before) is not None
 
 
+def _is_question(shown: str, is_paragraph: bool) -> bool:
+    """Return whether a line asks what the lines below it answer."""
+    asks = shown.rstrip("*_ ").endswith(("?", "？")) and len(shown) <= _LONGEST_QUESTION
+    return asks and (is_paragraph or _QUESTION_MARK.match(shown) is not None)
+
+
 def _is_term(shown: str) -> bool:
     """Return whether a line that stands alone names what the paragraphs below it explain."""
     is_short = len(shown) <= _LONGEST_TERM and shown[-1] not in _TERM_ENDS and not shown.endswith(_LEADS_IN)
-    return is_short and not _LIST_MARK.match(shown) and not _FORMULA.match(shown)
+    is_explained = _TERM_BEFORE_COLON.match(shown) is not None
+    return is_short and not is_explained and not _LIST_MARK.match(shown) and not _FORMULA.match(shown)

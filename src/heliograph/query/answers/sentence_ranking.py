@@ -16,8 +16,10 @@ from heliograph.query.answers.candidates import (
     expected_form,
     expected_type,
     find_focus,
+    named_options,
     nearness,
     plain_name,
+    reads_chinese,
     says,
 )
 from heliograph.query.answers.quotables import Form, Quotable, joined
@@ -183,14 +185,14 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
     """
     if not chosen:
         return []
-    lead = chosen[0]
+    lead = _as_asked(asked, chosen)
 
     def likelihood(candidate: Candidate) -> float:
         known = _known_before(candidate, chosen)
         fresh = [name for name in candidate.new if name.text.casefold() not in known]
         value = asked.near_share(candidate.own) + _STANDING * candidate.standing + _BRIDGE * candidate.bridged
         value += _TYPE_WEIGHT * asked.fit(candidate.sentence.told, fresh)
-        value += _MEANING_FIRST * candidate.cosine
+        value += _MEANING_FIRST * candidate.cosine + _EXPLAINS * asked.explains(candidate.sentence)
         if candidate is not lead:
             return value
         return value + (_LEADS_FROM_NAMED if asked.names(lead.title) else _LEADS)
@@ -199,6 +201,16 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
     rivals = [item for item in candidates if item.document_id != lead.document_id and _follows(item, chosen, asked)]
     first = first or _alone(asked, lead, candidates) or [max((lead, *rivals), key=likelihood)]
     return [*first, *(candidate for candidate in chosen if candidate not in first)]
+
+
+def _as_asked(asked: AskedQuestion, chosen: Sequence[Candidate]) -> Candidate:
+    """Return the leading sentence; where it has not what an answer looks like, what has it in its section."""
+    lead = chosen[0]
+    if asked.form is None or asked.fit(lead.sentence.told, lead.new) >= 1.0:
+        return lead
+    section = lead.sentence.item.chunk.id, lead.sentence.heading
+    beside = [item for item in chosen if (item.sentence.item.chunk.id, item.sentence.heading) == section]
+    return max((item for item in beside if asked.fit(item.sentence.told, item.new) >= 1.0), key=_score, default=lead)
 
 
 def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -266,6 +278,13 @@ _OTHER_SCRIPT = 0.85
 # What the cosine of question and sentence is worth, and, beside prose, a line of code where nobody asked for one.
 _MEANING = 2.5
 _CODE = 0.15
+# What being of an option that the question names is worth.
+_EXPLAINS = 1.0
+# So many of the best sentences are compared with the one behind them that points back to them, and so many are quoted
+# with it, unless this makes them less near to the question.
+_CONTINUED = 8
+_CONTINUED_QUOTES = 2
+_LOST_BY_CONTINUING = 0.05
 # Of what was covered before what is no longer counted; what leads on from a name is worth; a document taken before.
 _REPEATED = 0.8
 _LEADS_ON = 0.3
@@ -352,7 +371,8 @@ def shortlist(
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
     others = _in_other_languages(question, asked, scored)
-    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others)}
+    longer = [item for best in scored[:_CONTINUED] for item in scored if _continues(item[2], best[2])]
+    kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others, *longer)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
     return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
 
@@ -411,8 +431,21 @@ def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None
         cosines: Of the question and each of these sentences, in the usual scale; None if nothing is known of them.
     """
     candidates = _with_names(listed, cosines)
-    ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)
-    return joined([candidate.sentence for candidate in ordered[:limit]])
+    ordered = answer_first(listed.asked, _chosen(listed.asked, candidates, listed.titles, limit), candidates)[:limit]
+    # What has the answer already needs no more.
+    for place, candidate in enumerate(ordered[:_CONTINUED_QUOTES] if cosines is not None else ()):
+        if listed.asked.fit(candidate.sentence.told, candidate.new) >= 1.0:
+            continue
+        longer = [item for item in candidates if _continues(item.sentence, candidate.sentence)]
+        near = [item for item in longer if item.cosine >= candidate.cosine - _LOST_BY_CONTINUING]
+        ordered[place] = min(near, key=lambda item: item.sentence.end, default=candidate)
+    return joined([candidate.sentence for candidate in dict.fromkeys(ordered)])
+
+
+def _continues(longer: Quotable, sentence: Quotable) -> bool:
+    """Return whether a quotable is another one with the sentence behind it that points back to it."""
+    is_same = longer.item.chunk.id == sentence.item.chunk.id and longer.start == sentence.start
+    return is_same and longer.end > sentence.end and longer.form is Form.PROSE
 
 
 def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict[str, float]:
@@ -440,6 +473,7 @@ def _read_question(
         expected_type(focus),
         compared_sides(read, understanding),
         expected_form(read),
+        named_options(read),
     )
 
 
@@ -503,8 +537,8 @@ def _scored(
         nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words
         score = asked.shared_by(sentence.shown, sentence.words) + _NEARBY * asked.share(nearby)
         score += _standing(sentence, best) - _LENGTH * math.log1p(len(sentence.shown) / 100)
-        score -= _CODE * (sentence.form is Form.CODE)
-        score *= 1.0 if is_chinese(sentence.shown) == asked.is_chinese else _OTHER_SCRIPT
+        score += _EXPLAINS * asked.explains(sentence) - _CODE * (sentence.form is Form.CODE)
+        score *= 1.0 if reads_chinese(sentence.shown) == asked.is_chinese else _OTHER_SCRIPT
         found.append((score, order, sentence))
     return found
 
@@ -532,7 +566,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             Candidate(
                 sentence,
                 score + fits + _MEANING * cosine,
-                asked.shared_by(sentence.shown, own) + fits + _MEANING * cosine,
+                asked.shared_by(sentence.shown, own) + _EXPLAINS * asked.explains(sentence) + fits + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,

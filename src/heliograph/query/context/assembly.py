@@ -22,7 +22,7 @@ from heliograph.calls.tasks import run_together
 from heliograph.errors import ModelError
 from heliograph.models import Chunk, Entity, GraphPath, Relation
 from heliograph.observing import Progress, StageClock
-from heliograph.query.channels import Findings
+from heliograph.query.channels import ChunkPicks, Findings, MergedChunks, round_robin
 from heliograph.query.context.format import (
     MAX_SOURCES,
     Budget,
@@ -38,7 +38,6 @@ from heliograph.query.context.format import (
     system_prompt,
 )
 from heliograph.query.linking import path_row
-from heliograph.query.merging import ChunkPicks, MergedChunks, round_robin
 from heliograph.query.models import (
     Context,
     RetrievedChunk,

@@ -19,8 +19,8 @@ from fastapi.exceptions import RequestValidationError
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from heliograph.documents.fetching import check_url
 from heliograph.documents.registry import known_suffixes
-from heliograph.documents.sources import check_url
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, IngestError, InvalidRequestError, NotFoundError, RequestTooLargeError
 from heliograph.ids import track_id as new_track_id

@@ -50,6 +50,7 @@ from heliograph.wire.documents import (
     TextResponse,
     TrackResponse,
     UpdateRequest,
+    VersionItem,
     count_statuses,
     doc_status_response,
     scan_status_response,
@@ -304,6 +305,8 @@ async def get_entities(
 async def get_document(
     document_id: DocumentId,
     kb: ReadEngine,
+    workspace: Workspace,
+    service: CurrentService,
     chunk_offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
     chunk_limit: Annotated[int, Query(ge=0, le=500)] = 50,
 ) -> DetailResponse:
@@ -312,7 +315,8 @@ async def get_document(
     chunks = await kb.chunks(document.id) if chunk_limit else []
     shown = tuple(map(ChunkResponse.of, chunks[chunk_offset : chunk_offset + chunk_limit]))
     known = DocumentResponse.of(document).model_dump()
-    return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset)
+    versions = tuple(map(VersionItem.of, await service.jobs.versions(workspace, document.id)))
+    return DetailResponse(**known, chunks=shown, chunk_offset=chunk_offset, versions=versions)
 
 
 @router.put("/{document_id:path}", summary="Update a document", responses=responses(404, 409))

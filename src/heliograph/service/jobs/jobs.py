@@ -29,11 +29,12 @@ from heliograph.ids import track_id as new_track_id
 from heliograph.ingest.intake import find_by_source, identify_files
 from heliograph.ingest.models import IngestReport, NewDocument, Outcome, Progress
 from heliograph.ingest.processing import OUTAGES
-from heliograph.models import WAITING_STATUSES, Document, DocumentStatus
+from heliograph.models import WAITING_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.observing import origin, working_for
 from heliograph.service.jobs.input_folder import InputFolder
 from heliograph.service.jobs.models import (
     LANES,
+    DocumentVersion,
     Job,
     JobKind,
     JobProgress,
@@ -50,12 +51,14 @@ from heliograph.service.jobs.store import JobStore, Ownership
 from heliograph.service.workspaces import Workspaces
 from heliograph.settings import Settings
 from heliograph.stores.base import DocumentQuery
-from heliograph.stores.registry import is_kept_in_folder
+from heliograph.stores.registry import is_kept_in_folder, may_have_waiting
 
 _PAGE = 500
 # So many documents are deleted between two reports.
 _DELETED_AT_ONCE = 20
 _MOST_PROBLEMS = 20
+# So many texts that a document had are told, the latest.
+_MOST_VERSIONS = 100
 _MOST_PROBLEM_LENGTH = 500
 
 
@@ -96,7 +99,9 @@ async def _read_uploads(job: Job, bench: Bench) -> JobProgress:
 async def _read_url(job: Job, bench: Bench) -> JobProgress:
     (url,) = job.request.sources
     metadata = job.request.metadata
-    return _told(await bench.kb.enqueue_files({url: url}, metadata=metadata, track_id=job.request.track_id))
+    report = await bench.kb.enqueue_files({url: url}, metadata=metadata, track_id=job.request.track_id)
+    await _note_versions(bench.kb, bench.store, report, job.request)
+    return _told(report)
 
 
 async def _scan(job: Job, bench: Bench) -> JobProgress:
@@ -132,6 +137,7 @@ async def _delete(job: Job, bench: Bench) -> JobProgress:
         sources = [item.source for item in await bench.kb.store.records.get_documents(some)]
         report = await bench.kb.delete(some)
         counts.update(deleted=len(report.deleted), missing=len(report.missing))
+        await asyncio.to_thread(bench.store.forget_versions, some)
         if job.request.deletes_files:
             # A file goes with the last document that names it.
             kept = await find_by_source(bench.kb.store.records, sources)
@@ -146,6 +152,7 @@ async def _clear(_: Job, bench: Bench) -> JobProgress:
     await bench.kb.clear()
     files = await asyncio.to_thread(bench.folder.clear)
     await asyncio.to_thread(bench.store.forget_read)
+    await asyncio.to_thread(bench.store.forget_versions)
     return JobProgress(count, count, {"deleted": count, "files": files})
 
 
@@ -169,13 +176,25 @@ async def _read(job: Job, bench: Bench, files: dict[str, Path]) -> JobProgress:
         some = {name: files[name] for name in names[start : start + _PAGE]}
         stamps = {name: bench.folder.stamp(path) for name, path in some.items()}
         metadata, track_id = job.request.metadata, job.request.track_id
-        progress = _told(await bench.kb.enqueue_files(some, metadata=metadata, track_id=track_id))
+        report = await bench.kb.enqueue_files(some, metadata=metadata, track_id=track_id)
+        await _note_versions(bench.kb, bench.store, report, job.request)
+        progress = _told(report)
         known = {name: stamp for name, stamp in stamps.items() if stamp is not None}
         await asyncio.to_thread(bench.store.note_read, known)
         counts.update(progress.counts)
         problems += progress.problems
         bench.report(JobProgress(start + len(some), len(names), dict(counts), tuple(problems[:_MOST_PROBLEMS])))
     return JobProgress(len(names), len(names), dict(counts), tuple(problems[:_MOST_PROBLEMS]))
+
+
+async def _note_versions(kb: AsyncHeliograph, store: JobStore, report: IngestReport, request: JobRequest) -> None:
+    """Note who gave which text, for documents that are new or changed."""
+    ids = [result.id for result in report.results if result.outcome is Outcome.PENDING]
+    versions = [
+        DocumentVersion(item.id, request.author, request.track_id, item.length, item.content_hash, utc_now())
+        for item in await kb.store.records.get_documents(ids)
+    ]
+    await asyncio.to_thread(store.note_versions, versions)
 
 
 async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
@@ -207,7 +226,12 @@ def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
 
 def _watching(bench: Bench) -> Callable[[Progress], None]:
     def watch(progress: Progress) -> None:
-        counts = {"failed": progress.failures} if progress.failures else {}
+        counts = {"chunks": progress.chunks_done, "chunks_begun": progress.chunks_total}
+        counts |= {"entities": progress.entities, "relations": progress.relations}
+        if progress.failures:
+            counts["failed"] = progress.failures
+        if progress.eta_seconds is not None:
+            counts["seconds_left"] = round(progress.eta_seconds)
         bench.report(JobProgress(progress.documents_done, progress.documents_total, counts))
 
     return watch
@@ -560,8 +584,15 @@ class Jobs:
         await self.check_room(workspace, kb)
         report = await kb.enqueue(documents, track_id=track_id)
         if report.count(Outcome.PENDING):
-            await self.submit(workspace, JobRequest(JobKind.PROCESS, track_id, author))
+            request = JobRequest(JobKind.PROCESS, track_id, author)
+            await _note_versions(kb, self._store(workspace), report, request)
+            await self.submit(workspace, request)
         return report
+
+    async def versions(self, workspace: str, document_id: str) -> list[DocumentVersion]:
+        """Return the texts that a document had, latest first."""
+        store = await self._known_store(workspace)
+        return await asyncio.to_thread(store.versions, document_id, _MOST_VERSIONS) if store else []
 
     async def check_room(self, workspace: str, kb: AsyncHeliograph) -> None:
         """Check that documents may be taken in now.
@@ -706,6 +737,9 @@ class Jobs:
         """Resume unfinished jobs, and process waiting documents that no job covers."""
         if await self.count_unfinished(workspace):
             self._runner(workspace, self._store(workspace)).wake()
+            return
+        # There may be thousands, and few have anything to do, so none is opened for nothing.
+        if not await may_have_waiting(with_store(self._settings, None, workspace).store):
             return
         async with self._workspaces.use(workspace) as kb:
             if (await kb.documents(DocumentQuery(WAITING_STATUSES, limit=0))).total:

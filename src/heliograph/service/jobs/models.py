@@ -93,7 +93,8 @@ class JobProgress:
     Attributes:
         done: Documents or files done.
         total: Of how many, as far as is known.
-        counts: What came of them, by outcome.
+        counts: What came of them, by outcome. While documents are read: `chunks` read of those `chunks_begun`, how
+            many more `entities` and `relations` there are, `failed` documents, and `seconds_left`.
         problems: What went wrong with some, the first few.
     """
 
@@ -147,6 +148,27 @@ class Job:
     def is_unfinished(self) -> bool:
         """Whether it waits or runs."""
         return self.state in UNFINISHED
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentVersion:
+    """One of the texts that a document had.
+
+    Attributes:
+        document_id: The document.
+        author: Who gave it.
+        track_id: The batch that it came with.
+        length: Its characters.
+        content_hash: Of the text.
+        created_at: When it was taken in, UTC.
+    """
+
+    document_id: str
+    author: str
+    track_id: str
+    length: int
+    content_hash: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,16 @@ from heliograph.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
-from heliograph.service.jobs.models import UNFINISHED, Job, JobKind, JobProgress, JobRequest, JobState, PipelineState
+from heliograph.service.jobs.models import (
+    UNFINISHED,
+    DocumentVersion,
+    Job,
+    JobKind,
+    JobProgress,
+    JobRequest,
+    JobState,
+    PipelineState,
+)
 from heliograph.service.principal import without_folders
 from heliograph.stores.wal import DAMAGE, transaction, use_wal
 
@@ -80,8 +89,9 @@ class Ownership:
 
 _NAME = "jobs.db"
 _TIMEOUT_MILLISECONDS = 10_000
-_VERSION = 1
-_CREATE = """
+# In order; the version of a file says how many were made in it.
+_MIGRATIONS = (
+    """
 CREATE TABLE job (
   sequence INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, track_id TEXT NOT NULL,
   request TEXT NOT NULL, state TEXT NOT NULL, done INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
@@ -94,7 +104,16 @@ CREATE INDEX job_by_track ON job (track_id);
 CREATE TABLE message (sequence INTEGER PRIMARY KEY AUTOINCREMENT, moment REAL NOT NULL, text TEXT NOT NULL);
 -- Files of the input folder as they were when they were last read.
 CREATE TABLE read_file (name TEXT PRIMARY KEY, modified_ns INTEGER NOT NULL, size INTEGER NOT NULL) WITHOUT ROWID;
-"""
+""",
+    """
+-- Which texts documents had: who gave each, and when; the texts themselves are not kept.
+CREATE TABLE version (
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, document_id TEXT NOT NULL, moment REAL NOT NULL, author TEXT NOT NULL,
+  track_id TEXT NOT NULL, length INTEGER NOT NULL, content_hash TEXT NOT NULL
+);
+CREATE INDEX version_by_document ON version (document_id, sequence);
+""",
+)
 
 
 class JobFile:
@@ -202,14 +221,14 @@ class JobFile:
 
 
 def _prepare(connection: apsw.Connection, name: str) -> None:
-    if connection.pragma("user_version") == _VERSION:
+    if connection.pragma("user_version") == len(_MIGRATIONS):
         return
     with transaction(connection):
         version = connection.pragma("user_version")
-        if version == 0:
-            connection.execute(_CREATE)
-            connection.pragma("user_version", _VERSION)
-    if version not in (0, _VERSION):
+        for migration in _MIGRATIONS[version:]:
+            connection.execute(migration)
+        connection.pragma("user_version", max(version, len(_MIGRATIONS)))
+    if version > len(_MIGRATIONS):
         raise SchemaMismatch(f"the list of jobs {name!r} was made by a newer version; update Heliograph")
 
 
@@ -402,6 +421,35 @@ class JobStore:
                 connection.execute("DELETE FROM read_file")
             else:
                 connection.executemany("DELETE FROM read_file WHERE name = ?", [(name,) for name in names])
+
+    def note_versions(self, versions: Sequence[DocumentVersion]) -> None:
+        """Note the texts that documents have from now on; one that a document has already is not noted again."""
+        query = """INSERT INTO version (document_id, moment, author, track_id, length, content_hash)
+                   SELECT ?, ?, ?, ?, ?, ? WHERE ?6 IS NOT (
+                     SELECT content_hash FROM version WHERE document_id = ?1 ORDER BY sequence DESC LIMIT 1)"""
+        rows = [
+            (item.document_id, item.created_at.timestamp(), item.author, item.track_id, item.length, item.content_hash)
+            for item in versions
+        ]
+        with self._file.transaction(durable=False) as connection:
+            connection.executemany(query, rows)
+
+    def versions(self, document_id: str, limit: int) -> list[DocumentVersion]:
+        """Return the texts that a document had, latest first; none of those taken in without the service."""
+        query = """SELECT document_id, author, track_id, length, content_hash, moment FROM version
+                   WHERE document_id = ? ORDER BY sequence DESC LIMIT ?"""
+        with self._file.reading() as connection:
+            rows: list[Any] = connection.execute(query, (document_id, limit)).fetchall()
+        return [DocumentVersion(*row[:5], datetime.fromtimestamp(row[5], UTC)) for row in rows]
+
+    def forget_versions(self, document_ids: Sequence[str] | None = None) -> None:
+        """Forget the texts that documents had; None forgets all."""
+        with self._file.transaction() as connection:
+            if document_ids is None:
+                connection.execute("DELETE FROM version")
+            else:
+                query = "DELETE FROM version WHERE document_id = ?"
+                connection.executemany(query, [(document_id,) for document_id in document_ids])
 
 
 def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequence", values: Any = ()) -> list[Job]:

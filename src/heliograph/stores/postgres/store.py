@@ -25,7 +25,7 @@ from heliograph.errors import (
     StoreUnavailable,
 )
 from heliograph.filters import Filter
-from heliograph.models import DocumentStatus, EntityMention, RelationMention, Stats, Usage
+from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, RelationMention, Stats, Usage
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import (
     CachedReply,
@@ -561,6 +561,20 @@ def workspace_identity(settings: StoreSettings) -> int | None:
         query = "SELECT made FROM heliograph_workspace WHERE name = %s"
         row = connection.execute(query, (settings.workspace,)).fetchone()
         return row[0] if row else None
+
+
+def has_workspace(settings: StoreSettings) -> bool:
+    """Whether the workspace that the settings name is there; blocks, and raises as `workspace_identity`."""
+    return workspace_identity(settings) is not None
+
+
+def may_have_waiting(settings: StoreSettings) -> bool:
+    """Whether documents of the workspace wait to be processed; blocks, and raises as `workspace_identity`."""
+    with _connect(settings) as connection:
+        if connection is None:
+            return False
+        query = "SELECT 1 FROM heliograph_document WHERE workspace = %s AND status = ANY(%s) LIMIT 1"
+        return connection.execute(query, (settings.workspace, list(WAITING_STATUSES))).fetchone() is not None
 
 
 def drop_workspace(settings: StoreSettings) -> None:

@@ -27,7 +27,7 @@ from heliograph.errors import HeliographError, SchemaMismatch, StoreDamaged, Sto
 from heliograph.ids import is_storable
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.sqlite.page_checks import RESERVED_BYTES, VFS, has_checksums, is_broken_page, protect, register
-from heliograph.stores.sqlite.schema import LATEST_VERSION, migrate
+from heliograph.stores.sqlite.schema import LATEST_VERSION, has_tables, migrate
 from heliograph.stores.wal import transaction, use_wal
 
 # Advisory file locks between processes; the operating system drops them when their holder dies.
@@ -326,7 +326,7 @@ class Database:
     def _prepare(self) -> None:
         connection = self._writer_connection
         marked = _read_mark(self._mark)
-        if marked and not int(connection.pragma("application_id")) and not _has_tables(connection):
+        if marked and not int(connection.pragma("application_id")) and not has_tables(connection):
             raise StoreDamaged(
                 f"the store {str(self.path)!r} is empty, and {marked} commits were made to it: it or its log, "
                 f"'{self.path.name}-wal', was removed or put back; restore a backup, or remove the folder to begin anew"
@@ -412,12 +412,7 @@ class Database:
         """Return one more connection, which the caller closes; blocks, and raises what apsw does."""
         if not self._is_read_only:
             return apsw.Connection(str(self.path), vfs=VFS, statementcachesize=200)
-        log = self.path.with_name(f"{self.path.name}-wal")
-        # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
-        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-        address = f"file:{quote(str(self.path))}?{mode}"
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(address, flags, vfs=VFS, statementcachesize=200)
+        return open_to_read(self.path)
 
     def _reader_connection(self) -> apsw.Connection:
         connection = getattr(self._local, "connection", None)
@@ -427,14 +422,15 @@ class Database:
             self._local.connection = connection
         return connection
 
-    async def read(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run `work` on a reading connection; all it reads is of one moment."""
+    async def read(self, work: Callable[[apsw.Connection], T], *, by_writer: bool = False) -> T:
+        """Run `work` on a reading connection, or behind what is being written; all it reads is of one moment."""
+        connect = (lambda: self._writer_connection) if by_writer else self._reader_connection
 
         def run() -> T:
             with _stored_as_written(self.path):
-                return self._in_transaction(work, "BEGIN", self._reader_connection)
+                return self._in_transaction(work, "BEGIN", connect)
 
-        return await self._submit(self._readers, run)
+        return await self._submit(self._writer if by_writer else self._readers, run)
 
     async def fetch(self, query: str, values: Any = ()) -> list[Row]:
         """Run one statement on a reading connection and return its rows; a statement sees one moment by itself."""
@@ -580,6 +576,15 @@ def find_companions(path: Path) -> list[Path]:
     return [found for pattern in _COMPANIONS for found in sorted(path.parent.glob(pattern))]
 
 
+def open_to_read(path: Path, vfs: str | None = VFS) -> apsw.Connection:
+    """Return a connection that only reads a file and makes none beside it; blocks, and raises what apsw does."""
+    log = path.with_name(f"{path.name}-wal")
+    # Without a log nobody is writing, and SQLite must be told so, or it wants to make files of its own beside it.
+    mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"file:{quote(str(path))}?{mode}", flags, vfs=vfs, statementcachesize=200)
+
+
 def _read_mark(path: Path) -> int:
     """Return the data version that was committed last; 0 if that is not known."""
     try:
@@ -589,10 +594,6 @@ def _read_mark(path: Path) -> int:
     if found is None or zlib.crc32(b"data version " + found[1]) != int(found[2], 16):
         return 0
     return int(found[1])
-
-
-def _has_tables(connection: apsw.Connection) -> bool:
-    return bool(fetch_value(connection, "SELECT count(*) FROM sqlite_schema"))
 
 
 # Ids and keys that were looked up last, remembered as long as nothing is committed.

@@ -115,14 +115,15 @@ class EvidenceMemory:
 
     def read_relations(self, connection: apsw.Connection, ids: Sequence[str], leading: int) -> list[RelationEvidence]:
         """Return the stored evidence of these relations, with the first `leading` mentions."""
-        found: list[RelationEvidence] = []
-        for id_, key, version in _counted(connection, "relation", "version", ids):
-            evidence = self._recall(id_, version, leading)
-            if not isinstance(evidence, RelationEvidence):
-                evidence = _read_relation(connection, id_, key, leading)
-                self._remember(evidence)
-            found.append(_shortened(evidence, leading))
-        return found
+        columns = "source_key, target_key, keywords, weight_millionths, mention_count, version"
+        stored = _counted(connection, "relation", columns, ids)
+        recalled = (self._recall(row[0], row[-1], leading) for row in stored)
+        known = {item.id: item for item in recalled if isinstance(item, RelationEvidence)}
+        read = _read_relations(connection, [row for row in stored if row[0] not in known], leading)
+        for evidence in read.values():
+            self._remember(evidence)
+        known |= read
+        return [_shortened(known[row[0]], leading) for row in stored]
 
     def note(self, changeset: Changeset, version: int) -> None:
         """Remember the evidence of a changeset that was committed as `version`."""
@@ -233,18 +234,33 @@ def _all_mentions(connection: apsw.Connection, stored: Sequence[Row]) -> dict[in
     return found
 
 
-def _read_relation(connection: apsw.Connection, id_: str, key: int, leading: int) -> RelationEvidence:
-    query = """SELECT source_key, target_key, keywords, weight_millionths, mention_count, version
-               FROM relation_evidence WHERE key = ?"""
-    ((source_key, target_key, keywords, weight, mention_count, version),) = fetch(connection, query, (key,))
-    query = """SELECT identity.id, source, target, keywords, description, weight, rank,
+_RELATION_MENTION = """identity.id, source, target, keywords, description, weight, rank,
                       (SELECT id FROM identity WHERE key = source_key), (SELECT id FROM identity WHERE key = target_key)
-               FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
-               WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
-    mentions = tuple(starmap(read_relation_mention, connection.execute(query, (key, leading)))) if leading else ()
-    ids = find_ids(connection, (source_key, target_key))
-    ends = ids[source_key], ids[target_key]
-    return RelationEvidence(id_, *ends, json.loads(keywords), weight, mention_count, mentions, version)
+                      """
+
+
+def _read_relations(connection: apsw.Connection, stored: Sequence[Row], leading: int) -> dict[str, RelationEvidence]:
+    """Return the evidence of relations, by id, given their rows of `_counted`; read as that of entities is."""
+    mentions: dict[int, list[RelationMention]] = {row[1]: [] for row in stored}
+    short = [row[1] for row in stored if row[6] <= leading]
+    if short:
+        query = f"""SELECT relation_key, {_RELATION_MENTION} FROM carray(?) AS wanted
+                    CROSS JOIN relation_mention ON relation_key = wanted.value
+                    CROSS JOIN identity ON identity.key = chunk_key"""
+        for key, *said in fetch(connection, query, (array(short),)):
+            mentions[key].append(read_relation_mention(*said))
+    for row in stored:
+        if row[6] > leading > 0:
+            query = f"""SELECT {_RELATION_MENTION} FROM relation_mention CROSS JOIN identity ON identity.key = chunk_key
+                        WHERE relation_key = ? ORDER BY rank, chunk_key, ordinal LIMIT ?"""
+            mentions[row[1]] = list(starmap(read_relation_mention, fetch(connection, query, (row[1], leading))))
+    ids = find_ids(connection, {end for row in stored for end in row[2:4]})
+    return {
+        id_: RelationEvidence(
+            id_, ids[source], ids[target], json.loads(keywords), weight, count, tuple(mentions[key]), version
+        )
+        for id_, key, source, target, keywords, weight, count, version in stored
+    }
 
 
 # Rules of names and the log of curations in the embedded store.

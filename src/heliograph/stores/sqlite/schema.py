@@ -8,8 +8,6 @@ changed is logged by appending, and the index of degrees holds well-connected en
 
 from __future__ import annotations
 
-from typing import Any
-
 import apsw
 
 from heliograph.errors import SchemaMismatch
@@ -235,11 +233,11 @@ def migrate(connection: apsw.Connection, path: str) -> None:
             f"the store {path!r} has schema {version}, this version of Heliograph knows {LATEST_VERSION}; "
             "upgrade Heliograph (pip install -U heliograph) or open another folder"
         )
-    if application not in (0, APPLICATION_ID) or (application == 0 and _has_tables(connection)):
+    if application not in (0, APPLICATION_ID) or (application == 0 and has_tables(connection)):
         raise SchemaMismatch(f"the file {path!r} is a database of another program; choose another data_dir")
     if version == LATEST_VERSION:
         return
-    connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
+    connection.create_scalar_function("relation_id", lambda *ends: relation_id(*map(str, ends)), 2, deterministic=True)
     connection.create_scalar_function("name_keys", name_keys_json, 2, deterministic=True)
     connection.create_scalar_function("name_terms", name_terms, 2, deterministic=True)
     # Sorting all words of a store takes more memory than there may be.
@@ -256,9 +254,6 @@ def migrate(connection: apsw.Connection, path: str) -> None:
         connection.pragma("temp_store", kept)
 
 
-def _relation_id(*ends: Any) -> str:
-    return relation_id(*map(str, ends))
-
-
-def _has_tables(connection: apsw.Connection) -> bool:
+def has_tables(connection: apsw.Connection) -> bool:
+    """Whether a file holds any table."""
     return bool(connection.execute("SELECT count(*) FROM sqlite_schema").get)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import numpy as np
@@ -24,14 +24,16 @@ from heliograph.errors import ConflictError, SchemaMismatch, StaleChangesetError
 from heliograph.filters import Filter
 from heliograph.models import DocumentStatus, Stats, Usage
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import CachedReply, Fold, Reembedding, ReplyCache, Store, StoreView
+from heliograph.stores.base import CachedReply, Fold, RecordsStore, Reembedding, ReplyCache, Store, StoreView
 from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, VectorBatch, changed_ids
+from heliograph.stores.graph import GraphStore
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     PRESENT,
     Database,
     IdMemory,
     Row,
+    Snapshot,
     ThreadLock,
     array,
     check_embedding,
@@ -46,6 +48,7 @@ from heliograph.stores.sqlite.database import (
     intern_ids,
     note_reset,
     read_embedding,
+    run_at_once,
     stored_embedding,
     try_file_lock,
 )
@@ -78,6 +81,7 @@ from heliograph.stores.view import FilteredView, ScopeMemory
 
 _LOGGER = logging.getLogger(__name__)
 _LOCK = "ingest.lock"
+T = TypeVar("T")
 
 
 class SqliteStore(Store):
@@ -133,6 +137,16 @@ class SqliteStore(Store):
         self._evidence.note(changeset, version)
         self._scopes.note(version, changeset, keys)
         return version
+
+    async def read_written(self, work: Callable[[RecordsStore, GraphStore], Coroutine[Any, Any, T]]) -> T:
+        """On the writer's connection, whose cache holds the pages of the last commits; readers drop theirs at each."""
+
+        def read(connection: apsw.Connection) -> T:
+            snapshot = Snapshot(connection)
+            records = SqliteRecordsStore(snapshot, self._evidence, self._ids)
+            return run_at_once(work(records, SqliteGraphStore(snapshot, self._ids)))
+
+        return await self._database.read(read, by_writer=True)
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
         """What a filter leaves is computed once per data version and kept for the filters used last."""

@@ -21,7 +21,7 @@ import apsw
 
 from heliograph.errors import ConflictError, InvalidRequestError, StoreDamaged, StoreUnavailable
 from heliograph.ids import content_hash
-from heliograph.models import DocumentStatus, EntityMention, RelationMention
+from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, RelationMention
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
@@ -40,6 +40,7 @@ from heliograph.stores.sqlite.database import (
     find_keys,
     find_known_ids,
     note_reset,
+    open_to_read,
     singles,
     translate_errors,
 )
@@ -74,6 +75,30 @@ def find_workspaces(settings: StoreSettings) -> list[str]:
         return []
     except OSError as error:
         raise StoreUnavailable(f"the data folder {str(settings.data_dir)!r} cannot be read: {error}") from error
+
+
+def has_workspace(settings: StoreSettings) -> bool:
+    """Whether the workspace that the settings name is there, by just this name where a file system folds names."""
+    folder = settings.data_dir
+    if not (folder / settings.workspace / FILE_NAME).is_file():
+        return False
+    return settings.workspace in os.listdir(folder)  # noqa: PTH208 (of thousands, names cost a tenth of paths)
+
+
+def may_have_waiting(settings: StoreSettings) -> bool:
+    """Whether documents of the workspace wait to be processed, by one look at its file; True if that cannot tell."""
+    try:
+        # Not through what compares checksums of pages, which may not be known yet: this only looks.
+        connection = open_to_read(settings.data_dir / settings.workspace / FILE_NAME, vfs=None)
+        try:
+            marks = ", ".join("?" * len(WAITING_STATUSES))
+            found = connection.execute(f"SELECT 1 FROM document WHERE status IN ({marks}) LIMIT 1", WAITING_STATUSES)
+            return bool(found.fetchall())
+        finally:
+            connection.close()
+    except (apsw.Error, OSError):
+        # Whoever opens it is told, or gets a file of an earlier schema migrated.
+        return True
 
 
 def workspace_identity(settings: StoreSettings) -> tuple[int, int] | None:

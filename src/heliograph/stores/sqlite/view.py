@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Some
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress, groupby
 from operator import itemgetter
 from typing import Any, Literal, TypeVar
@@ -52,6 +52,7 @@ from heliograph.stores.view import (
     Keys,
     KeySet,
     Kind,
+    NotedCommit,
     Said,
     Scope,
     ScopedReader,
@@ -93,7 +94,10 @@ class SqliteReader(ScopedReader):
         async def make() -> SqliteScope:
             return _make_scope(connection, self.filter, version)
 
-        scope = await self.scopes.get(self.filter, self.fold, version, make)
+        def renew(scope: SqliteScope, commits: Sequence[NotedCommit]) -> SqliteScope | None:
+            return _renew_scope(connection, self.filter, version, scope, commits)
+
+        scope = await self.scopes.get(self.filter, self.fold, version, make, renew)
         snapshot = Snapshot(connection)
         records = SqliteRecordsStore(snapshot, EvidenceMemory(), self.ids)
         vectors = SqliteVectorStore(snapshot, self.accelerators, self.ids)
@@ -107,9 +111,11 @@ class SqliteScope(Scope):
 
     Attributes:
         moments: Per chunk, Unix seconds when the first matching document that has it was first seen.
+        has_twins: Whether a matching document's chunks are held by another one.
     """
 
     moments: NDArray[np.int64]
+    has_twins: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +247,148 @@ def _make_scope(connection: apsw.Connection, filter_: Filter, version: int) -> S
         owners=_owners(connection, documents, holders),
         chunks=KeySet(chunks),
         moments=moments,
+        has_twins=bool((holders != documents.keys).any()),
         entities=entities,
         **scoped_relations(entities, *_relations(connection, chunks)),
     )
 
 
-def _documents(connection: apsw.Connection, filter_: Filter) -> tuple[KeySet, NDArray[np.int64], Keys]:
+# Documents that commits may have touched since, and relations that may have come since they were grouped.
+_MOST_RENEWED = 256
+_MOST_LATE = 8_192
+
+
+def _renew_scope(
+    connection: apsw.Connection, filter_: Filter, version: int, scope: SqliteScope, commits: Sequence[NotedCommit]
+) -> SqliteScope | None:
+    """Return a scope as these commits, all since it was made, leave it; takes time in proportion to what they touched.
+
+    All that they may have changed is looked up again, the rest stays. None if much was, if texts are shared by
+    documents, or if what a commit changed does not follow from documents: then it is to be made from nothing.
+    """
+    changed = _keys((commit.document_ids, commit) for commit in commits)
+    follows = all(commit.document_ids and not commit.is_curated for commit in commits)
+    if scope.has_twins or not follows or len(changed) > _MOST_RENEWED:
+        return None
+    query = "SELECT EXISTS (SELECT 1 FROM carray(?) AS wanted CROSS JOIN document ON twin_key = wanted.value)"
+    matching, seen, holders = _documents(connection, filter_, changed)
+    if (holders != matching.keys).any() or connection.execute(query, (array(changed),)).get:
+        return None
+    query = """SELECT chunk.key FROM carray(?) AS wanted
+               CROSS JOIN chunk INDEXED BY chunk_by_document ON document_key = wanted.value"""
+    held = _columns(connection, query, (array(changed),), 1)[0]
+    touched = np.union1d(held, _keys((commit.chunk_ids, commit) for commit in commits))
+    query = "SELECT key, document_key FROM carray(?) AS wanted CROSS JOIN chunk ON key = wanted.value"
+    stored, owners = _columns(connection, query, (array(touched),), 2) if len(touched) else (touched, touched)
+    was_there = scope.chunks.holds(stored)
+    is_matching = matching.holds(owners)
+    # What was read anew in a chunk of a document that is none of the changed.
+    is_kept = was_there & ~np.isin(owners, changed)
+    stays = ~np.isin(scope.chunks.keys, touched)
+    fresh = stored[is_matching | is_kept]
+    moments = np.zeros(len(stored), np.int64)
+    moments[is_matching] = seen[matching.places(owners[is_matching])]
+    moments[is_kept] = scope.moments[scope.chunks.places(stored[is_kept])]
+    chunks = np.concatenate((scope.chunks.keys[stays], fresh))
+    ascending = np.argsort(chunks)
+    renewed = replace(
+        scope,
+        version=version,
+        documents=scope.documents.changed(changed, matching.keys),
+        chunks=KeySet(chunks[ascending]),
+        moments=np.concatenate((scope.moments[stays], moments[is_matching | is_kept]))[ascending],
+    )
+    doubtful = _keys((commit.entity_ids, commit) for commit in commits)
+    doubtful = np.union1d(doubtful, _mentioned(connection, "entity", stored))
+    found = _mentioned(connection, "entity", fresh)
+    if not stays.all():
+        # Elsewhere in the scope only what was in it before may be mentioned.
+        others = np.setdiff1d(doubtful[scope.entities.holds(doubtful)], found)
+        query = """SELECT entity_key, chunk_key FROM carray(?) AS wanted
+                   CROSS JOIN entity_mention ON entity_key = wanted.value"""
+        keys, places = _columns(connection, query, (array(others),), 2) if len(others) else (others, others)
+        found = np.union1d(found, keys[renewed.chunks.holds(places)])
+    else:
+        found = np.union1d(found, doubtful[scope.entities.holds(doubtful)])
+    entities = scope.entities.changed(doubtful, _existing(connection, found))
+    return _with_relations(connection, renewed, entities, doubtful, stored, commits)
+
+
+def _with_relations(
+    connection: apsw.Connection,
+    scope: SqliteScope,
+    entities: KeySet,
+    doubtful_entities: Keys,
+    touched_chunks: Keys,
+    commits: Sequence[NotedCommit],
+) -> SqliteScope:
+    """Return a scope that has its new chunks already, but its relations of before, with its new entities."""
+    doubtful = _keys((commit.relation_ids, commit) for commit in commits)
+    doubtful = np.union1d(doubtful, _mentioned(connection, "relation", touched_chunks))
+    query = """SELECT relation_key, chunk_key, weight FROM carray(?) AS wanted
+               CROSS JOIN relation_mention ON relation_key = wanted.value"""
+    rows = fetch(connection, query, (array(doubtful),)) if len(doubtful) else []
+    is_here = scope.chunks.holds(np.fromiter((row[1] for row in rows), np.int64, len(rows))).tolist()
+    keys, ends, weights = _weighed(connection, [(key, weight) for key, _, weight in compress(rows, is_here)])
+    known = scope.relations.holds(keys)
+    before, late = KeySet(keys[known]), keys[~known]
+    grows = (
+        _is_continued(scope.entities.keys, entities.keys)
+        and _is_continued(scope.relations.keys, np.concatenate((scope.relations.keys, late)))
+        and before.holds(doubtful[scope.relations.holds(doubtful)]).all()
+        and entities.holds(ends).all()
+        and len(scope.ends) + len(late) - len(scope.incident) // 2 <= _MOST_LATE
+    )
+    if not grows:
+        stays = ~np.isin(scope.relations.keys, doubtful)
+        all_keys = np.concatenate((scope.relations.keys[stays], keys))
+        all_ends = np.concatenate((scope.entities.keys[scope.ends[stays]].reshape(-1, 2), ends))
+        all_weights = np.concatenate((scope.weights[stays], weights))
+        order = np.argsort(all_keys)
+        relations = scoped_relations(entities, all_keys[order], all_ends[order], all_weights[order])
+        return replace(scope, entities=entities, folded={}, **relations)
+    all_weights = scope.weights.copy()
+    all_weights[scope.relations.places(keys[known])] = weights[known]
+    places = entities.places(ends[~known]).reshape(-1, 2)
+    degrees = np.bincount(places.reshape(-1), minlength=len(entities))
+    degrees[: len(scope.degrees)] += scope.degrees
+    outdated = {*doubtful_entities.tolist(), *doubtful.tolist(), *ends.reshape(-1).tolist()}
+    return replace(
+        scope,
+        entities=entities,
+        degrees=degrees,
+        relations=KeySet(np.concatenate((scope.relations.keys, late))),
+        ends=np.concatenate((scope.ends, places)),
+        weights=np.concatenate((all_weights, weights[~known])),
+        folded={key: item for key, item in list(scope.folded.items()) if key not in outdated},
+    )
+
+
+def _is_continued(before: Keys, after: Keys) -> bool:
+    """Whether keys are the same as before with some behind them, all in ascending order."""
+    is_same = len(after) >= len(before) and np.array_equal(before, after[: len(before)])
+    return is_same and bool((np.diff(after[max(len(before) - 1, 0) :]) > 0).all())
+
+
+def _keys(noted: Iterable[tuple[Sequence[str], NotedCommit]]) -> Keys:
+    """Return the keys that ids had in their commits, ascending."""
+    found = {commit.keys[id_] for ids, commit in noted for id_ in ids if id_ in commit.keys}
+    return np.array(sorted(found), np.int64)
+
+
+def _documents(
+    connection: apsw.Connection, filter_: Filter, among: Keys | None = None
+) -> tuple[KeySet, NDArray[np.int64], Keys]:
     """Return the documents that match, when each was first seen, and which document holds its chunks (0: none may).
+
+    Of all documents, or of those that are named, at least one.
 
     A twin's chunks are held by its original. They were read and are indexed under the original's title, so a twin
     with another title does not vouch for them.
     """
     condition, values = compile_filter(filter_)
+    if among is not None:
+        condition, values = f"document.key IN (SELECT value FROM carray(?)) AND {condition}", [array(among), *values]
     query = f"""SELECT document.key, cast(document.created_at AS INTEGER),
                        CASE WHEN document.twin_key IS NULL THEN document.key
                             WHEN original.title = document.title AND document.status IN ('processed', 'partial')
@@ -287,20 +423,31 @@ def _chunks(connection: apsw.Connection, seen: NDArray[np.int64], holders: Keys)
 
 def _entities(connection: apsw.Connection, chunks: Keys) -> KeySet:
     """Return the entities that the chunks mention and that there are."""
-    if not len(chunks):
-        return KeySet(chunks)
-    query = """SELECT entity_key FROM carray(?) AS wanted
-               CROSS JOIN entity_mention INDEXED BY entity_mention_by_chunk ON chunk_key = wanted.value"""
-    mentioned = np.unique(_columns(connection, query, (array(chunks),), 1)[0])
+    return KeySet(_existing(connection, _mentioned(connection, "entity", chunks)))
+
+
+def _mentioned(connection: apsw.Connection, kind: _Mentioned, chunks: Keys) -> Keys:
+    """Return what the chunks mention, ascending."""
+    query = f"""SELECT {kind}_key FROM carray(?) AS wanted
+                CROSS JOIN {kind}_mention INDEXED BY {kind}_mention_by_chunk ON chunk_key = wanted.value"""
+    return np.unique(_columns(connection, query, (array(chunks),), 1)[0]) if len(chunks) else np.empty(0, np.int64)
+
+
+def _existing(connection: apsw.Connection, keys: Keys) -> Keys:
+    """Return those of the keys that are entities, in the order given."""
     query = "SELECT key FROM carray(?) AS wanted CROSS JOIN entity_degree ON key = wanted.value"
-    return KeySet(_columns(connection, query, (array(mentioned),), 1)[0] if len(mentioned) else mentioned)
+    return _columns(connection, query, (array(keys),), 1)[0] if len(keys) else keys
 
 
 def _relations(connection: apsw.Connection, chunks: Keys) -> tuple[Keys, Keys, NDArray[np.float64]]:
     """Return the relations that the chunks mention and that there are, the keys of their ends, and their weights."""
     query = """SELECT relation_key, weight FROM carray(?) AS wanted
                CROSS JOIN relation_mention INDEXED BY relation_mention_by_chunk ON chunk_key = wanted.value"""
-    rows = connection.execute(query, (array(chunks),)).fetchall() if len(chunks) else []
+    return _weighed(connection, fetch(connection, query, (array(chunks),)) if len(chunks) else [])
+
+
+def _weighed(connection: apsw.Connection, rows: Sequence[Row]) -> tuple[Keys, Keys, NDArray[np.float64]]:
+    """Return relations that there are, the keys of their ends, and their weights, from keys and weights of mentions."""
     if not rows:
         return np.empty(0, np.int64), np.empty((0, 2), np.int64), np.empty(0, np.float64)
     mentioned, places = np.unique(np.array([key for key, _ in rows], np.int64), return_inverse=True)

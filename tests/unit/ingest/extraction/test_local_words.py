@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.extraction.local_subjects import EXCERPT_LENGTH, HAN_EXCERPT_LENGTH, excerpt, singular, subjects_of
+from heliograph.extraction.local import EXCERPT_LENGTH, HAN_EXCERPT_LENGTH, excerpt
+from heliograph.extraction.local_subjects import singular, subjects_of
 
 
 @pytest.mark.parametrize(

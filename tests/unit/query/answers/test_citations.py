@@ -52,6 +52,11 @@ REFUSALS = [
     "The knowledge base does not hold an answer to that.",
     "From the passages it is not clear who wrote the text. It is not given in the passages.",
     "I was not able to find it.",
+    "Die Dokumente enthalten keine Informationen über die Garantie.",
+    "Leider wird das in den Quellen nicht erwähnt.",
+    "Das kann ich anhand der Dokumente nicht beantworten.",
+    "In den Texten steht dazu nichts.",
+    "Ich weiß es nicht.",
 ]
 
 STATEMENTS = [
@@ -86,6 +91,10 @@ STATEMENTS = [
     "It is not included in the text index.",
     "Deleted documents are not available in search.",
     "The editor does not mention text size in its menu.",
+    "MQTT verschlüsselt die Nachrichten nicht.",
+    "Der Parser liest keine Dokumente über 10 MB.",
+    "Der Text der Lizenz wird nicht übersetzt.",
+    "Der Server kann das Dokument nicht öffnen.",
 ]
 
 

@@ -233,6 +233,11 @@ async def test_near_chunk_needs_to_share_fewer_words_and_a_far_one_more() -> Non
     assert await _quoted(question, at(0.1)) == ExtractiveAnswer()
 
 
+async def test_german_question_is_labelled_in_german() -> None:
+    found = await _quoted("Wer hat die Linse des Leuchtturms repariert?", _context("Anna reparierte die Linse."))
+    assert found.text.startswith("Sätze aus den Dokumenten")
+
+
 async def test_chinese_question_is_labelled_in_chinese() -> None:
     text = (await _quoted("灯塔的透镜是谁修的？", _context("灯塔的透镜由安娜修好。大海很宽。"))).text
     assert text.startswith("以下内容摘自文档原文")

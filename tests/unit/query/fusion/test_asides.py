@@ -6,7 +6,7 @@ import pytest
 
 from heliograph.ids import mention_rank
 from heliograph.models import EntityMention
-from heliograph.query.fusion.search import worth_of_mentions
+from heliograph.query.fusion import worth_of_mentions
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from heliograph.ids import mention_rank
 from heliograph.models import EntityEvidence, EntityMention
-from heliograph.query.fusion.bridge import (
+from heliograph.query.bridges import (
+    Bridge,
     FollowedBridge,
+    FusionParameters,
     Gain,
     Nearness,
     Start,
@@ -24,7 +26,6 @@ from heliograph.query.fusion.bridge import (
     residual_question,
     widen,
 )
-from heliograph.query.fusion.models import Bridge, FusionParameters
 from heliograph.stores.base import EntityPlaces, places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id

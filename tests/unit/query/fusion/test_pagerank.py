@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.query.fusion.walk import personalised_pagerank
+from heliograph.query.bridges import personalised_pagerank
 
 NODES = st.sampled_from("abcdefg")
 EDGES = st.lists(st.tuples(NODES, NODES, st.floats(0.1, 5)), max_size=20)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heliograph.models import EntityMention
-from heliograph.query.fusion.models import FusionParameters
-from heliograph.query.fusion.walk import walk
+from heliograph.query.bridges import FusionParameters, walk
 from heliograph.query.linking import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heliograph import AsyncHeliograph, NewDocument, QueryParam
-from heliograph.query.fusion.search import FusedSearch
+from heliograph.query.fusion import FusedSearch
 from heliograph.query.linking import Named, alias_spans, question_spans
 from heliograph.testing.fakes import FakeEmbeddingModel
 

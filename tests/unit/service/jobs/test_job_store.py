@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
 import pytest
 
 from heliograph.errors import ConflictError, NotFoundError, OverloadedError
-from heliograph.service.jobs.models import Job, JobKind, JobProgress, JobRequest, JobState
+from heliograph.service.jobs.models import DocumentVersion, Job, JobKind, JobProgress, JobRequest, JobState
 from heliograph.service.jobs.store import JobStore
 
 FILES = JobRequest(JobKind.FILES, "t1", "me", ("a.md", "b.md"), metadata={"team": "red"})
@@ -150,3 +152,30 @@ def test_of_many_jobs_what_comes_next_is_read(store: JobStore) -> None:
     assert store.count_unfinished() == {JobKind.FILES: 30, JobKind.URL: 1}
     assert store.cancel_all([JobKind.FILES], "me") == 30
     assert {job.cancelled_by for job in store.upcoming()} == {"me", ""}
+
+
+def test_versions_of_a_text_are_kept_until_they_are_forgotten(store: JobStore) -> None:
+    def version(document: str, text: str) -> DocumentVersion:
+        return DocumentVersion(document, "ann", "t", len(text), text, datetime(2026, 1, 1, tzinfo=UTC))
+
+    store.note_versions([version("a", "one"), version("b", "other")])
+    store.note_versions([version("a", "three")])
+    store.note_versions([version("a", "three")])
+    assert store.versions("a", 10) == [version("a", "three"), version("a", "one")]
+    assert store.versions("a", 1) == [version("a", "three")]
+    store.forget_versions(["a"])
+    assert (store.versions("a", 10), store.versions("b", 10)) == ([], [version("b", "other")])
+    store.forget_versions()
+    assert store.versions("b", 10) == []
+
+
+def test_file_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    store = JobStore(tmp_path)
+    job = store.add(FILES)
+    store.close()
+    with apsw.Connection(str(tmp_path / "jobs.db")) as connection:
+        connection.execute("DROP TABLE version")
+        connection.pragma("user_version", 1)
+    store = JobStore(tmp_path)
+    assert (store.get(job.id).id, store.versions("a", 10)) == (job.id, [])
+    store.close()

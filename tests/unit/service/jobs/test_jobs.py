@@ -64,6 +64,22 @@ async def until_tried(jobs: Jobs) -> Job:
     return (await jobs.state("default")).jobs[0]
 
 
+async def test_start_opens_no_workspace_without_work(tmp_path: Path) -> None:
+    async with opened(tmp_path) as (workspaces, _):
+        async with workspaces.use("idle", creates=True) as kb:
+            await kb.insert(TEXT, sources=["a.md"])
+        async with workspaces.use("busy", creates=True) as kb:
+            await kb.enqueue([NewDocument(TEXT, "a.md")])
+    async with opened(tmp_path) as (workspaces, jobs):
+
+        async def has_looked() -> bool:
+            return jobs._looking is not None and jobs._looking.done()
+
+        await until(has_looked)
+        assert set(workspaces.open_names) == {"default", "busy"}
+        await settle(jobs, "busy")
+
+
 async def test_documents_that_another_program_left_pending_are_processed_at_start(tmp_path: Path) -> None:
     async with opened(tmp_path) as (workspaces, _), workspaces.use("other", creates=True) as kb:
         await kb.enqueue([NewDocument(TEXT, "a.md")])

@@ -1,5 +1,7 @@
 """Whatever documents came, changed and went: a view equals a store that never held any others."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import asyncio
@@ -8,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heliograph.embedding.base import EmbeddingInfo
-from heliograph.filters import Equals
+from heliograph.filters import Equals, Filter
 from heliograph.ids import document_id
 from heliograph.ingest.merging import EvidenceFold
 from heliograph.ingest.models import NewDocument
@@ -20,6 +24,10 @@ from heliograph.settings import IngestSettings, StoreSettings
 from heliograph.stores.base import DocumentQuery, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.stores.registry import open_store
+from heliograph.stores.sqlite.database import ThreadLock
+from heliograph.stores.sqlite.store import SqliteStore
+from heliograph.stores.sqlite.view import SqliteReader, SqliteScope
+from heliograph.stores.view import ScopedReading, ScopeMemory
 from heliograph.testing.fakes import FakeEmbeddingModel
 from heliograph.testing.memory_store import MemoryStore
 from tests.unit.ingest.world import make_pipeline
@@ -80,6 +88,73 @@ async def test_view_equals_a_store_of_the_matching_documents(steps: list[tuple[s
         if document.metadata == {"team": "red"}:
             await make_pipeline(only, embedding=FakeEmbeddingModel(DIMENSION)).insert([document])
     assert found == await contents(only)
+
+
+@settings(deadline=None, max_examples=25)
+@given(STEPS)
+async def test_scope_brought_up_to_a_commit_equals_one_made_anew(steps: list[tuple[str, str, str | None]]) -> None:
+    red = Equals("team", "red")
+    with tempfile.TemporaryDirectory() as folder:
+        where = StoreSettings(data_dir=Path(folder), durability="normal")  # pyright: ignore[reportCallIssue]
+        store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
+        assert isinstance(store, SqliteStore)
+        pipeline = make_pipeline(store, embedding=FakeEmbeddingModel(DIMENSION))
+        await pipeline.insert([NewDocument(text, f"first {team}", metadata={"team": team}) for team, text in FIRST])
+        for source, team, text in steps:
+            if text is None:
+                await pipeline.delete([document_id(source)])
+            else:
+                await pipeline.insert([NewDocument(f"{source}\n\n{text}", source, metadata={"team": team})])
+            kept = await scope_of(store, red, store._scopes)
+            assert kept == await scope_of(store, red, ScopeMemory(ThreadLock))
+        await store.close()
+
+
+async def test_scope_is_made_once_while_documents_come_change_and_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = StoreSettings(data_dir=tmp_path, durability="normal")  # pyright: ignore[reportCallIssue]
+    store = await open_store(where, EmbeddingInfo("fake", DIMENSION, 512))
+    pipeline = make_pipeline(store, embedding=FakeEmbeddingModel(DIMENSION))
+    await pipeline.insert([NewDocument(text, f"first {team}", metadata={"team": team}) for team, text in FIRST])
+    view = store.view(Equals("team", "red"), FOLD)
+    shown = [item.name for item in await view.graph.list_entities(0, 9)]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the scope is made anew")
+
+    monkeypatch.setattr("heliograph.stores.sqlite.view._make_scope", refuse)
+    await pipeline.insert([NewDocument(f"More.\n\n{PARAGRAPHS[2]}", "more", metadata={"team": "red"})])
+    assert "Rex" in {item.name for item in await view.graph.list_entities(0, 9)} - set(shown)
+    await pipeline.insert([NewDocument(f"Less.\n\n{PARAGRAPHS[1]}", "more", metadata={"team": "red"})])
+    await pipeline.delete([document_id("more")])
+    assert [item.name for item in await view.graph.list_entities(0, 9)] == shown
+    await store.close()
+
+
+FIRST = (("red", PARAGRAPHS[0]), ("blue", PARAGRAPHS[2]))
+
+
+async def scope_of(store: SqliteStore, filter_: Filter, memory: ScopeMemory[SqliteScope]) -> dict[str, Any]:
+    """All that the scope of a filter says; relations by the keys of their ends, since they may be grouped or not."""
+
+    async def look(reading: ScopedReading) -> dict[str, Any]:
+        scope = reading.scope
+        assert isinstance(scope, SqliteScope)
+        entities = scope.entities.keys
+        touching = [scope.touching(np.array([place])).tolist() for place in range(len(entities))]
+        return {
+            **{kind: scope.keys_of(kind).keys.tolist() for kind in ("documents", "chunks", "entities", "relations")},
+            "moments": scope.moments.tolist(),
+            "degrees": scope.degrees.tolist(),
+            "ends": entities[scope.ends].tolist(),
+            "weights": scope.weights.tolist(),
+            "touching": touching,
+            "counts": [len(places) for places in touching] == scope.degrees.tolist(),
+        }
+
+    reader = SqliteReader(store._database, store._ids, store._accelerators, store._texts, memory, filter_, FOLD)
+    return await reader.read(look)
 
 
 async def test_views_are_exact_while_documents_come_and_go(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ that one chunk answers: there the residual question is near to nothing new.
 Embedding is what bridges cost. So the vector of a residual question is first estimated from vectors that are stored,
 the question's and the entity's, and only those residual questions are embedded that may bring a chunk to the front.
 
-Pure: what is read and embedded between the two steps is the search's business (`heliograph.query.fusion.search`).
+Pure: what is read and embedded between the two steps is the search's business (`heliograph.query.fusion`).
 """
 
 from __future__ import annotations
@@ -24,10 +24,127 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.models import EntityMention
-from heliograph.query.fusion.models import Bridge, FusionParameters
+from heliograph.query.channels import best
+from heliograph.query.linking import LinkedEntity
 from heliograph.stores.base import EntityPlaces
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
+
+# The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
+#
+# Cosines are in the usual scale (`heliograph.embedding.base`), so the same numbers serve every model and language.
+# None of them depends on the size of the corpus: an index that grows keeps the scores of what was in it.
+
+
+@dataclass(frozen=True, slots=True)
+class FusionParameters:
+    """Weights and bounds.
+
+    Attributes:
+        vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
+        keyword_limit: Chunks taken from the full-text index, likewise.
+        keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
+            less the vectors tell chunks apart, the more the words decide.
+        most_keyword: The keyword weight at the most.
+        named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
+            of their number), since a name that many chunks are about says little of any.
+        one_word: Of it what a name of one word is worth, which may as well be a common word.
+        similar: Of it what an entity is worth that is only near a question which names none.
+        least_similar: Least cosine of such an entity.
+        similar_limit: Such entities at the most.
+        first_hops: Best chunks whose entities may lead on.
+        bridges: Pairs of a chunk and an entity followed from them.
+        residuals: Residual questions embedded for them at the most: of those pairs that promise most.
+        estimate: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
+        estimated: What a gain by such an estimate is worth beside one by an embedded residual question.
+        bridge: Weight of what a bridge gains.
+        question: Share of the question's own vector in a bridge's, which keeps it from drifting away.
+        mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
+        least_gain: Of the difference of two cosines what is taken for chance.
+        clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
+            it and say the same of something else, so what it leads to counts more.
+        most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
+        common_mentions: Mentions from which on a name says nothing at all.
+        known: What a bridge over an entity that the question names is worth: it leads back, not on.
+        aside: What a bridge is worth from a paragraph without any word of the question, beside one from that paragraph
+            of the chunk that holds most of them.
+        second_hops: Chunks found over a bridge from which a second one is tried.
+        second_bridges: Pairs followed from these, with as many residual questions at the most.
+        walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
+        walk_starts: Best chunks from which the walk starts.
+        within_pages: Share of what all channels but vectors count where the near chunks are of few documents.
+        again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
+            otherwise takes the places of all others.
+        damping: Probability that the walk goes on and does not start anew.
+    """
+
+    vector_limit: int = 40
+    keyword_limit: int = 100
+    keyword_spread: float = 0.025
+    most_keyword: float = 0.6
+    named: float = 0.2
+    one_word: float = 0.6
+    similar: float = 0.3
+    least_similar: float = 0.5
+    similar_limit: int = 3
+    first_hops: int = 5
+    bridges: int = 16
+    residuals: int = 4
+    estimate: float = 0.8
+    estimated: float = 0.8
+    bridge: float = 3.0
+    question: float = 0.3
+    mentioned: float = 0.6
+    least_gain: float = 0.03
+    clear_lead: float = 0.4
+    most_mentions: int = 30
+    common_mentions: int = 1000
+    known: float = 0.5
+    aside: float = 0.25
+    second_hops: int = 5
+    second_bridges: int = 8
+    walk: float = 0.1
+    within_pages: float = 0.3
+    again: float = 0.97
+    walk_starts: int = 10
+    damping: float = 0.5
+
+    def where_led(self, lead: float) -> FusionParameters:
+        """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
+        return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
+
+    def weighed(self, share: float) -> FusionParameters:
+        """Return what holds where all channels but vectors count this share of what they count elsewhere."""
+        return replace(
+            self,
+            keyword_spread=share * self.keyword_spread,
+            most_keyword=share * self.most_keyword,
+            named=share * self.named,
+            bridge=share * self.bridge,
+            walk=share * self.walk,
+        )
+
+    def rarity(self, mention_count: int) -> float:
+        """Return 1 for an entity mentioned once, 0 for one mentioned by all, and logarithmically in between."""
+        return max(0.0, 1.0 - math.log(max(1, mention_count)) / math.log(self.common_mentions))
+
+
+@dataclass(frozen=True, slots=True)
+class Bridge:
+    """A step from one chunk to others over an entity that both hold.
+
+    Attributes:
+        chunk_id: Where it starts.
+        entity_id: What it goes over.
+        name: That entity's name.
+        path: Chunks it passed, the first hit first, `chunk_id` last.
+    """
+
+    chunk_id: str
+    entity_id: str
+    name: str
+    path: tuple[str, ...]
+
 
 # An estimate must bring a chunk nearly to the score of the last of so many first hits.
 _FIRST_HITS = 5
@@ -320,3 +437,105 @@ def _find(text: str, name: str) -> int:
 
 def _overlap(text: str, wanted: frozenset[str]) -> float:
     return len(wanted.intersection(terms(text))) / len(wanted) if wanted else 0.0
+
+
+# From chunks over entities to further chunks and back, all at once: a random walk over what a search has read.
+
+# Personalised PageRank on a bounded graph of chunks and the entities that they mention.
+#
+# Source: Page et al. (1999); on passages and entities: HippoRAG (Gutiérrez et al., 2024). The graph holds only what a
+# search has read anyway, some hundreds of nodes, so its cost does not grow with the corpus. Pure.
+
+_ROUNDS = 20
+
+
+def personalised_pagerank(
+    edges: Iterable[tuple[str, str, float]], restart: Mapping[str, float], damping: float
+) -> dict[str, float]:
+    """Return the share of time that a random walk spends at each node; the shares add up to 1.
+
+    Args:
+        edges: Undirected, `(node, node, weight)`; weights above 0.
+        restart: Where the walk starts anew, in proportion; values below or at 0 are ignored. Without any, the result
+            is empty.
+        damping: Probability to go on along an edge, in [0, 1); at a node without edges the walk starts anew.
+    """
+    edges = list(edges)
+    places: dict[str, int] = {}
+    ends = [places.setdefault(node, len(places)) for edge in edges for node in edge[:2]]
+    for node in restart:
+        places.setdefault(node, len(places))
+    start = np.array([max(0.0, restart.get(node, 0.0)) for node in places])
+    if not start.sum() > 0:
+        return {}
+    start /= start.sum()
+    pairs = np.array(ends, np.int64).reshape(-1, 2).T
+    sources, targets = pairs.ravel(), pairs[::-1].ravel()
+    weights = np.tile(np.array([weight for _, _, weight in edges], float), 2)
+    strength = np.bincount(sources, weights, len(places))
+    shares = weights / strength[sources] if len(edges) else weights
+    at = start
+    for _ in range(_ROUNDS):
+        moved = np.bincount(targets, at[sources] * shares, len(places)) if len(edges) else np.zeros(len(places))
+        moved *= damping
+        at = moved + start * (1.0 - moved.sum())
+    return dict(zip(places, at.tolist(), strict=True))
+
+
+# What an edge to the most common entity weighs beside one to a rare entity, which weighs about 1.
+_LEAST_EDGE = 0.05
+# How often the walk starts anew at an entity that the question names, beside 1 for the best chunk.
+_NAMED_RESTART = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where the walk spends its time.
+
+    Attributes:
+        chunks: Share per chunk.
+        entities: Share per entity.
+    """
+
+    chunks: Mapping[str, float] = field(default_factory=dict[str, float])
+    entities: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
+def walk(
+    totals: Mapping[str, float],
+    mentions: Mapping[str, Sequence[EntityMention]],
+    places: Mapping[str, EntityPlaces],
+    linked: Iterable[LinkedEntity],
+    parameters: FusionParameters,
+) -> Reached:
+    """Return the shares of chunks and entities around the best chunks and the named entities.
+
+    Args:
+        totals: Score per chunk, at least one.
+        mentions: Per chunk that was read, what it mentions.
+        places: Where entities are mentioned; others are left out.
+        linked: Entities that the question names.
+        parameters: How far and how widely.
+    """
+    starts = best(totals, parameters.walk_starts)
+    named = list(linked)
+    ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}
+    ids.update(entity.id for entity in named)
+    known = {id_: places[id_] for id_ in sorted(ids) if id_ in places}
+    edges = [
+        (chunk_id, id_, parameters.rarity(item.mention_count) + _LEAST_EDGE)
+        for id_, item in known.items()
+        for chunk_id in _led_to(item, parameters)
+    ]
+    top = totals[starts[0]]
+    restart = {id_: max(0.0, totals[id_] / top) ** 2 for id_ in starts} if top > 0 else {}
+    restart |= {entity.id: _NAMED_RESTART / max(1, len(entity.chunk_ids)) for entity in named}
+    shares = personalised_pagerank(edges, restart, parameters.damping)
+    entities = {id_: shares[id_] for id_ in ids if id_ in shares}
+    return Reached({id_: share for id_, share in shares.items() if id_ not in entities}, entities)
+
+
+def _led_to(places: EntityPlaces, parameters: FusionParameters) -> Sequence[str]:
+    """Return the chunks, by mention, to which an entity leads: of a common one those that are about it."""
+    is_rare = places.mention_count <= parameters.most_mentions
+    return places.chunk_ids if is_rare else places.chunk_ids[: places.subjects]

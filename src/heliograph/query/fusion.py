@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -17,8 +18,9 @@ from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import CosineScale, EmbeddingModel
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
-from heliograph.query.channels import search_keywords
-from heliograph.query.fusion.bridge import (
+from heliograph.query.bridges import (
+    Bridge,
+    FusionParameters,
     Gain,
     Nearness,
     Start,
@@ -28,11 +30,12 @@ from heliograph.query.fusion.bridge import (
     gains,
     promising,
     residual_question,
+    walk,
     widen,
 )
-from heliograph.query.fusion.models import Bridge, FusedHit, FusedHits, FusionParameters, SearchLimits
-from heliograph.query.fusion.walk import walk
+from heliograph.query.channels import best, by_rank, by_score, ordered, search_keywords
 from heliograph.query.linking import (
+    LinkedEntity,
     Named,
     Respelt,
     alias_spans,
@@ -45,13 +48,82 @@ from heliograph.query.linking import (
     question_spans,
     respell,
 )
-from heliograph.query.merging import best, by_rank, by_score, ordered
-from heliograph.query.plan import Channel
+from heliograph.query.models import FoundPart
+from heliograph.query.plan import FUSED_CHANNELS, Channel
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 from heliograph.text.sentences import paragraph_starts
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    """What a fused search may return and use.
+
+    Attributes:
+        hits: Hits at the most.
+        channels: Channels used; others than vector, keyword, bridge and graph are ignored.
+        by_rank: Fuse by reciprocal rank; else by weighted scores.
+        rounds: Bridges one after the other: 1 finds the second hop and costs one batch of embeddings; 2 goes on from
+            there to the third and costs another; more is 2.
+        min_score: Least cosine of a chunk that no other channel found.
+        is_read: Whether misspelt names were read before, so that the question is taken as it is.
+    """
+
+    hits: int = 20
+    channels: frozenset[Channel] = frozenset(FUSED_CHANNELS)
+    by_rank: bool = False
+    rounds: int = 1
+    min_score: float = -1.0
+    is_read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHit:
+    """A chunk and why it stands where it stands.
+
+    Attributes:
+        chunk_id: The chunk.
+        score: What it is ranked by, higher is better; comparable within one search only.
+        scores: Per channel what it adds: `vector` (cosine), `keyword`, `entity` (about an entity that the question
+            names), `bridge`, `graph`. They add up to `score`, but for what
+            a further chunk of a document counts less, unless hits were fused by rank. Zeros are left out.
+        path: Chunks from which bridges led to it, the first hit first; empty if none did.
+    """
+
+    chunk_id: str
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict[str, float])
+    path: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FusedHits:
+    """Hits, best first, ties by id; and what they were found over.
+
+    Attributes:
+        hits: The hits.
+        linked: Entities that the question names, in its order, the longest of overlapping names.
+        leaders: Chunks that must outlive every cut, one for each part or side of the question; none for a plain one.
+        entities: Entities that the best hits mention or the question names, by how much they hold the hits together,
+            the first first.
+        respelt: The question as it was searched for, if names in it were misspelt.
+        parts: What each part of a question of several found; empty for a question of one.
+    """
+
+    hits: tuple[FusedHit, ...] = ()
+    linked: tuple[LinkedEntity, ...] = ()
+    leaders: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    respelt: Respelt | None = None
+    parts: tuple[FoundPart, ...] = ()
+
+    @property
+    def chunk_ids(self) -> list[str]:
+        """The chunks, best first."""
+        return [hit.chunk_id for hit in self.hits]
+
 
 # What one fused search has found and read so far.
 
@@ -72,6 +144,7 @@ class Found:
         words: Its terms.
         vector: Its embedding.
         scale: What cosines mean; those below are in the usual scale.
+        parameters: Weights and bounds, as they are for this question in this corpus.
         channels: Per channel what it found, chunk ids with scores.
         vectors: Chunk vectors read.
         cosines: Of the question and all chunks whose vector was compared.
@@ -83,8 +156,7 @@ class Found:
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.
-        documents: The documents of the best chunks and the near ones, by chunk.
-        spread: Documents per chunk among those near by vector: 1 where each is of another document, and where few are.
+        documents: The documents of the near chunks and, at the end, of the best ones, by chunk.
     """
 
     store: StoreView
@@ -92,6 +164,7 @@ class Found:
     words: Sequence[str]
     vector: Vector
     scale: CosineScale
+    parameters: FusionParameters
     channels: dict[str, Scores] = field(default_factory=dict[str, Scores])
     vectors: dict[str, Vector] = field(default_factory=dict[str, Vector])
     cosines: Scores = field(default_factory=dict[str, float])
@@ -103,8 +176,7 @@ class Found:
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     entities: Sequence[str] = ()
     respelt: Respelt | None = None
-    documents: Mapping[str, str] = field(default_factory=dict[str, str])
-    spread: float = 1.0
+    documents: dict[str, str] = field(default_factory=dict[str, str])
 
     def totals(self) -> Scores:
         """Return scores summed over channels."""
@@ -142,6 +214,13 @@ class Found:
         lengths = np.sqrt(1.0 + share * share + 2.0 * share * likeness)
         cosines = (self.scale.usual(residuals @ chunks.T) + share * own) / lengths[:, np.newaxis]
         return Nearness(cosines.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
+
+    async def read_documents(self, chunk_ids: Iterable[str]) -> None:
+        """Read which documents chunks are of; a document is known by its source, or by its id if it has none."""
+        missing = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id not in self.documents]
+        sources = await self.store.records.get_sources(missing)
+        nameless = await self.store.records.get_chunks([id_ for id_, source in sources.items() if not source])
+        self.documents |= sources | {chunk.id: chunk.document_id for chunk in nameless}
 
     async def read_places(self, entity_ids: Sequence[str]) -> None:
         """Read where entities are mentioned."""
@@ -228,6 +307,15 @@ _NEAR = 20
 _MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
 # Questions that may be a pasted document must not hold up the event loop.
 _LONG_QUESTION = 2_000
+# How a question wants to be answered says nothing of what it asks about. Few documents hold such words, so full text
+# would take them for the rarest and best of the question.
+_REQUEST = re.compile(
+    r"(?:please |can you |could you )*(?:(?:briefly )?(?:summari[sz]e|describe|explain|outline|characteri[sz]e|discuss"
+    r"|trace|list)\b|(?:give|provide|write|show)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account"
+    r"|outline|list) of\b)(?=.)"
+    r"|(?:请|请你|帮我|给我|简要|详细|简单)*(?:总结|概述|概括|归纳|综述|描述|介绍|说明|阐述|解释|列举)(?:一下|下)?(?=.)",
+    re.IGNORECASE,
+)
 
 
 class FusedSearch:
@@ -273,16 +361,17 @@ class FusedSearch:
         if found.channels and Channel.GRAPH in limits.channels:
             await found.read_extracted(self._best(found, self._parameters.first_hops))
             self._walk(found)
-        await self._read_documents(found, limits)
-        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)), self._parameters)
+        await found.read_documents(self._best(found, limits.hits))
+        return _hits(found, replace(limits, min_score=found.scale.usual(limits.min_score)))
 
-    async def _read_documents(self, found: Found, limits: SearchLimits) -> None:
-        """Read which documents the best chunks and the near ones are of."""
-        near = best(found.cosines, _NEAR) if Channel.VECTOR in limits.channels else []
-        chunks = await self._store.records.get_chunks(list(dict.fromkeys((*near, *self._best(found, limits.hits)))))
-        found.documents = {chunk.id: chunk.document_id for chunk in chunks}
-        documents = [found.documents[id_] for id_ in near if id_ in found.documents]
-        found.spread = len(set(documents)) / len(documents) if len(documents) == _NEAR else 1.0
+    async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
+        """Let words and names count less where pages of one site all say them, as the near chunks show."""
+        if len(near) >= _NEAR:
+            first = [hit.id for hit in near[:_NEAR]]
+            await found.read_documents(first)
+            spread = len({found.documents.get(id_, id_) for id_ in first}) / _NEAR
+            few = min(1.0, max(0.0, (_MANY_DOCUMENTS - spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
+            found.parameters = self._parameters.weighed(1.0 - few * (1.0 - self._parameters.within_pages))
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
@@ -298,9 +387,12 @@ class FusedSearch:
         return found
 
     async def _found(self, question: str, vector: Vector) -> Found:
-        words = await asyncio.to_thread(terms, question) if len(question) > _LONG_QUESTION else terms(question)
+        subject = _REQUEST.sub("", question, count=1) if _REQUEST.match(question) else question
+        words = await asyncio.to_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
+        words = words or terms(question)
         scale = await self._embedding.scale()
-        return Found(self._store, question, words, np.ascontiguousarray(vector, np.float32), scale)
+        vector = np.ascontiguousarray(vector, np.float32)
+        return Found(self._store, question, words, vector, scale, self._parameters)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
@@ -313,13 +405,16 @@ class FusedSearch:
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
         others = (*(hit.id for hit in worded), *about)
-        await found.read_vectors([chunk_id for chunk_id in others if chunk_id not in found.cosines])
+        await run_together(
+            found.read_vectors([chunk_id for chunk_id in others if chunk_id not in found.cosines]),
+            self._weigh_channels(found, near),
+        )
         if Channel.VECTOR in limits.channels:
             found.add(Channel.VECTOR, dict(found.cosines))
         if worded:
-            weight = _keyword_weight(near, self._parameters) / max(worded[0].score, 1e-9)
+            weight = _keyword_weight(near, found.parameters) / max(worded[0].score, 1e-9)
             found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
-        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, self._parameters))
+        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, found.parameters))
         return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
@@ -348,7 +443,7 @@ class FusedSearch:
 
     async def _link_similar(self, found: Found) -> None:
         """Let entities of the best chunks that the question resembles stand in for names, of which it has none."""
-        parameters = self._parameters
+        parameters = found.parameters
         mentioned = [mention_entity_id(mention) for mentions in found.mentions.values() for mention in mentions]
         candidates = [id_ for id_ in dict.fromkeys(mentioned) if id_ in found.places]
         limit, least = parameters.similar_limit, parameters.least_similar
@@ -359,7 +454,7 @@ class FusedSearch:
 
     async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""
-        parameters = self._parameters
+        parameters = found.parameters
         totals = found.totals()
         first = best(totals, parameters.first_hops)
         top = max(totals[first[0]], 1e-9)
@@ -380,7 +475,7 @@ class FusedSearch:
 
     async def _cross_again(self, found: Found, gained: Mapping[str, Gain]) -> None:
         """Go on from the best chunks that were found over a bridge."""
-        parameters = self._parameters
+        parameters = found.parameters
         totals = found.totals()
         top = max(totals.values())
         reached = sorted(gained, key=lambda chunk_id: (-totals[chunk_id], chunk_id))[: parameters.second_hops]
@@ -404,7 +499,7 @@ class FusedSearch:
     async def _follow(
         self, found: Found, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
-        parameters = self._parameters.where_led(lead)
+        parameters = found.parameters.where_led(lead)
         wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.ids)
         followed = follow_bridges(starts, found.places, wanted, parameters, limit)
         # What its mentions already show to be common leads only to chunks that are about it.
@@ -454,11 +549,11 @@ class FusedSearch:
 
     def _walk(self, found: Found) -> None:
         totals = found.totals()
-        reached = walk(totals, found.mentions, found.places, found.named.linked, self._parameters)
+        reached = walk(totals, found.mentions, found.places, found.named.linked, found.parameters)
         found.entities = ordered(reached.entities)
         scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
-        if scores and self._parameters.walk > 0:
-            scale = self._parameters.walk / max(scores.values())
+        if scores and found.parameters.walk > 0:
+            scale = found.parameters.walk / max(scores.values())
             found.add(Channel.GRAPH, {id_: scale * share for id_, share in scores.items()})
 
 
@@ -498,15 +593,8 @@ def _subjects(found: Found, bridge: Bridge) -> list[str]:
     return [mention.name for mention in passed if is_subject_rank(mention.rank)]
 
 
-def _hits(found: Found, limits: SearchLimits, parameters: FusionParameters) -> FusedHits:
-    # Pages of one site all say the same words and names; there the meaning of the whole question tells more.
-    few = min(1.0, max(0.0, (_MANY_DOCUMENTS - found.spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
-    share = 1.0 - few * (1.0 - parameters.within_pages)
-    channels = {
-        name: scores if name is Channel.VECTOR else {id_: share * score for id_, score in scores.items()}
-        for name, scores in found.channels.items()
-        if scores
-    }
+def _hits(found: Found, limits: SearchLimits) -> FusedHits:
+    channels = {name: scores for name, scores in found.channels.items() if scores}
     totals = by_rank(channels) if limits.by_rank else by_score(channels)
     cosines = channels.get(Channel.VECTOR, {})
     others = set[str]().union(*(scores for name, scores in channels.items() if name is not Channel.VECTOR))
@@ -515,7 +603,7 @@ def _hits(found: Found, limits: SearchLimits, parameters: FusionParameters) -> F
     taken = Counter[str]()
     for chunk_id in first:
         document_id = found.documents.get(chunk_id, chunk_id)
-        totals[chunk_id] *= parameters.again ** taken[document_id]
+        totals[chunk_id] *= found.parameters.again ** taken[document_id]
         taken[document_id] += 1
     hits = tuple(
         FusedHit(

@@ -1,0 +1,187 @@
+"""Reads text that was laid out for a terminal as Markdown: manual pages as `man` prints them, change logs, RFCs.
+
+In such text a line at the left edge is a heading and all that stands below it is indented, a term stands out to the
+left of its explanation, and lines are filled with blanks and words parted at their ends. What comes out has headings,
+paragraphs on one line, terms in front of what explains them ("`-f`: Flush the queue.") and code in fences.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+
+from heliograph.documents.markdown import fence
+
+# "QMGR(8)          System Manager's Manual          QMGR(8)", the first line of a manual page and often the last.
+_RUNNING = re.compile(r"\s*(?P<name>[\w.:+@-]+\(\d\w{0,4}\))\s{2,}(?:\S.*\s{2,})?(?P=name)\s*$")
+_FOOT = re.compile(r"\S.*\s{8,}\S.*\s{8,}\S+$|\S.*\[Page \w+\]\s*$")
+# What stands at the left edge where the rest is indented: capitals, a number, a date, a version of a Debian package.
+_EDGE = re.compile(
+    r"[A-Z][A-Z0-9 ,./()&'-]{2,}$|(?:\d+(?:\.\d+)*\.?|[A-Z]\.)\s+\S|\d{4}-\d\d-\d\d\b|\S+ \(\S+\) .*; urgency=\w+"
+)
+_LONGEST_HEADING = 80
+# Of the lines with words, so many are indented; of those at the left edge, so many are such headings.
+_LEAST_INDENTED = 0.6
+_LEAST_EDGE = 0.8
+_LEAST_HEADINGS = 2
+# Subsections of a manual page stand between the edge and the body; change logs have their signatures there.
+_LEAST_BASE = 5
+# A line at the edge that comes so often is the head of a page.
+_REPEATS = 4
+_PARTED = re.compile(r"[^\W\d_][-\u2010]$")
+_CODE = re.compile(r"[{}=;$<>|\\]|^\s*[-#/%]|\S {3,}\S|\w\(\)", re.MULTILINE)
+_MARK = re.compile(r"([-*+•—–]|o(?= {2})|\(?\d{1,3}[.)]) +(?=\S)")
+_LIST_MARKS = ("- ", "* ", "• ")
+_LONGEST_TERM = 120
+_WIDE_GAP = 4
+_TAGGED_LINE = re.compile(r"(-{1,2}\w\S{0,12}) +(?=\S)|(\S{1,12}) {2,}(?=\S)")
+
+Line = tuple[int, str]
+"""How far a line is indented, and what it says; nothing if it is blank."""
+
+
+def is_manual_page(text: str) -> bool:
+    """Return whether a text begins with the running head of a manual page."""
+    return _RUNNING.match(text.lstrip().partition("\n")[0]) is not None
+
+
+def terminal_markdown(text: str) -> str | None:
+    """Return such a text as Markdown; None where it is laid out in another way."""
+    lines = [(len(line) - len(line.lstrip()), line.strip()) for line in text.expandtabs(8).split("\n")]
+    if not is_manual_page(text) and not _is_outline(lines):
+        return None
+    return "\n\n".join(_Page(lines).blocks()) + "\n"
+
+
+def _is_outline(lines: Sequence[Line]) -> bool:
+    said = [line for line in lines if line[1] and not _FOOT.match(line[1])]
+    edge = [words for indent, words in said if not indent]
+    headings = [words for words in edge if len(words) <= _LONGEST_HEADING and _EDGE.match(words)]
+    is_indented = len(said) - len(edge) >= _LEAST_INDENTED * len(said)
+    return is_indented and len(headings) >= max(_LEAST_HEADINGS, _LEAST_EDGE * len(edge))
+
+
+class _Page:
+    """One text: its lines, its name if it is a manual page, and how far its body is indented."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        head = next((match for _, words in lines if words and (match := _RUNNING.match(words))), None)
+        edge = Counter(words for indent, words in lines if words and not indent)
+        self._title = head["name"] if head else ""
+        self._name = self._title.partition("(")[0].casefold()
+        self._lines = [
+            (indent, "" if _FOOT.match(words) or (not indent and edge[words] >= _REPEATS) else words)
+            for indent, words in lines
+            if not _RUNNING.match(words)
+        ]
+        self._hyphenated = set(re.findall(r"\w+[-\u2010]\w+", "\n".join(words for _, words in lines)))
+        indents = Counter(indent for indent, words in self._lines if words and indent)
+        self._indents = indents.keys()
+        most = max(indents.values(), default=0)
+        self._base = min((indent for indent, count in indents.items() if count >= most / 4), default=0)
+
+    def blocks(self) -> Iterator[str]:
+        """Yield the blocks of Markdown."""
+        if self._title:
+            yield f"# {self._title.lower() if self._title.isupper() else self._title}"
+        paragraph: list[Line] = []
+        for indent, words in (*self._lines, (0, "")):
+            is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
+            if is_heading or not words:
+                yield from self._said(paragraph)
+                paragraph = []
+            if is_heading:
+                yield f"{'###' if indent else '##'} {' '.join(words.split())}"
+            elif words:
+                paragraph.append((indent, words))
+
+    def _said(self, lines: Sequence[Line]) -> Iterator[str]:
+        """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""
+        while lines:
+            first, rest = lines[0], lines[1:]
+            hanging = list(takewhile(lambda line: line[0] > first[0], rest))  # noqa: B023 (used within this round)
+            column = min((indent for indent, _ in hanging), default=0)
+            is_alone = column or not rest or rest[0][0] < first[0] or self._tag_of(rest[0], 0)
+            tagged = self._tag_of(first, column) if is_alone else None
+            if tagged is not None:
+                tag, said = tagged
+                below = [(column, said)] * bool(said) + hanging
+                yield from _led_by(tag, list(self._said(below)) if column else [said])
+                lines = rest[len(hanging) :]
+                continue
+            # Up to where something begins that is set apart by its indentation.
+            end = next(
+                (
+                    place
+                    for place in range(1, len(lines))
+                    if lines[place][0] <= first[0]
+                    and (lines[place][0] < lines[place - 1][0] or lines[place][1][:2] in _LIST_MARKS)
+                ),
+                len(lines),
+            )
+            yield self._literal(lines[:end]) if self._is_literal(lines[:end]) else self._joined(lines[:end])
+            lines = lines[end:]
+
+    def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
+        """Return a term or list mark and what is said of it on its line, or None where a line begins with none.
+
+        Args:
+            line: The line.
+            column: Where the lines below it begin that belong to it; 0 if none do.
+        """
+        indent, words = line
+        if match := _MARK.match(words):
+            return match[1], " ".join(words[match.end() :].split())
+        if not column:
+            # The explanation stands where others stand, or far from the term.
+            match = _TAGGED_LINE.match(words)
+            is_tagged = match is not None and (
+                indent + match.end() in self._indents or match.end() - len(match[0].rstrip()) >= _WIDE_GAP
+            )
+            return (match[1] or match[2], " ".join(words[match.end() :].split())) if match and is_tagged else None
+        width = column - indent
+        tag, said = words[:width].rstrip(), " ".join(words[width:].split())
+        if len(words) > width and words[width - 1] == " " and "  " not in tag:
+            return tag, said
+        is_term = width > 1 and len(words) <= _LONGEST_TERM and words[-1] not in ".,。，"
+        return (" ".join(words.split()), "") if is_term else None
+
+    def _is_literal(self, lines: Sequence[Line]) -> bool:
+        is_call = bool(self._name) and all(words.casefold().startswith(self._name) for _, words in lines)
+        if is_call and any("[" in words or " -" in words for _, words in lines) and " - " not in lines[0][1]:
+            return True
+        text = "\n".join(words for _, words in lines)
+        is_ragged = max(len(words) for _, words in lines) < 60 or len({indent for indent, _ in lines}) > 1
+        is_deep = min(indent for indent, _ in lines) > self._base
+        return is_deep and is_ragged and _CODE.search(text) is not None and text[-1] not in ".。"
+
+    def _literal(self, lines: Sequence[Line]) -> str:
+        least = min(indent for indent, _ in lines)
+        return fence("\n".join(" " * (indent - least) + words for indent, words in lines))
+
+    def _joined(self, lines: Sequence[Line]) -> str:
+        """Return the lines as one; a hyphen at an end stays if the word has it within a line too."""
+        text = ""
+        for words in (" ".join(words.split()) for _, words in lines):
+            following = re.match(r"\w+", words)
+            if not _PARTED.search(text) or not following or not words[0].islower():
+                is_han = bool(text) and text[-1] >= "\u2e80" and words[0] >= "\u2e80"
+                text += words if is_han or not text else f" {words}"
+                continue
+            whole = re.split(r"[^\w\u2010-]+", text)[-1] + following[0]
+            text = (text if whole in self._hyphenated else text[:-1]) + words
+        return text
+
+
+def _led_by(tag: str, blocks: Sequence[str]) -> Iterator[str]:
+    """Yield what is said of a term, the term before it."""
+    if _MARK.match(f"{tag}  x"):
+        yield f"{tag if tag[0].isdigit() else '-'} {blocks[0]}"
+    elif blocks[0].startswith(("```", "- ")):
+        yield from (tag, blocks[0])
+    else:
+        is_plain = "`" in tag or tag[0] >= "\u2e80"
+        yield f"{tag if is_plain else f'`{tag}`'}: {blocks[0]}"
+    yield from blocks[1:]

@@ -1,0 +1,72 @@
+"""What answers in documents of other moulds: options, defaults, questions with their answers, sentences that go on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from heliograph.models import Chunk
+from heliograph.query.answers.quotables import Quotable, quotable_sentences
+from heliograph.query.answers.sentence_ranking import best_sentences, choose, shortlist
+from heliograph.query.models import RetrievedChunk
+
+
+def _quotables(text: str) -> list[Quotable]:
+    chunk = Chunk("chunk-1", "doc-1", 0, text, 99, 0, len(text), (), None)
+    return quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])
+
+
+def _first(question: str, text: str) -> str:
+    return best_sentences(question, _quotables(text), {}, 3)[0].told
+
+
+_OPTIONS = (
+    "# keeper(8)\n\n`-q`: Say nothing of tides.\n\n`-j`: Write the list of ships as records.\n\n"
+    "This feature is available in release 3.1.\n\n`-w, --number-width=数字`: 为行号留出指定列的宽度\n\n`-n`: 添加行号\n\nEnd.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("What does the keeper do with -j?", "`-j`: Write the list"),
+        ("What does the option -q of the keeper mean?", "`-q`: Say nothing"),
+        ("哪个选项设置行号的宽度？", "`-w, --number-width=数字`"),
+    ],
+)
+def test_the_option_that_a_question_names_or_asks_for_comes_first(question: str, start: str) -> None:
+    assert _first(question, _OPTIONS).startswith(start)
+
+
+def test_the_value_in_a_row_comes_before_the_sentence_that_says_what_it_is() -> None:
+    text = (
+        "#### Interval\n\n| type | default | mandatory |\n| --- | --- | --- |\n| integer | 1200 | no |\n\n"
+        "Specifies the mark message interval in seconds.\n\n#### Other\n\nThe sea is wide.\n"
+    )
+    assert "default: 1200" in _first("What is the mark message interval by default?", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**How is the wick trimmed?**\n\nWith scissors, at dawn.\n\nMore on oil.\n",
+        "Q3: How is the wick trimmed?\nA: With scissors, at dawn.\n",
+        "问：灯芯怎么剪？\n\n用剪刀，在黎明。\n\n完。\n",
+    ],
+)
+def test_a_question_stands_before_what_answers_it(text: str) -> None:
+    first = _quotables(text)[0]
+    assert first.lead.endswith(("?", "？"))
+    assert "scissors" in first.shown or "剪刀" in first.shown
+
+
+def test_a_sentence_goes_on_with_the_one_that_points_back_to_it() -> None:
+    text = "While it smears, the server sends a special refid. This refid is of the form 254.x.y.z. The sea is wide."
+    listed = shortlist("What refid is sent while the server smears?", _quotables(text), {})
+    cosines = np.where(["refid" in sentence.shown for _, sentence in listed.items], 0.8, 0.1).tolist()
+    assert choose(listed, 1, cosines)[0].shown.endswith("254.x.y.z.")
+
+
+def test_what_is_said_of_a_term_is_not_told_twice() -> None:
+    text = "`-n`: Sends the full name.\n\nBy default it is cut off.\n\nEnd.\n"
+    assert [item.lead for item in _quotables(text)][1].count("-n") == 1
