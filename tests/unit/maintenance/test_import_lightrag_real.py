@@ -77,6 +77,29 @@ async def test_real_directory_keeps_descriptions_types_and_chunks(name: str, tmp
         assert lost == []
 
 
+async def graph_of(kb: AsyncHeliograph) -> tuple[dict[str, object], dict[str, object]]:
+    contents = Contents(kb.store)
+    entities = {item.id: (item.name, item.type, item.description) async for item in contents.entities()}
+    relations = {item.id: (item.keywords, item.description, item.weight) async for item in contents.relations()}
+    return {**entities}, {**relations}
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_real_directory_goes_in_twice_and_back_and_nothing_changes(name: str, tmp_path: Path) -> None:
+    async with AsyncHeliograph(tmp_path / "one", embedding=FakeEmbeddingModel()) as kb:
+        report = await kb.import_from(FOLDER / name)
+        whole = await graph_of(kb)
+        again = await kb.import_from(FOLDER / name)
+        assert (again.added, again.updated) == (0, 0)
+        assert await graph_of(kb) == whole
+        await kb.export(tmp_path / "out", "lightrag")
+    async with AsyncHeliograph(tmp_path / "two", embedding=FakeEmbeddingModel()) as kb:
+        moved = await kb.import_from(tmp_path / "out")
+        assert moved.chunks == report.chunks
+        assert await graph_of(kb) == whole
+        assert (await kb.check()).is_clean
+
+
 async def test_types_and_spellings_are_restored_in_an_old_directory(tmp_path: Path) -> None:
     async with AsyncHeliograph(tmp_path, embedding=FakeEmbeddingModel()) as kb:
         await kb.import_from(FOLDER / "christmas_carol_nano")
