@@ -108,7 +108,7 @@ async def open_ranked_set(
         kb = await stack.enter_async_context(AsyncHeliograph(place, workspace=folder.name, embedding=embedding))
         if not (await kb.stats()).chunks:
             await kb.insert([_document(item) for item in passages])
-        store = kb._open_rooms_or_fail.store  # pyright: ignore[reportPrivateUsage]
+        store = kb.store
         yield RankedSet(folder.name, questions, embedding, store)
 
 

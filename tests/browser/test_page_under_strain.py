@@ -218,7 +218,7 @@ const one = (selector) => document.querySelector(selector);
     const field = one('#question');
     field.value = `Who leads Bob, for the ${n}th time?`;
     field.dispatchEvent(new Event('input', { bubbles: true }));
-    await until(() => !one('.send').disabled);
+    await until(() => one('.send[type=submit]:not(:disabled)'));
     one('.send').click();
     await until(() => one('.tools'));
     one('.talks > .button').click();
@@ -228,7 +228,7 @@ const one = (selector) => document.querySelector(selector);
 """
 
 
-def test_memory_stays_flat_over_500_questions(browser: Browser, serve: Serve) -> None:
+def test_memory_stays_flat_over_many_questions(browser: Browser, serve: Serve) -> None:
     def megabytes() -> float:
         browser.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
         return browser.driver.execute_cdp_cmd("Runtime.getHeapUsage", {})["usedSize"] / 1e6
@@ -237,15 +237,16 @@ def test_memory_stays_flat_over_500_questions(browser: Browser, serve: Serve) ->
     browser.find("#question")
     browser.driver.set_script_timeout(300)
     used: list[float] = []
-    for asked in range(20, 520, 20):
+    for asked in range(20, 220, 20):
         # So few at once that the driver does not give up where the machine is busy.
         assert browser.driver.execute_async_script(ASK_MANY, 20)
-        if asked % 100 == 0:
+        if asked % 40 == 0:
             used.append(megabytes())
     stored = "return indexedDB.databases().then((all) => all.length)"
     assert browser.script(stored) == 1
     # What is listed of a conversation stays; its answers, passages and traces do not.
-    assert used[-1] - used[0] < 4, json.dumps(used)
+    # `python -m benchmarks web_page` asks 500.
+    assert used[-1] - used[0] < 2, json.dumps(used)
     assert browser.errors() == []
 
 

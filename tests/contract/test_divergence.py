@@ -179,10 +179,11 @@ def _qdrant(change: Callable[[Any, str, Any], Awaitable[object]], kind: OutboxKi
     """Do something to the first point of a kind."""
 
     async def damage(projection: Any, workspace: str) -> object:
-        from heliograph.stores.qdrant import KINDS, point_id
+        from heliograph.stores.changeset import COLLECTIONS
+        from heliograph.stores.qdrant import point_id
 
         (id_,) = await projection.scan(kind, "", 1)
-        name = projection._collection(KINDS[kind])
+        name = projection._collection(COLLECTIONS[kind])
         (point,) = await projection._client.retrieve(name, [point_id(workspace, id_)], with_vectors=True)
         return await change(projection._client, name, point)
 

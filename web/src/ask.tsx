@@ -160,11 +160,12 @@ async function ask(question: string, asked: Param[], place = talk.value.turns.le
   if (route.value.rest[0] !== now.id) goTo("ask", now.id);
   await Promise.all(replies.map((reply) => fill(reply, question, turns, control.signal)));
   now.changed = Date.now();
-  await keepTalk(now);
+  // The next question waits for no disk.
   batch(() => {
     running.value = null;
     tick.value += 1;
   });
+  await keepTalk(now);
   const failed = replies.find((reply) => reply.state === "failed");
   if (failed) tell(failed.error, { isBad: true });
   else tell(replies.some((reply) => reply.state === "stopped") ? t("stopped") : t("answered"), { seconds: 4, isQuiet: true });

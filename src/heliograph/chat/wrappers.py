@@ -361,8 +361,8 @@ _KEPT = frozenset({Purpose.EXTRACT, Purpose.SUMMARY}) | _OF_QUESTIONS
 
 
 @dataclass(slots=True)
-class _Flight:
-    """One call under way, and who waits for it."""
+class _SharedCall:
+    """One call under way, how many wait for it, and whether one of them has taken the reply as its own."""
 
     task: asyncio.Task[ChatReply]
     waiting: int = 0
@@ -384,7 +384,7 @@ class CachedChatModel(WrapperChatModel):
     def __init__(self, inner: ChatModel, replies: ReplyCache) -> None:
         super().__init__(inner)
         self._replies = replies
-        self._flights: dict[tuple[str, bool], _Flight] = {}
+        self._under_way: dict[tuple[str, bool], _SharedCall] = {}
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the reply, kept or new.
@@ -396,46 +396,39 @@ class CachedChatModel(WrapperChatModel):
         if request.purpose not in _KEPT:
             return await self.inner.complete(request)
         key = self._key(request)
-        flight = self._board(key, request)
-        flight.waiting += 1
+        place = (key, request.fresh)
+
+        def forget(task: asyncio.Task[ChatReply]) -> None:
+            known = self._under_way.get(place)
+            if known is not None and known.task is task:
+                del self._under_way[place]
+            if not task.cancelled():
+                task.exception()  # Marks it as seen; nobody may be left to see it.
+
+        shared = self._under_way.get(place)
+        if shared is None:
+            shared = self._under_way[place] = _SharedCall(asyncio.create_task(self._fetch(key, request)))
+            shared.task.add_done_callback(forget)
+        shared.waiting += 1
         try:
             # The shield keeps the call alive for the others when this caller is cancelled.
-            reply = await asyncio.shield(flight.task)
+            reply = await asyncio.shield(shared.task)
         finally:
-            flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                await self._abandon(key, request, flight)
-        if flight.is_claimed:
+            shared.waiting -= 1
+            if not shared.waiting and not shared.task.done():
+                # Forgotten at once: who asks from now on starts anew instead of sharing a dying call.
+                del self._under_way[place]
+                shared.task.cancel()
+                await asyncio.wait({shared.task})
+        if shared.is_claimed:
             return replace(reply, from_cache=True)
-        flight.is_claimed = True
+        shared.is_claimed = True
         return reply
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:
         if request.purpose not in _KEPT:
             return None
         return await self._recall(self._key(request))
-
-    def _board(self, key: str, request: ChatRequest) -> _Flight:
-        """Return the flight under way for this key, or a new one."""
-        place = (key, request.fresh)
-        flight = self._flights.get(place)
-        if flight is None:
-            flight = self._flights[place] = _Flight(asyncio.create_task(self._fetch(key, request)))
-            flight.task.add_done_callback(lambda task: self._land(place, task))
-        return flight
-
-    def _land(self, place: tuple[str, bool], task: asyncio.Task[ChatReply]) -> None:
-        flight = self._flights.get(place)
-        if flight is not None and flight.task is task:
-            del self._flights[place]
-        if not task.cancelled():
-            task.exception()  # Marks it as seen; nobody may be left to see it.
-
-    async def _abandon(self, key: str, request: ChatRequest, flight: _Flight) -> None:
-        # Off the board at once: who asks from now on starts anew instead of sharing a dying call.
-        del self._flights[(key, request.fresh)]
-        flight.task.cancel()
-        await asyncio.wait({flight.task})
 
     async def _fetch(self, key: str, request: ChatRequest) -> ChatReply:
         kept = None if request.fresh else await self._recall(key)

@@ -325,10 +325,7 @@ def documents(
     )
     with session.engine() as engine:
         page = engine.documents(query)
-    if session.output.is_json:
-        session.output.json(to_plain(page))
-    else:
-        session.output.show(render_documents(page, offset, session.output.console.width))
+    session.output.result(to_plain(page), lambda: render_documents(page, offset, session.output.console.width))
 
 
 def document(
@@ -342,10 +339,7 @@ def document(
         if found is None:
             raise NotFoundError(f"there is no document {name!r}; 'heliograph documents' lists them")
         chunks = engine.chunks(found.id)
-    if session.output.is_json:
-        session.output.json(to_plain(found) | {"chunks": to_plain(chunks)})
-    else:
-        session.output.show(render_document(found, chunks))
+    session.output.result(to_plain(found) | {"chunks": to_plain(chunks)}, lambda: render_document(found, chunks))
 
 
 def delete(

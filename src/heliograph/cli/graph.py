@@ -128,10 +128,9 @@ def entities(
     session = current_session(ctx)
     with session.engine() as engine:
         found = engine.entities(offset=offset, limit=limit)
-    if session.output.is_json:
-        session.output.json({"entities": to_plain(found)})
-    else:
-        session.output.show(render_entities(found) if found else Text("no entities"))
+    session.output.result(
+        {"entities": to_plain(found)}, lambda: render_entities(found) if found else Text("no entities")
+    )
 
 
 def entity(ctx: typer.Context, name: Name) -> None:
@@ -139,10 +138,7 @@ def entity(ctx: typer.Context, name: Name) -> None:
     session = current_session(ctx)
     with session.engine() as engine:
         found = _require_entity(session, engine, name)
-    if session.output.is_json:
-        session.output.json(to_plain(found))
-    else:
-        session.output.show(render_entity(found))
+    session.output.result(to_plain(found), lambda: render_entity(found))
 
 
 def relation(
@@ -160,10 +156,7 @@ def relation(
             raise NotFoundError(
                 f"there is no relation between {name!r} and {other!r}; 'heliograph paths' finds longer ways"
             )
-    if session.output.is_json:
-        session.output.json(to_plain(found))
-    else:
-        session.output.show(render_relation(found))
+    session.output.result(to_plain(found), lambda: render_relation(found))
 
 
 def neighbours(
@@ -178,10 +171,7 @@ def neighbours(
         found = engine.neighbours(name, depth=depth, max_entities=max_entities)
         if not found.entities:
             _require_entity(session, engine, name)
-    if session.output.is_json:
-        session.output.json(to_plain(found))
-    else:
-        session.output.show(render_neighbourhood(found))
+    session.output.result(to_plain(found), lambda: render_neighbourhood(found))
 
 
 def paths(
@@ -429,10 +419,10 @@ def curations(ctx: typer.Context, limit: Limit = 20, offset: Offset = 0) -> None
     session = current_session(ctx)
     with session.engine() as engine:
         page = engine.curations(CurationQuery(descending=True, offset=offset, limit=limit))
-    if session.output.is_json:
-        session.output.json({"curations": to_plain(page.curations), "total": page.total})
-    else:
-        session.output.show(render_curations(page.curations) if page.curations else Text("no curations"))
+    session.output.result(
+        {"curations": to_plain(page.curations), "total": page.total},
+        lambda: render_curations(page.curations) if page.curations else Text("no curations"),
+    )
 
 
 def history(
@@ -449,10 +439,7 @@ def history(
     if not found.statement_count and not found.curations:
         what = repr(name) if other is None else f"{name!r} and {other!r}"
         raise NotFoundError(f"nothing was ever said of {what} in this workspace")
-    if session.output.is_json:
-        session.output.json(to_plain(found))
-    else:
-        session.output.show(render_history(found))
+    session.output.result(to_plain(found), lambda: render_history(found))
 
 
 def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
@@ -460,10 +447,9 @@ def duplicates(ctx: typer.Context, limit: Limit = 20) -> None:
     session = current_session(ctx)
     with session.engine() as engine, session.output.waiting("comparing entities"):
         found = engine.find_duplicates(limit=limit)
-    if session.output.is_json:
-        session.output.json({"duplicates": to_plain(found)})
-    else:
-        session.output.show(render_duplicates(found) if found else Text("no duplicates"))
+    session.output.result(
+        {"duplicates": to_plain(found)}, lambda: render_duplicates(found) if found else Text("no duplicates")
+    )
 
 
 def insert_graph(
@@ -484,17 +470,13 @@ def insert_graph(
     graph = parse_given_graph(data, source=str(path))
     with session.engine(creates=True) as engine:
         result = engine.insert_graph(graph.chunks, graph.entities, graph.relations, source=graph.source)
-    if session.output.is_json:
-        session.output.json(to_plain(result))
-    else:
-        session.output.show(Text(f"{result.outcome.value} {result.source} ({result.chunk_count} chunks)"))
+    session.output.result(
+        to_plain(result), lambda: Text(f"{result.outcome.value} {result.source} ({result.chunk_count} chunks)")
+    )
 
 
 def _show(session: Session, done: Curation) -> None:
-    if session.output.is_json:
-        session.output.json(to_plain(done))
-    else:
-        session.output.show(render_curation(done))
+    session.output.result(to_plain(done), lambda: render_curation(done))
 
 
 def _refuse_relation_options(keyword: list[str] | None, weight: float | None) -> None:

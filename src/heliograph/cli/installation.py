@@ -538,10 +538,10 @@ def stats(ctx: typer.Context) -> None:
     session = current_session(ctx)
     with session.engine() as engine:
         found, lags, troubles = engine.stats(), engine.lags(), engine.troubles()
-    if session.output.is_json:
-        session.output.json(to_plain(found) | {"lags": dict(lags), "troubles": dict(troubles)})
-    else:
-        session.output.show(render_stats(found, session.settings.store, lags, troubles))
+    session.output.result(
+        to_plain(found) | {"lags": dict(lags), "troubles": dict(troubles)},
+        lambda: render_stats(found, session.settings.store, lags, troubles),
+    )
 
 
 def settings(
@@ -567,9 +567,6 @@ def doctor(ctx: typer.Context) -> None:
     with session.output.waiting("looking"):
         checks = asyncio.run(run_checks(session.load_settings, session.given_settings))
     is_sound = all(check.state is not State.FAIL for check in checks)
-    if session.output.is_json:
-        session.output.json({"is_sound": is_sound, "checks": to_plain(checks)})
-    else:
-        session.output.show(render_checks(checks))
+    session.output.result({"is_sound": is_sound, "checks": to_plain(checks)}, lambda: render_checks(checks))
     if not is_sound:
         raise typer.Exit(EXIT_FAILED)

@@ -182,6 +182,13 @@ class Output:
         for renderable in renderables:
             self.console.print(renderable, crop=is_cut)
 
+    def result(self, plain: Any, render: Callable[[], RenderableType]) -> None:
+        """Print what a command found: as JSON where that is asked for, else as it is rendered for people."""
+        if self.is_json:
+            self.json(plain)
+        else:
+            self.show(render())
+
     def text(self, text: str) -> None:
         """Print text from outside: wrapped on a terminal, line for line as it is elsewhere."""
         if self.console.is_terminal:

@@ -218,10 +218,7 @@ def batches(
     session = current_session(ctx)
     with session.engine() as engine:
         found = engine.batches(offset=offset, limit=limit)
-    if session.output.is_json:
-        session.output.json(to_plain(found))
-    else:
-        session.output.show(render_batches(found))
+    session.output.result(to_plain(found), lambda: render_batches(found))
 
 
 async def _reembed(settings: Settings, progress: Callable[[str, int], None]) -> ReembedReport:
@@ -234,10 +231,7 @@ async def _reembed(settings: Settings, progress: Callable[[str, int], None]) -> 
 
 
 def _show_check(session: Session, report: CheckReport) -> None:
-    if session.output.is_json:
-        session.output.json(to_plain(report) | {"is_clean": report.is_clean})
-    else:
-        session.output.show(render_check(report))
+    session.output.result(to_plain(report) | {"is_clean": report.is_clean}, lambda: render_check(report))
     if not report.is_clean:
         raise typer.Exit(EXIT_FAILED)
 
@@ -328,10 +322,7 @@ def import_(
     detect_import(places)
     with session.engine(creates=True) as engine, session.output.counting("reading") as progress:
         report = engine.import_from(places, progress=progress)
-    if session.output.is_json:
-        session.output.json(to_plain(report))
-    else:
-        session.output.show(render_import(report))
+    session.output.result(to_plain(report), lambda: render_import(report))
     if report.failed:
         raise typer.Exit(EXIT_FAILED)
 
@@ -365,7 +356,4 @@ def migrate(
     )
     with session.output.counting("looking") as progress:
         report = asyncio.run(migrate_workspace(*places, progress))
-    if session.output.is_json:
-        session.output.json(to_plain(report))
-    else:
-        session.output.show(render_migration(report))
+    session.output.result(to_plain(report), lambda: render_migration(report))

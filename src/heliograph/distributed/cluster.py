@@ -1,7 +1,8 @@
 """Reading on a cluster as the ingest pipeline sees it: a reader, an embedding model, and sources loaded by workers.
 
 `open_cluster` puts pool, launcher and these together from the settings. Bytes and texts go out, extractions come
-back; opening files and fetching addresses stay in this process.
+back; opening files and fetching addresses stay in this process, so that workers need neither the files nor the way to
+the addresses.
 """
 
 from __future__ import annotations
@@ -14,25 +15,18 @@ from dataclasses import dataclass
 from itertools import count
 
 from heliograph._version import __version__
-from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter
-from heliograph.distributed.messages import Launcher, WorkerSetup
-from heliograph.distributed.pool import Desk, Lane, WorkerPool
+from heliograph.distributed.messages import GivenModels, Launcher, WorkerSetup
+from heliograph.distributed.pool import Coordinator, TaskKind, WorkerPool
 from heliograph.distributed.ray_cluster import RayLauncher, check_ray
 from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.sources import SourceReader
 from heliograph.embedding.base import EmbeddingInfo, EmbeddingKind, EmbeddingModel, Embeddings
 from heliograph.embedding.wrappers import BatchingEmbeddingModel, DeduplicatingEmbeddingModel
-from heliograph.extraction.base import Extractor
 from heliograph.ingest.reading import ChunkProgress, DocumentReading, FindStored, Reader, ReadingTask
 from heliograph.observing import stage
 from heliograph.settings import DocumentSettings, IngestSettings, Settings
 from heliograph.stores.base import ReplyCache
-
-# What the pipeline sees of the workers: a reader, an embedding, and sources whose bytes are loaded there.
-#
-# Bytes and texts go out, readings come back; opening files and fetching addresses stay here, so that workers need
-# neither the files nor the way to the addresses.
 
 # One request to a worker: about a second of work for the local model, so that a long document's are shared out.
 _BATCH_TOKENS = 16_384
@@ -44,21 +38,21 @@ class ClusterReader(Reader):
 
     Args:
         pool: The workers.
-        desk: Told how far they are.
+        coordinator: Told how far they are.
     """
 
-    def __init__(self, pool: WorkerPool, desk: Desk) -> None:
+    def __init__(self, pool: WorkerPool, coordinator: Coordinator) -> None:
         self._pool = pool
-        self._desk = desk
+        self._coordinator = coordinator
         self._numbers = count(1)
 
     async def read(self, task: ReadingTask, find_stored: FindStored, progress: ChunkProgress) -> DocumentReading:
         stored = await find_stored(None)
         number = next(self._numbers)
         what = f"the document {task.document.source!r}"
-        with self._desk.watching(number, progress) as watch, stage("ingest.cluster"):
+        with self._coordinator.watching(number, progress) as watch, stage("ingest.cluster"):
             reading: DocumentReading = await self._pool.run(
-                what, Lane.READ, "read", number, task, stored, number=number
+                what, TaskKind.READ, "read", number, task, stored, number=number
             )
             watch.finish(len(reading.plan.unread))
         return reading
@@ -100,7 +94,7 @@ class _RemoteEmbeddingModel(EmbeddingModel):
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Embeddings:
         what = f"the embedding of {len(texts)} texts, the first of which begins {texts[0]!r:.80},"
-        return await self._pool.run(what, Lane.EMBED, "embed", tuple(texts), kind)
+        return await self._pool.run(what, TaskKind.EMBED, "embed", tuple(texts), kind)
 
 
 class ClusterSourceReader(SourceReader):
@@ -122,11 +116,9 @@ class ClusterSourceReader(SourceReader):
         self._loop = asyncio.get_running_loop()
 
     def load(self, raw: RawDocument) -> LoadedDocument:
-        work = self._pool.run(f"the source {raw.name!r}", Lane.READ, "load", raw)
+        work = self._pool.run(f"the source {raw.name!r}", TaskKind.READ, "load", raw)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-
-# Puts the parts together: what a pipeline needs to read its documents on a cluster.
 
 # Workers that a cluster of unknown size is taken to have, when it is settled how much may wait for them.
 _WORKERS_ELSEWHERE = 32
@@ -134,16 +126,7 @@ _MOST_SOURCES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class GivenModels:
-    """What the caller brings in place of what the settings name; sent to every worker."""
-
-    chat: ChatModel | None = None
-    embedding: EmbeddingModel | None = None
-    extractor: Extractor | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRooms:
+class ClusterParts:
     """What reads on a cluster.
 
     Attributes:
@@ -169,7 +152,7 @@ def open_cluster(
     meter: ChatMeter,
     stack: AsyncExitStack,
     launcher: Launcher | None = None,
-) -> ClusterRooms:
+) -> ClusterParts:
     """Return what reads on a cluster; the cluster itself is reached when the first document comes.
 
     Args:
@@ -187,16 +170,16 @@ def open_cluster(
     if launcher is None:
         check_ray()
         launcher = RayLauncher(settings.ray)
-    desk = Desk(replies, meter)
+    coordinator = Coordinator(replies, meter)
     workers = settings.ray.workers or (_WORKERS_ELSEWHERE if settings.ray.address else os.cpu_count() or 1)
     setup = _setup(settings, given, workers, keeps_replies=replies is not None)
-    pool = WorkerPool(launcher, setup, settings.ray, desk)
+    pool = WorkerPool(launcher, setup, settings.ray, coordinator)
     stack.push_async_callback(pool.close)
     sources = ClusterSourceReader(settings.documents, settings.ingest.max_document_characters, pool)
     at_once = workers * settings.ray.documents_per_worker
     parallel = max(settings.ingest.max_parallel_documents, at_once)
-    return ClusterRooms(
-        ClusterReader(pool, desk),
+    return ClusterParts(
+        ClusterReader(pool, coordinator),
         ClusterEmbeddingModel(embedding, pool),
         sources,
         settings.ingest.model_copy(update={"max_parallel_documents": parallel}),
@@ -221,7 +204,5 @@ def _setup(settings: Settings, given: GivenModels, workers: int, *, keeps_replie
         chat=settings.chat.model_copy(update=chat),
         embedding=settings.embedding.model_copy(update=embedding),
         keeps_replies=keeps_replies,
-        given_chat=given.chat,
-        given_embedding=given.embedding,
-        given_extractor=given.extractor,
+        given=given,
     )

@@ -23,6 +23,15 @@ from heliograph.stores.base import CachedReply
 
 
 @dataclass(frozen=True, slots=True)
+class GivenModels:
+    """What the caller brings in place of what the settings name; sent to every worker."""
+
+    chat: ChatModel | None = None
+    embedding: EmbeddingModel | None = None
+    extractor: Extractor | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSetup:
     """What a worker is made of.
 
@@ -33,9 +42,7 @@ class WorkerSetup:
         chat: The chat model, its calls shared out among the workers; keys travel with it.
         embedding: The embedding model, likewise.
         keeps_replies: Whether there is somebody to keep replies of chat models.
-        given_chat: The caller's own chat model in place of that of the settings.
-        given_embedding: Likewise.
-        given_extractor: Likewise.
+        given: The caller's own models in place of those of the settings.
     """
 
     version: str
@@ -44,9 +51,7 @@ class WorkerSetup:
     chat: ChatSettings
     embedding: EmbeddingSettings
     keeps_replies: bool = True
-    given_chat: ChatModel | None = None
-    given_embedding: EmbeddingModel | None = None
-    given_extractor: Extractor | None = None
+    given: GivenModels = GivenModels()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +125,6 @@ class Outcome:
     value: Any = None
     error: HeliographError | None = None
     notices: Sequence[Notice] = field(default=())
-
-
-# The contract of whatever carries workers: a cluster that starts them, and one worker that is called.
-#
-# `WorkerLostError` is between a launcher and the pool; nobody else sees it.
 
 
 class WorkerLostError(Exception):

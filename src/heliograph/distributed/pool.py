@@ -38,15 +38,10 @@ from heliograph.observing import ModelCalls, tell_model_calls
 from heliograph.settings import RaySettings
 from heliograph.stores.base import ReplyCache
 
-# Where the notices of workers come in: progress is passed on, costs are counted, replies are looked up and kept.
-#
-# It stands beside the store, so that a reply of a chat model is durable before a worker goes on with it: a run that
-# is broken off, here or there, pays for no reply twice.
-
 _log = logging.getLogger(__name__)
 
 
-class Watch:
+class DocumentProgress:
     """Passes the progress of one document on, each chunk once, however often the document is begun again.
 
     Args:
@@ -82,7 +77,7 @@ class Watch:
             self._progress.finish_chunk()
 
 
-class Desk:
+class Coordinator:
     """Takes notices; used from one event loop.
 
     Args:
@@ -93,12 +88,12 @@ class Desk:
     def __init__(self, replies: ReplyCache | None, meter: ChatMeter) -> None:
         self._replies = replies
         self._meter = meter
-        self._watched: dict[int, Watch] = {}
+        self._watched: dict[int, DocumentProgress] = {}
 
     @contextmanager
-    def watching(self, number: int, progress: ChunkProgress) -> Generator[Watch]:
+    def watching(self, number: int, progress: ChunkProgress) -> Generator[DocumentProgress]:
         """Pass the progress of a document on within the block, and return what is told of it."""
-        watch = self._watched[number] = Watch(progress)
+        watch = self._watched[number] = DocumentProgress(progress)
         try:
             yield watch
         finally:
@@ -162,7 +157,7 @@ _REST_SECONDS = 30.0
 _KNOWN = (HeliographError, WorkerLostError, TimeoutError)
 
 
-class Lane(StrEnum):
+class TaskKind(StrEnum):
     """Kinds of tasks; each has places of its own, since documents can only be finished if embeddings go on."""
 
     READ = "read"
@@ -174,7 +169,7 @@ class _Member:
     """One worker and what it has to do."""
 
     worker: Worker
-    under_way: dict[Lane, int] = field(default_factory=lambda: dict.fromkeys(Lane, 0))
+    under_way: dict[TaskKind, int] = field(default_factory=lambda: dict.fromkeys(TaskKind, 0))
     is_reserved: bool = False
     attending: asyncio.Task[None] | None = None
 
@@ -186,20 +181,20 @@ class _Member:
 class WorkerPool:
     """Runs tasks on workers; used from one event loop."""
 
-    def __init__(self, launcher: Launcher, setup: WorkerSetup, settings: RaySettings, desk: Desk) -> None:
+    def __init__(self, launcher: Launcher, setup: WorkerSetup, settings: RaySettings, coordinator: Coordinator) -> None:
         """Start nothing yet.
 
         Args:
             launcher: Starts workers.
             setup: What each is made of.
             settings: Tasks per worker, tries and timeouts.
-            desk: Takes what they have to tell.
+            coordinator: Takes what they have to tell.
         """
         self._launcher = launcher
         self._setup = setup
         self._settings = settings
-        self._desk = desk
-        self._places = {Lane.READ: settings.documents_per_worker, Lane.EMBED: _EMBEDDINGS_PER_WORKER}
+        self._coordinator = coordinator
+        self._places = {TaskKind.READ: settings.documents_per_worker, TaskKind.EMBED: _EMBEDDINGS_PER_WORKER}
         self._members: list[_Member] = []
         self._recruiting: set[asyncio.Task[None]] = set()
         self._resting: set[asyncio.Task[None]] = set()
@@ -215,12 +210,12 @@ class WorkerPool:
         """Whether there are workers now."""
         return bool(self._members)
 
-    async def run(self, what: str, lane: Lane, method: str, *arguments: object, number: int | None = None) -> Any:
+    async def run(self, what: str, kind: TaskKind, method: str, *arguments: object, number: int | None = None) -> Any:
         """Return what a method of a worker gives.
 
         Args:
             what: What the task is about, for messages.
-            lane: Kind of the task.
+            kind: Kind of the task.
             method: A method that gives an `Outcome`.
             *arguments: Its arguments.
             number: What the worker knows the task by; it is given up there when the caller is cancelled.
@@ -233,14 +228,14 @@ class WorkerPool:
         tries = self._settings.max_retries + 1
         for attempt in range(tries):
             try:
-                async with self._place(lane, alone=attempt > 0) as member:
+                async with self._place(kind, alone=attempt > 0) as member:
                     outcome = await self._call(member, method, arguments, number)
             except WorkerLostError as error:
                 _log.warning("the worker with %s was lost (try %d of %d): %s", what, attempt + 1, tries, error)
                 last = error
                 continue
             self._losses = 0
-            await self._desk.take(outcome.notices)
+            await self._coordinator.take(outcome.notices)
             if outcome.error is not None:
                 raise outcome.error
             return outcome.value
@@ -256,20 +251,21 @@ class WorkerPool:
             for task in coming:
                 task.cancel()
             await asyncio.wait(coming)
-        await asyncio.gather(*(self._close_one(member.worker) for member in self._members))
+
+        async def close_one(worker: Worker) -> None:
+            try:
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await worker.call("close")
+            except (WorkerLostError, HeliographError, TimeoutError) as error:
+                _log.debug("a worker is ended without its own doing: %s", error or type(error).__name__)
+            except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the cluster, open)
+                _log.exception("a worker did not close")
+
+        await asyncio.gather(*(close_one(member.worker) for member in self._members))
         for member in list(self._members):
             await self._dismiss(member)
         await self._notify()
         await self._launcher.close()
-
-    async def _close_one(self, worker: Worker) -> None:
-        try:
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await worker.call("close")
-        except (WorkerLostError, HeliographError, TimeoutError) as error:
-            _log.debug("a worker is ended without its own doing: %s", error or type(error).__name__)
-        except Exception:  # noqa: BLE001 (a defect in one must not keep the others, and the cluster, open)
-            _log.exception("a worker did not close")
 
     async def _call(self, member: _Member, method: str, arguments: tuple[object, ...], number: int | None) -> Outcome:
         try:
@@ -283,12 +279,16 @@ class WorkerPool:
             raise
 
     @asynccontextmanager
-    async def _place(self, lane: Lane, *, alone: bool) -> AsyncGenerator[_Member]:
+    async def _place(self, kind: TaskKind, *, alone: bool) -> AsyncGenerator[_Member]:
         """Wait for a worker with a free place of a kind, or for one to be alone on."""
-        await self._ensure_open()
+        async with self._opening:
+            if not (self._members or self._recruiting or self._is_closed):
+                self._size, self._losses, self._failure = await self._launcher.open(), 0, None
+                for _ in range(self._size):
+                    self._recruit()
         async with self._changed:
-            member = await self._find(lane, alone=alone)
-            member.under_way[lane] += 1
+            member = await self._find(kind, alone=alone)
+            member.under_way[kind] += 1
         try:
             if alone:
                 async with self._changed:
@@ -296,15 +296,15 @@ class WorkerPool:
                     await self._changed.wait_for(lambda: member.load == 1 or member not in self._members)
             yield member
         finally:
-            member.under_way[lane] -= 1
+            member.under_way[kind] -= 1
             member.is_reserved = member.is_reserved and not alone
             await asyncio.shield(self._notify())
 
-    async def _find(self, lane: Lane, *, alone: bool) -> _Member:
+    async def _find(self, kind: TaskKind, *, alone: bool) -> _Member:
         while True:
             free = [item for item in self._members if not item.is_reserved]
             if not alone:
-                free = [item for item in free if item.under_way[lane] < self._places[lane]]
+                free = [item for item in free if item.under_way[kind] < self._places[kind]]
             if free:
                 member = min(free, key=lambda item: item.load)
                 member.is_reserved = alone
@@ -314,14 +314,6 @@ class WorkerPool:
             if not self._members and not self._recruiting:
                 raise self._failure or ClusterUnavailable("all workers are lost and none could be started again")
             await self._changed.wait()
-
-    async def _ensure_open(self) -> None:
-        async with self._opening:
-            if self._members or self._recruiting or self._is_closed:
-                return
-            self._size, self._losses, self._failure = await self._launcher.open(), 0, None
-            for _ in range(self._size):
-                self._recruit()
 
     def _recruit(self) -> None:
         task = asyncio.create_task(self._start_one())
@@ -389,7 +381,7 @@ class WorkerPool:
         answers: list[Answer] = []
         try:
             while True:
-                answers = await self._desk.take(await member.worker.call("attend", answers))
+                answers = await self._coordinator.take(await member.worker.call("attend", answers))
         except (WorkerLostError, ClusterUnavailable) as error:
             _log.debug("a worker is not attended any more: %s", error)
         except Exception:  # noqa: BLE001 (nobody awaits this)

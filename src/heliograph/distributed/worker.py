@@ -37,12 +37,7 @@ from heliograph.ingest.chunking import make_chunker
 from heliograph.ingest.reading import DocumentReading, InProcessReader, Reader, ReadingTask, StoredChunks
 from heliograph.stores.base import CachedReply, ReplyCache
 
-# What a worker has to tell and to ask, until somebody comes for it.
-#
-# A worker cannot call the process that owns the store; that process asks it again and again (`Outbox.exchange`),
-# brings the answers to earlier questions, and waits until there is something to take. Questions are handed out at
-# once, mere news a few times a second.
-
+# Questions are handed out at once, mere news a few times a second.
 _NEWS_SECONDS = 0.25
 _IDLE_SECONDS = 20.0
 
@@ -257,22 +252,16 @@ class ReadingWorker:
                 f"a worker runs heliograph {__version__} and is to work for {setup.version}; install the same version "
                 "on every machine of the cluster"
             )
-        embedding = setup.given_embedding or await build_embedding_model(setup.embedding)
-        chat = self._open_chat()
-        extractor = setup.given_extractor or choose_extractor(setup.ingest, chat)
+        embedding = setup.given.embedding or await build_embedding_model(setup.embedding)
+        replies = RelayedReplies(self._outbox) if setup.keeps_replies else None
+        calls = setup.chat, replies, RelayedMeter(self._outbox)
+        chat = wrap_chat_model(setup.given.chat, *calls) if setup.given.chat else build_chat_model(*calls)
+        extractor = setup.given.extractor or choose_extractor(setup.ingest, chat)
         extracts_by_chat = chat is not None and setup.ingest.extractor in ("auto", "chat")
         chunker = make_chunker(setup.ingest, embedding.info, extracts_by_chat=extracts_by_chat)
         limits = limits_of(setup.documents, setup.ingest.max_document_characters)
         documents = DocumentReader(limits, isolate=setup.documents.isolate)
         self._models = _Models(documents, embedding, chat, InProcessReader(chunker, extractor))
-
-    def _open_chat(self) -> ChatModel | None:
-        setup = self._setup
-        replies = RelayedReplies(self._outbox) if setup.keeps_replies else None
-        meter = RelayedMeter(self._outbox)
-        if setup.given_chat is not None:
-            return wrap_chat_model(setup.given_chat, setup.chat, replies, meter)
-        return build_chat_model(setup.chat, replies, meter)
 
     @property
     def _opened(self) -> _Models:

@@ -2,12 +2,13 @@
 
 In such text a line at the left edge is a heading and all that stands below it is indented, a term stands out to the
 left of its explanation, and lines are filled with blanks and words parted at their ends. What comes out has headings,
-paragraphs on one line, terms in front of what explains them ("`-f`: Flush the queue.") and code in fences.
+paragraphs on one line, list items with terms and what explains them ("- `-f`: Flush the queue.") and code in fences.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -69,6 +70,9 @@ class _Page:
     def __init__(self, lines: Sequence[Line]) -> None:
         head = next((match for _, words in lines if words and (match := _RUNNING.match(words))), None)
         edge = Counter(words for indent, words in lines if words and not indent)
+        # How far the items are indented that later lines may belong to, and the one that was opened last.
+        self._items: list[int] = []
+        self._opened = -1
         self._title = head["name"] if head else ""
         self._name = self._title.partition("(")[0].casefold()
         self._lines = [
@@ -90,12 +94,24 @@ class _Page:
         for indent, words in (*self._lines, (0, "")):
             is_heading = bool(words) and (not indent or (not paragraph and indent < self._base >= _LEAST_BASE))
             if is_heading or not words:
-                yield from self._said(paragraph)
+                yield from self._placed(paragraph)
                 paragraph = []
             if is_heading:
+                self._items.clear()
                 yield f"{'###' if indent else '##'} {' '.join(words.split())}"
             elif words:
                 paragraph.append((indent, words))
+
+    def _placed(self, lines: Sequence[Line]) -> Iterator[str]:
+        """Yield what lines say, indented below the items that are still open where they begin."""
+        while lines and self._items and self._items[-1] >= lines[0][0]:
+            self._items.pop()
+        depth = len(self._items)
+        self._opened = -1
+        for block in self._said(lines):
+            yield textwrap.indent(block, "  " * depth)
+        if self._opened >= 0:
+            self._items.append(self._opened)
 
     def _said(self, lines: Sequence[Line]) -> Iterator[str]:
         """Yield what lines without a blank one between them say: terms explained, code as it stands, paragraphs."""
@@ -108,8 +124,8 @@ class _Page:
             if tagged is not None:
                 tag, said = tagged
                 below = [(column, said)] * bool(said) + hanging
-                yield from _led_by(tag, list(self._said(below)) if column else [said])
-                lines = rest[len(hanging) :]
+                yield _led_by(tag, list(self._said(below)) if column else [said])
+                lines, self._opened = rest[len(hanging) :], first[0]
                 continue
             # Up to where something begins that is set apart by its indentation.
             end = next(
@@ -122,7 +138,7 @@ class _Page:
                 len(lines),
             )
             yield self._literal(lines[:end]) if self._is_literal(lines[:end]) else self._joined(lines[:end])
-            lines = lines[end:]
+            lines, self._opened = lines[end:], -1
 
     def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
         """Return a term or list mark and what is said of it on its line, or None where a line begins with none.
@@ -155,7 +171,7 @@ class _Page:
         text = "\n".join(words for _, words in lines)
         is_ragged = max(len(words) for _, words in lines) < 60 or len({indent for indent, _ in lines}) > 1
         is_deep = min(indent for indent, _ in lines) > self._base
-        return is_deep and is_ragged and _CODE.search(text) is not None and text[-1] not in ".。"
+        return is_deep and is_ragged and _CODE.search(text.rstrip(";")) is not None and text[-1] not in ".。"
 
     def _literal(self, lines: Sequence[Line]) -> str:
         least = min(indent for indent, _ in lines)
@@ -175,13 +191,14 @@ class _Page:
         return text
 
 
-def _led_by(tag: str, blocks: Sequence[str]) -> Iterator[str]:
-    """Yield what is said of a term, the term before it."""
+def _led_by(tag: str, blocks: Sequence[str]) -> str:
+    """Return what is said of a term as a list item, the term before it; further blocks are indented below it."""
+    mark = "- "
     if _MARK.match(f"{tag}  x"):
-        yield f"{tag if tag[0].isdigit() else '-'} {blocks[0]}"
-    elif blocks[0].startswith(("```", "- ")):
-        yield from (tag, blocks[0])
+        mark, first = (f"{tag} " if tag[0].isdigit() else mark), blocks[0]
     else:
-        is_plain = "`" in tag or tag[0] >= "\u2e80"
-        yield f"{tag if is_plain else f'`{tag}`'}: {blocks[0]}"
-    yield from blocks[1:]
+        term = tag if "`" in tag or tag[0] >= "\u2e80" else f"`{tag}`"
+        is_apart = blocks[0].startswith(("```", "- "))
+        first = f"{term}:" if is_apart else f"{term}: {blocks[0]}"
+        blocks = ["", *blocks] if is_apart else blocks
+    return "\n\n".join((mark + first, *(textwrap.indent(block, "  ") for block in blocks[1:])))

@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +34,7 @@ from heliograph.models import WAITING_STATUSES, Chunk, Curation, Document, Docum
 from heliograph.stores.base import CachedReply, CurationQuery, DocumentQuery, ScanKind, Store
 from heliograph.stores.changeset import Collection
 
-# Whole documents (text, chunks, extractions): read out of a workspace, and taken into one.
-#
-# `Contents` reads everything in a workspace page by page, in the order of ids; every export uses it.
-# `WholeDocumentIntake` checks a whole document against what the store relies on, embeds it and commits it;
-# `DocumentImport` takes many in at a time. An `ImportReport` says what was taken, what was repaired, and what was
-# left out and why.
-
-# Reading everything in a workspace, a page at a time, in the order of ids.
+# Reading everything in a workspace, a page at a time, in the order of ids; every export uses it.
 
 _PAGE = 500
 _ANSWERS = "query"
@@ -328,8 +320,12 @@ class WholeDocumentIntake:
             StoreError: The store cannot be used; nothing was written.
         """
         found = await self._records.get_documents([whole.document.id])
-        if found and _is_kept(found[0], whole.document):
-            return Taken.UNCHANGED
+        if found:
+            is_finished, is_given_finished = is_committed(found[0]), is_committed(whole.document)
+            # It stays if it has the same text, or is finished where the other is not.
+            has_same_text = found[0].content_hash == whole.document.content_hash
+            if is_finished or not is_given_finished if has_same_text else is_finished and not is_given_finished:
+                return Taken.UNCHANGED
         document = await self._checked_document(whole)
         extractions = _checked_extractions(whole)
         text = None if document.twin_of else whole.text
@@ -352,13 +348,6 @@ class WholeDocumentIntake:
         _check_text(document, whole, label)
         _check_chunks(document, whole, label)
         return document
-
-
-def _is_kept(stored: Document, document: Document) -> bool:
-    """Whether what is stored stays: it has the same text, or is finished where the other is not."""
-    if stored.content_hash == document.content_hash:
-        return is_committed(stored) or not is_committed(document)
-    return is_committed(stored) and not is_committed(document)
 
 
 def _check_text(document: Document, whole: WholeDocument, label: str) -> None:
@@ -473,12 +462,6 @@ class DocumentImport:
                     self._notes.add(NoteKind.REMARK, remark, document.source)
         self._progress("documents", self._counts.total())
 
-
-# Archives: everything that a workspace was told as JSON lines, so that another workspace can be made from it.
-#
-# The first line names the version; then each document comes with its text, chunks and extractions, then the
-# curations, then the kept replies of chat models. `export_archive` writes one, `import_archive` takes one in:
-# documents in any order, curations in theirs, replies only where what they are about is here.
 
 ARCHIVE_VERSION = 2
 _READABLE = range(1, ARCHIVE_VERSION + 1)
@@ -598,21 +581,18 @@ def _parse(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
         raise InvalidRequestError(
             f"line {number} of {str(path)!r} is not JSON ({error}); the file is damaged or cut short, export it anew"
         ) from None
-    if _ESCAPED_SURROGATE in line and not _is_encodable(found):
-        raise InvalidRequestError(f"line {number} of {str(path)!r} holds half a character; export it anew")
+    if _ESCAPED_SURROGATE in line:
+        try:
+            json.dumps(found, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InvalidRequestError(
+                f"line {number} of {str(path)!r} holds half a character; export it anew"
+            ) from None
     if isinstance(found, dict) and len(cast("dict[str, object]", found)) == 1:
         ((kind, fields),) = cast("dict[str, object]", found).items()
         if isinstance(fields, dict):
             return kind, cast("dict[str, Any]", fields)
     raise InvalidRequestError(f"line {number} of {str(path)!r} is no line of an archive")
-
-
-def _is_encodable(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_head(path: Path, kind: str, fields: dict[str, Any]) -> None:
@@ -664,8 +644,7 @@ async def add_replies(
 
 
 async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) -> int:
-    ids = [reply.subject_id for reply in page if reply.subject_id]
-    distinct = list(dict.fromkeys(ids))
+    distinct = list(dict.fromkeys(reply.subject_id for reply in page if reply.subject_id))
     found = {chunk.id for chunk in await store.records.get_chunks(distinct)}
     found |= {entity.id for entity in await store.graph.get_entities(distinct)}
     here = found | {relation.id for relation in await store.graph.get_relations(distinct)}
@@ -681,13 +660,8 @@ async def _add_page(store: Store, page: Sequence[CachedReply], notes: NoteList) 
     return added
 
 
-# Importing an archive: its documents, then its curations and the kept replies of chat models, as they are.
-#
-# Documents go in several at a time and in any order, since the graph does not depend on it; those that share
-# another's text come last. Curations are added in their order where none of the same id is here, replies where what
-# they are about is here, so that no deletion misses them.
-
-T = TypeVar("T")
+# Documents go in several at a time and in any order, since the graph does not depend on it; those that share another's
+# text come last. Curations are added in their order where none of the same id is here.
 
 
 async def import_archive(
@@ -736,7 +710,8 @@ async def _add_curations(
     store: Store, curator: Curator, curations: list[Curation], notes: NoteList, progress: ImportProgress
 ) -> int:
     added = 0
-    for page in _pages(iter(curations), _PAGE):
+    for start in range(0, len(curations), _PAGE):
+        page = curations[start : start + _PAGE]
         known = {item.id for item in await store.curations.get_curations([item.id for item in page])}
         notes.add(NoteKind.KNOWN, "curations that are here already", count=len(known))
         new = [item for item in page if item.id not in known]
@@ -751,8 +726,3 @@ async def _entries(path: Path) -> AsyncIterator[ArchiveEntry]:
     entries = read_archive(path)
     while (entry := await asyncio.to_thread(next, entries, None)) is not None:
         yield entry
-
-
-def _pages(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    while page := list(islice(items, size)):
-        yield page

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -44,8 +45,9 @@ from heliograph.models import (
     RelationEvidence,
 )
 from heliograph.settings import StoreSettings
-from heliograph.stores.base import Follower, FollowerDifference, Inspection, ScanKind, Store, digest_terms
+from heliograph.stores.base import Follower, FollowerDifference, ScanKind, Store, digest_terms
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
+from heliograph.stores.composed import id_windows
 from heliograph.stores.registry import open_store
 from heliograph.text.analysis import chunk_index_text, terms
 
@@ -125,26 +127,7 @@ class Findings:
     relations: int = 0
 
 
-# Walking several lists of ids side by side, a bounded window at a time.
-#
-# Each window holds, per kind, all its ids of one range; ranges follow one another without gap or overlap. What stands
-# in one list and not in another is thus found without holding either.
-
 Window = Mapping[ScanKind, frozenset[str]]
-
-
-async def id_windows(inspection: Inspection, kinds: Sequence[ScanKind], size: int = 500) -> AsyncIterator[Window]:
-    """Yield windows of at most `size` ids per kind, ascending; a workspace without any yields none."""
-    after = ""
-    while True:
-        pages = {kind: await inspection.scan(kind, after, size) for kind in kinds}
-        if not any(pages.values()):
-            return
-        # A full page may go on beyond its last id: the range ends with the first such page.
-        ends = [page[-1] for page in pages.values() if len(page) == size]
-        end = min(ends, default=max(page[-1] for page in pages.values() if page))
-        yield {kind: frozenset(id_ for id_ in page if id_ <= end) for kind, page in pages.items()}
-        after = end
 
 
 # Evidence and folds computed anew from the mentions and the curations, as if nothing had been kept.
@@ -155,6 +138,8 @@ E = TypeVar("E", EntityEvidence, RelationEvidence)
 F = TypeVar("F", Entity, Relation)
 
 _PAGE = 2_000
+# Ids per kind that are looked at together.
+_WINDOW = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +175,10 @@ class Recounter:
 
     async def entities(self, ids: Sequence[str]) -> dict[str, Refolded[EntityEvidence, Entity]]:
         """Return what these entities should be; what nothing mentions and nobody keeps is absent."""
-        counted = await self._entity_evidence(ids)
+        counted: dict[str, EntityEvidence] = {}
+        async for id_, page in self._mentions(ids, of_entities=True):
+            known = counted.get(id_) or empty_entity_evidence(id_)
+            counted[id_] = apply_entity_delta(known, (), page, self._folder.limits.leading)
         stored = {entity.id: entity for entity in await self._store.graph.get_entities(ids)}
         book = await self._load_rules(ids)
         found: dict[str, Refolded[EntityEvidence, Entity]] = {}
@@ -206,7 +194,10 @@ class Recounter:
 
     async def relations(self, ids: Sequence[str]) -> dict[str, Refolded[RelationEvidence, Relation]]:
         """Return what these relations should be; what nothing mentions and nobody keeps is absent."""
-        counted = await self._relation_evidence(ids)
+        counted: dict[str, RelationEvidence] = {}
+        async for id_, page in self._mentions(ids, of_entities=False):
+            known = counted.get(id_) or empty_relation_evidence(id_, page[0])
+            counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
         stored = {relation.id: relation for relation in await self._store.graph.get_relations(ids)}
         ends = {id_: (item.source_id, item.target_id) for id_, item in (*stored.items(), *counted.items())}
         book = await self._load_rules(list({end for pair in ends.values() for end in pair}))
@@ -236,27 +227,15 @@ class Recounter:
         label, id_ = touched.label, touched.evidence.id
         return (await self._summarizer.summarize(label, touched.fragments, subject_id=id_)).text
 
-    async def _entity_evidence(self, ids: Sequence[str]) -> dict[str, EntityEvidence]:
-        counted: dict[str, EntityEvidence] = {}
+    async def _mentions(self, ids: Sequence[str], *, of_entities: bool) -> AsyncIterator[tuple[str, list[Any]]]:
+        """Yield, page by page, what mentions each of these entities or relations, in canonical order."""
         pending, offset = list(ids), 0
         while pending:
-            pages, _ = await self._store.inspection.get_mentions(pending, [], offset, _PAGE)
-            for id_, page in pages.items():
-                known = counted.get(id_) or empty_entity_evidence(id_)
-                counted[id_] = apply_entity_delta(known, (), page, self._folder.limits.leading)
+            wanted = (pending, list[str]()) if of_entities else (list[str](), pending)
+            pages = (await self._store.inspection.get_mentions(*wanted, offset, _PAGE))[0 if of_entities else 1]
+            for item in pages.items():
+                yield item
             pending, offset = [id_ for id_, page in pages.items() if len(page) == _PAGE], offset + _PAGE
-        return counted
-
-    async def _relation_evidence(self, ids: Sequence[str]) -> dict[str, RelationEvidence]:
-        counted: dict[str, RelationEvidence] = {}
-        pending, offset = list(ids), 0
-        while pending:
-            _, pages = await self._store.inspection.get_mentions([], pending, offset, _PAGE)
-            for id_, page in pages.items():
-                known = counted.get(id_) or empty_relation_evidence(id_, page[0])
-                counted[id_] = apply_relation_delta(known, (), page, self._folder.limits.leading)
-            pending, offset = [id_ for id_, page in pages.items() if len(page) == _PAGE], offset + _PAGE
-        return counted
 
 
 # Comparing documents and chunks: every chunk at its place, read, embedded and indexed, and nothing left over.
@@ -264,12 +243,12 @@ class Recounter:
 CHUNK_KINDS = (ScanKind.CHUNKS, ScanKind.EXTRACTIONS, ScanKind.CHUNK_VECTORS)
 
 
-async def check_documents(store: Store, ids: Iterable[str]) -> Findings:
+async def check_documents(store: Store, document_ids: Iterable[str]) -> Findings:
     """Compare documents with their own chunks, and their mentions with what names count for.
 
     What is wrong with the chunks is truth itself and cannot be computed again.
     """
-    documents = await store.records.get_documents(sorted(ids))
+    documents = await store.records.get_documents(sorted(document_ids))
     problems: list[Problem] = []
     for document in documents:
         if document.status in COMMITTED_STATUSES:
@@ -279,19 +258,16 @@ async def check_documents(store: Store, ids: Iterable[str]) -> Findings:
                 Problem("document", document.id, message, is_repairable=False)
                 for message in _document_faults(document, chunks, text)
             ]
-    moved = [item for document in documents for item in await _resolved_otherwise(store, document)]
+    moved: list[Extraction] = []
+    for document in documents:
+        ids = [chunk.id for chunk in await store.records.get_document_chunks(document.id)]
+        stored = await store.records.get_extractions(ids)
+        right = await resolve_again(store, document.id, stored)
+        moved += [after for before, after in zip(stored, right, strict=True) if before != after]
     problems += [
         Problem("chunk", item.chunk_id, "its mentions count for other entities than they should") for item in moved
     ]
     return Findings(tuple(problems), Changeset(extractions=tuple(moved)) if moved else None, documents=len(documents))
-
-
-async def _resolved_otherwise(store: Store, document: Document) -> list[Extraction]:
-    """Return what was read in a document's chunks where it should count for other entities than it does."""
-    ids = [chunk.id for chunk in await store.records.get_document_chunks(document.id)]
-    stored = await store.records.get_extractions(ids)
-    right = await resolve_again(store, document.id, stored)
-    return [after for before, after in zip(stored, right, strict=True) if before != after]
 
 
 def _document_faults(document: Document, chunks: Sequence[Chunk], text: str | None) -> Iterable[str]:
@@ -380,20 +356,15 @@ async def check_entities(
     evidence, _ = await store.records.get_evidence(ids, [], 0)
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_entities(ids)}
-    problems = [
-        *_differences("entity", wanted, stored, folds, _same_entity_counts, is_same_entity),
-        *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
-        *(
-            Problem("entity", id_, "its full text is not that of its names")
-            for id_, item in wanted.items()
-            if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
-        ),
-        *_missing_vectors("entity", wanted, window[ScanKind.ENTITY_VECTORS]),
+    unindexed = [
+        id_ for id_, item in wanted.items() if item.terms and texts.get(id_, 0) != digest_terms(item.terms.terms)
     ]
-    broken = {problem.id for problem in problems}
-    chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
-    gone = tuple(id_ for id_ in ids if id_ not in wanted)
-    hidden = tuple(id_ for id_, item in chosen.items() if item.fold is None)
+    problems = [
+        *_differences("entity", wanted, stored, folds, window[ScanKind.ENTITY_VECTORS]),
+        *(Problem("entity", id_, "its full text is not that of its names") for id_ in unindexed),
+        *(Problem("entity", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
+    ]
+    chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
     repair = Changeset(
         entity_evidence=(*(item.evidence for item in chosen.values()), *map(empty_entity_evidence, gone)),
         entities=tuple(item.fold for item in chosen.values() if item.fold is not None),
@@ -413,14 +384,10 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
     stored = {item.id: item for item in evidence}
     folds = {item.id: item for item in await store.graph.get_relations(ids)}
     problems = [
-        *_differences("relation", wanted, stored, folds, _same_relation_counts, is_same_relation),
+        *_differences("relation", wanted, stored, folds, window[ScanKind.RELATION_VECTORS]),
         *(Problem("relation", id_, _LEFT_OVER) for id_ in ids if id_ not in wanted),
-        *_missing_vectors("relation", wanted, window[ScanKind.RELATION_VECTORS]),
     ]
-    broken = {problem.id for problem in problems}
-    chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
-    gone = tuple(id_ for id_ in ids if id_ not in wanted)
-    hidden = tuple(id_ for id_, item in chosen.items() if item.fold is None)
+    chosen, gone, hidden = _choose(problems, wanted, ids, every=every)
     empty = (
         unmentioned_relation_evidence(id_, (stored[id_].source_id, stored[id_].target_id))
         for id_ in gone
@@ -441,41 +408,48 @@ def _differences(
     wanted: Mapping[str, Refolded[E, F]],
     stored: Mapping[str, E],
     folds: Mapping[str, F],
-    same_counts: Callable[[E, E], bool],
-    same_fold: Callable[[F, F], bool],
+    vectors: frozenset[str],
 ) -> Iterable[Problem]:
+    """Yield how what should be there differs from what is: evidence, fold, vector."""
     for id_, item in wanted.items():
-        if bool(item.evidence.mention_count) != (id_ in stored) or (
-            id_ in stored and not same_counts(stored[id_], item.evidence)
-        ):
+        known, fold = stored.get(id_), folds.get(id_)
+        is_counted = (
+            replace(known, leading=(), version=0) == replace(item.evidence, leading=(), version=0)
+            if known
+            else (not item.evidence.mention_count)
+        )
+        if not is_counted:
             yield Problem(subject, id_, "its evidence is not what its mentions add up to")
         if item.fold is None:
-            if id_ in folds:
+            if fold is not None:
                 yield Problem(subject, id_, "it was deleted by hand and is in the graph")
-        elif id_ not in folds:
+            continue
+        if fold is None:
             yield Problem(subject, id_, f"{_brief(item.fold)} is not in the graph")
-        elif not same_fold(folds[id_], item.fold):
-            yield Problem(subject, id_, f"it is {_brief(folds[id_])}, and should be {_brief(item.fold)}")
-
-
-def _missing_vectors(
-    subject: Subject, wanted: Mapping[str, Refolded[E, F]], vectors: frozenset[str]
-) -> Iterable[Problem]:
-    for id_, item in wanted.items():
-        if item.fold is not None and id_ not in vectors:
+        elif not _is_same(fold, item.fold):
+            yield Problem(subject, id_, f"it is {_brief(fold)}, and should be {_brief(item.fold)}")
+        if id_ not in vectors:
             yield Problem(subject, id_, "it has no vector")
 
 
-def _same_entity_counts(left: EntityEvidence, right: EntityEvidence) -> bool:
-    return (dict(left.names), dict(left.types), left.mention_count) == (
-        *(dict(right.names), dict(right.types), right.mention_count),
-    )
+def _choose(
+    problems: Iterable[Problem], wanted: Mapping[str, Refolded[E, F]], ids: Sequence[str], *, every: bool
+) -> tuple[dict[str, Refolded[E, F]], tuple[str, ...], tuple[str, ...]]:
+    """Return what is made anew, what nothing mentions, and what people deleted."""
+    broken = {problem.id for problem in problems}
+    chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
+    gone = tuple(id_ for id_ in ids if id_ not in wanted)
+    return chosen, gone, tuple(id_ for id_, item in chosen.items() if item.fold is None)
 
 
-def _same_relation_counts(left: RelationEvidence, right: RelationEvidence) -> bool:
-    ends = (left.source_id, left.target_id) == (right.source_id, right.target_id)
-    counts = (dict(left.keywords), left.weight_millionths, left.mention_count)
-    return ends and counts == (dict(right.keywords), right.weight_millionths, right.mention_count)
+def _is_same(left: Entity | Relation, right: Entity | Relation) -> bool:
+    match left, right:
+        case Entity(), Entity():
+            return is_same_entity(left, right)
+        case Relation(), Relation():
+            return is_same_relation(left, right)
+        case _:
+            return False
 
 
 def _brief(fold: Entity | Relation) -> str:
@@ -655,7 +629,8 @@ class Checker:
         )
         for kinds, collection, look in passes:
             digests = _Digests(store, collection)
-            async for window in id_windows(store.inspection, kinds):
+            async for pages in id_windows([partial(store.inspection.scan, kind) for kind in kinds], _WINDOW):
+                window = {kind: frozenset(page) for kind, page in zip(kinds, pages, strict=True)}
                 await self._settle(window, look, digests, tally, repair=repair)
         inspection = self._store.inspection
         faults = await inspection.find_faults()

@@ -278,11 +278,9 @@ def batch_vectors(
     return {collection: VectorBatch(tuple(found), np.stack(list(found.values())))} if found else {}
 
 
-# Copying a workspace page by page, so that a run that is broken off goes on, and comparing what has arrived.
-#
-# A page is one commit. Nothing notes how far a run has come: what the target has alike is passed over, what differs
-# is written again, what the source has not (any more) is taken out. A target is another's, and left alone, if it has
-# a document, a curation or a rule that the source has not, or a document that was first seen at another moment.
+# Nothing notes how far a run has come: what the target has alike is passed over, what differs is written again, what
+# the source has not (any more) is taken out. A target is another's, and left alone, if it has a document, a curation or
+# a rule that the source has not, or a document that was first seen at another moment.
 
 _REPLIES = "replies"
 _REPLY_PAGE = 200
@@ -319,13 +317,28 @@ class WorkspaceCopy:
             version = await self._source.get_data_version()
             await self._refuse_another()
             sums = await self._copy()
-            if await self._sweep():
+            # What an earlier run copied and the source has lost since is taken out.
+            is_swept = False
+            for section in reversed(_REMOVABLE):
+                async for strays in self._strays(section):
+                    await self._target.apply(await _removal(self._target, section, strays))
+                    is_swept = True
+            if is_swept:
                 sums = await self._copy()
-            replies = await self._copy_replies()
+            replies = Tally()
+            async for page, different in self._compare_replies():
+                await asyncio.gather(*map(self._target.replies.put_reply, different))
+                self._copied += len(different)
+                replies = sum((Tally(1, _digest(item)) for item in page), replies)
             if await self._source.get_data_version() != version:
                 raise ConflictError("somebody wrote to the source meanwhile; run the migration again, it goes on")
             await self._verify(sums)
-            await self._verify_replies()
+            async for _, different in self._compare_replies():
+                # The target may keep more.
+                if different:
+                    raise StoreError(
+                        f"the reply {different[0].key!r:.200} did not arrive as it was; run the migration again"
+                    )
             remade = 0
             for collection in (Collection.CHUNKS, Collection.ENTITIES):
                 before = await self._source.inspection.digest_texts(collection)
@@ -362,15 +375,6 @@ class WorkspaceCopy:
             known = await _read(self._source, section, ids)
             if strays := [id_ for id_ in ids if id_ not in known]:
                 yield strays
-
-    async def _sweep(self) -> bool:
-        """Take out what an earlier run copied and the source has lost since; return whether there was any."""
-        is_swept = False
-        for section in reversed(_REMOVABLE):
-            async for strays in self._strays(section):
-                await self._target.apply(await _removal(self._target, section, strays))
-                is_swept = True
-        return is_swept
 
     async def _copy(self) -> dict[str, Tally]:
         """Copy what the target has not alike; return what the source holds, by kind."""
@@ -409,23 +413,6 @@ class WorkspaceCopy:
         if faults := await self._target.inspection.find_faults():
             raise StoreError(f"the target is not sound: {faults[0]}; run 'heliograph check --repair' on it")
 
-    async def _copy_replies(self) -> Tally:
-        """Keep in the target what the source keeps; return what that is."""
-        whole = Tally()
-        async for page, different in self._compare_replies():
-            await asyncio.gather(*map(self._target.replies.put_reply, different))
-            self._copied += len(different)
-            whole = sum((Tally(1, _digest(item)) for item in page), whole)
-        return whole
-
-    async def _verify_replies(self) -> None:
-        """Compare the replies that both keep; the target may keep more."""
-        async for _, different in self._compare_replies():
-            if different:
-                raise StoreError(
-                    f"the reply {different[0].key!r:.200} did not arrive as it was; run the migration again"
-                )
-
     async def _compare_replies(self) -> AsyncIterator[tuple[list[CachedReply], list[CachedReply]]]:
         """Yield replies of the source, and which of them the target has not alike.
 
@@ -445,11 +432,9 @@ def _add(sums: dict[str, Tally], tallies: Iterable[Mapping[str, Tally]]) -> None
         sums[kind] = sums.get(kind, Tally()) + tally
 
 
-# Moving a workspace from one store to another: opens both, copies, compares, and has projections follow.
-#
-# Stores that hold the truth are read and written through their contracts, so any pair will do. What stands beside the
-# target (other engines) is made from it afterwards. Replies kept in a cache beside the source go into the target
-# itself, where they are found as well: a cache that both share belongs to the target from then on, and begins empty.
+# Stores are read and written through their contracts, so any pair will do. What stands beside the target (other
+# engines) is made from it afterwards. Replies kept in a cache beside the source go into the target itself, where they
+# are found as well: a cache that both share belongs to the target from then on, and begins empty.
 
 
 async def migrate_workspace(

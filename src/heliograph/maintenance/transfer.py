@@ -174,7 +174,8 @@ async def import_places(
         StoreError: The store failed, or a server that is read; finished documents stay.
     """
     kind = await asyncio.to_thread(detect_import, places)
-    intake, told, notes = WholeDocumentIntake(store, pipeline), progress or _tell_nobody, NoteList()
+    told: ImportProgress = progress or (lambda _kind, _count: None)
+    intake, notes = WholeDocumentIntake(store, pipeline), NoteList()
     if kind is ImportKind.ARCHIVE:
         return await import_archive(store, intake, curator, Path(places[0]), told)
     found: list[LightragRows] = []
@@ -185,7 +186,3 @@ async def import_places(
             read = read_graphrag if kind is ImportKind.GRAPHRAG else read_files
             found.append(await asyncio.to_thread(read, Path(place), notes))
     return await import_lightrag(intake, kind, join_rows(found, notes), notes, told)
-
-
-def _tell_nobody(_kind: str, _count: int) -> None:
-    """Take no notice."""

@@ -7,7 +7,7 @@ vectors still answer; a run that breaks off goes on where it stopped, and the sw
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,31 +113,23 @@ class Reembedder:
         return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
 
     async def _texts(self, collection: Collection, ids: list[str]) -> dict[str, str]:
-        makers: dict[Collection, Callable[[list[str]], Awaitable[dict[str, str]]]] = {
-            Collection.CHUNKS: self._chunk_texts,
-            Collection.ENTITIES: self._entity_texts,
-            Collection.RELATIONS: self._relation_texts,
-        }
-        texts = await makers[collection](ids)
+        match collection:
+            case Collection.CHUNKS:
+                chunks = await self._store.records.get_chunks(ids)
+                owners = list(dict.fromkeys(chunk.document_id for chunk in chunks))
+                titles = {item.id: item.title for item in await self._store.records.get_documents(owners)}
+                texts = {chunk.id: chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks}
+            case Collection.ENTITIES:
+                entities = await self._store.graph.get_entities(ids)
+                texts = {item.id: entity_index_text(item, self._limits.entity_tokens) for item in entities}
+            case Collection.RELATIONS:
+                relations = await self._store.graph.get_relations(ids)
+                texts = {item.id: relation_index_text(item, self._limits.relation_tokens) for item in relations}
         if not texts:
             raise ConflictError(
                 f"there are vectors of {collection.value} such as {ids[0]!r} that belong to nothing; run check --repair"
             )
         return texts
-
-    async def _chunk_texts(self, ids: list[str]) -> dict[str, str]:
-        chunks = await self._store.records.get_chunks(ids)
-        owners = list(dict.fromkeys(chunk.document_id for chunk in chunks))
-        titles = {document.id: document.title for document in await self._store.records.get_documents(owners)}
-        return {chunk.id: chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks}
-
-    async def _entity_texts(self, ids: list[str]) -> dict[str, str]:
-        entities = await self._store.graph.get_entities(ids)
-        return {entity.id: entity_index_text(entity, self._limits.entity_tokens) for entity in entities}
-
-    async def _relation_texts(self, ids: list[str]) -> dict[str, str]:
-        relations = await self._store.graph.get_relations(ids)
-        return {relation.id: relation_index_text(relation, self._limits.relation_tokens) for relation in relations}
 
 
 class Maintenance:

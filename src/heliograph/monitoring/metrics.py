@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -357,36 +357,26 @@ def workspace_metrics(states: Sequence[WorkspaceState], now: float) -> list[Metr
         states: The workspaces.
         now: Seconds since 1970.
     """
-    counts = [
-        _workspace_gauge(
-            "doc_count", "Documents, in any status.", ((s, sum(s.stats.documents.values())) for s in states)
-        ),
-        _workspace_gauge("chunk_count", "Chunks.", ((s, s.stats.chunks) for s in states)),
-        _workspace_gauge("entity_count", "Entities.", ((s, s.stats.entities) for s in states)),
-        _workspace_gauge("relation_count", "Relations.", ((s, s.stats.relations) for s in states)),
-        _workspace_gauge(
-            "cached_reply_count", "Replies of models that are kept.", ((s, s.stats.cached_replies) for s in states)
-        ),
-        _workspace_gauge("data_version", "Rises with every commit.", ((s, s.stats.data_version) for s in states)),
-        _workspace_gauge("store_bytes", "Size of the files; 0 where the store cannot tell.", _sizes(states)),
-        _workspace_gauge(
-            "index_freshness_seconds",
+    read: dict[str, tuple[str, Callable[[WorkspaceState], float]]] = {
+        "doc_count": ("Documents, in any status.", lambda state: sum(state.stats.documents.values())),
+        "chunk_count": ("Chunks.", lambda state: state.stats.chunks),
+        "entity_count": ("Entities.", lambda state: state.stats.entities),
+        "relation_count": ("Relations.", lambda state: state.stats.relations),
+        "cached_reply_count": ("Replies of models that are kept.", lambda state: state.stats.cached_replies),
+        "data_version": ("Rises with every commit.", lambda state: state.stats.data_version),
+        "store_bytes": ("Size of the files; 0 where the store cannot tell.", lambda state: state.stats.bytes_on_disk),
+        "index_freshness_seconds": (
             "How long the oldest document that is accepted and not processed yet has waited; 0 when none waits.",
-            ((s, s.freshness_seconds(now)) for s in states),
+            lambda state: state.freshness_seconds(now),
         ),
-    ]
+    }
+    counts: list[Metric] = []
+    for name, (text, value) in read.items():
+        family = GaugeMetricFamily(f"heliograph_{name}", text, labels=("workspace",))
+        for state in states:
+            family.add_metric((state.name,), value(state))
+        counts.append(family)
     return [*counts, *_by_label(states)]
-
-
-def _workspace_gauge(name: str, text: str, values: Iterable[tuple[WorkspaceState, float]]) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"heliograph_{name}", text, labels=("workspace",))
-    for state, value in values:
-        family.add_metric((state.name,), value)
-    return family
-
-
-def _sizes(states: Sequence[WorkspaceState]) -> Iterable[tuple[WorkspaceState, float]]:
-    return ((state, state.stats.bytes_on_disk) for state in states)
 
 
 def _by_label(states: Sequence[WorkspaceState]) -> list[Metric]:

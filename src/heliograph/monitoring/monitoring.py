@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
 from heliograph.monitoring.metrics import Metrics, SharedMetrics, WorkspaceState, workspace_metrics
-from heliograph.monitoring.tracing import REQUEST_SPAN, NoTracer, Tracer, build_tracer
+from heliograph.monitoring.tracing import REQUEST_SPAN, Tracer, build_tracer
 from heliograph.observing import ModelCalls, Observer, QuestionReport
 from heliograph.settings import MonitoringSettings
 
@@ -118,25 +118,6 @@ class ModeLatency:
     p99: float
 
 
-class _Latencies:
-    """Times by mode, counted for as long as the process lives; safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._windows: dict[str, SlidingWindow] = {}
-
-    def add(self, mode: str, seconds: float) -> None:
-        self._counts[mode] = self._counts.get(mode, 0) + 1
-        self._windows.setdefault(mode, SlidingWindow(math.inf, _MOST_TIMES)).add(seconds)
-
-    def read(self) -> list[ModeLatency]:
-        found: list[ModeLatency] = []
-        for mode, window in sorted(self._windows.items()):
-            p50, p95, p99 = (window.quantile(share) or 0.0 for share in (0.5, 0.95, 0.99))
-            found.append(ModeLatency(mode, self._counts[mode], p50, p95, p99))
-        return found
-
-
 class Monitoring(Observer):
     """Counts and traces.
 
@@ -158,7 +139,9 @@ class Monitoring(Observer):
         self._settings = settings
         self._queries = SlidingWindow(settings.window_seconds)
         self._reranks = SlidingWindow(settings.window_seconds)
-        self._by_mode = _Latencies()
+        # Per mode the questions so far, and the times of the latest.
+        self._counts: Counter[str] = Counter()
+        self._times: dict[str, SlidingWindow] = {}
 
     @contextmanager
     def stage(
@@ -180,13 +163,18 @@ class Monitoring(Observer):
         if report.outcome == "cancelled":
             return
         self._queries.add(report.seconds["total"])
-        self._by_mode.add(report.mode, report.seconds["total"])
+        self._counts[report.mode] += 1
+        self._times.setdefault(report.mode, SlidingWindow(math.inf, _MOST_TIMES)).add(report.seconds["total"])
         if "rerank" in report.seconds:
             self._reranks.add(report.seconds["rerank"])
 
     def latencies(self) -> list[ModeLatency]:
         """Return how long questions took in this process, by mode, sorted by it."""
-        return self._by_mode.read()
+        found: list[ModeLatency] = []
+        for mode, window in sorted(self._times.items()):
+            p50, p95, p99 = (window.quantile(share) or 0.0 for share in (0.5, 0.95, 0.99))
+            found.append(ModeLatency(mode, self._counts[mode], p50, p95, p99))
+        return found
 
     def tell_model_calls(self, calls: ModelCalls) -> None:
         self.metrics.count_model_calls(calls)
@@ -209,17 +197,12 @@ class Monitoring(Observer):
 
         def count(route: str, status: int) -> None:
             self.metrics.count_request(route, method, status, time.perf_counter() - started)
-            if span is not None:
-                span.describe(http__route=route, http__response__status_code=status)
+            span.describe(http__route=route, http__response__status_code=status)
 
         self.metrics.http_requests_running.inc()
         try:
-            if isinstance(self.tracer, NoTracer):
-                span = None
+            with self.tracer.span(REQUEST_SPAN, attributes, traceparent=traceparent) as span:
                 yield count
-            else:
-                with self.tracer.span(REQUEST_SPAN, attributes, traceparent=traceparent) as span:
-                    yield count
         finally:
             self.metrics.http_requests_running.dec()
 

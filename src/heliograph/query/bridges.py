@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
@@ -72,7 +73,9 @@ class FusionParameters:
         second_bridges: Pairs followed from these, with as many residual questions at the most.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
-        within_pages: Share of what all channels but vectors count where the near chunks are of few documents.
+        within_pages: Share of what names, bridges and the walk count where the near chunks are of few documents; words
+            count its square.
+        account: The same where the question asks for an account of a whole subject ("Summarize ...").
         again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
             otherwise takes the places of all others.
         damping: Probability that the walk goes on and does not start anew.
@@ -105,6 +108,7 @@ class FusionParameters:
     second_bridges: int = 8
     walk: float = 0.1
     within_pages: float = 0.3
+    account: float = 0.3
     again: float = 0.97
     walk_starts: int = 10
     damping: float = 0.5
@@ -114,11 +118,14 @@ class FusionParameters:
         return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
 
     def weighed(self, share: float) -> FusionParameters:
-        """Return what holds where all channels but vectors count this share of what they count elsewhere."""
+        """Return what holds where names, bridges and the walk count this share of what they count elsewhere.
+
+        Words count its square: of what the pages of one subject have in common they are the most common.
+        """
         return replace(
             self,
-            keyword_spread=share * self.keyword_spread,
-            most_keyword=share * self.most_keyword,
+            keyword_spread=share * share * self.keyword_spread,
+            most_keyword=share * share * self.most_keyword,
             named=share * self.named,
             bridge=share * self.bridge,
             walk=share * self.walk,
@@ -152,6 +159,10 @@ _NEARLY = 0.9
 # A pair whose entity the question names is followed only after most others; one to a chunk about it, before.
 _NAMED_ORDER = 0.3
 _ABOUT_ORDER = 1.3
+# Shares of the near chunks that mention an entity, from which on it tells less of them and nothing; among fewer chunks
+# no share says anything.
+_FEW_MENTION, _ALL_MENTION = 0.4, 0.9
+_LEAST_NEAR = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +236,24 @@ class Wanted:
         folded: Its text, case folded.
         terms: Its terms.
         named: Ids of entities that it names.
+        near: The chunks nearest to it.
     """
 
     folded: str
     terms: frozenset[str]
     named: frozenset[str]
+    near: frozenset[str] = frozenset()
+
+
+def distinction(places: EntityPlaces, near: AbstractSet[str]) -> float:
+    """Return what an entity tells of the chunks near a question: 1 if few of them mention it, 0 if all do.
+
+    Pages about one subject all name it, so its name neither answers a question among them nor leads to anything else.
+    """
+    if len(near) < _LEAST_NEAR:
+        return 1.0
+    share = len(near.intersection(places.chunk_ids)) / len(near)
+    return min(1.0, max(0.0, (_ALL_MENTION - share) / (_ALL_MENTION - _FEW_MENTION)))
 
 
 def follow_bridges(
@@ -400,7 +424,7 @@ def _bridges_from(
         about = _others(start, known.chunk_ids[: known.subjects])
         if not (about or known.mention_count <= parameters.most_mentions):
             continue
-        weight = start.weight * start.worth.get(entity_id, 1.0)
+        weight = start.weight * start.worth.get(entity_id, 1.0) * distinction(known, wanted.near)
         is_named = entity_id in wanted.named or mention.name.casefold() in wanted.folded
         yield _Candidate(
             *(start, mention, entity_id, is_named, about),
@@ -522,10 +546,11 @@ def walk(
     ids = {mention_entity_id(mention) for id_ in starts for mention in mentions.get(id_, ())}
     ids.update(entity.id for entity in named)
     known = {id_: places[id_] for id_ in sorted(ids) if id_ in places}
+    # A common entity leads only to the chunks that are about it.
     edges = [
         (chunk_id, id_, parameters.rarity(item.mention_count) + _LEAST_EDGE)
         for id_, item in known.items()
-        for chunk_id in _led_to(item, parameters)
+        for chunk_id in item.chunk_ids[: None if item.mention_count <= parameters.most_mentions else item.subjects]
     ]
     top = totals[starts[0]]
     restart = {id_: max(0.0, totals[id_] / top) ** 2 for id_ in starts} if top > 0 else {}
@@ -533,9 +558,3 @@ def walk(
     shares = personalised_pagerank(edges, restart, parameters.damping)
     entities = {id_: shares[id_] for id_ in ids if id_ in shares}
     return Reached({id_: share for id_, share in shares.items() if id_ not in entities}, entities)
-
-
-def _led_to(places: EntityPlaces, parameters: FusionParameters) -> Sequence[str]:
-    """Return the chunks, by mention, to which an entity leads: of a common one those that are about it."""
-    is_rare = places.mention_count <= parameters.most_mentions
-    return places.chunk_ids if is_rare else places.chunk_ids[: places.subjects]

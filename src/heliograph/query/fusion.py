@@ -26,6 +26,7 @@ from heliograph.query.bridges import (
     Start,
     Wanted,
     best_gains,
+    distinction,
     follow_bridges,
     gains,
     promising,
@@ -156,6 +157,7 @@ class Found:
         paths: Per chunk reached over a bridge the chunks that led there.
         entities: Those that hold the evidence together, the first first.
         respelt: The question as it was read, if it misspells names.
+        near: The chunks nearest by vector, by which is seen what all of them say.
         documents: The documents of the near chunks and, at the end, of the best ones, by chunk.
     """
 
@@ -176,6 +178,7 @@ class Found:
     paths: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     entities: Sequence[str] = ()
     respelt: Respelt | None = None
+    near: frozenset[str] = frozenset()
     documents: dict[str, str] = field(default_factory=dict[str, str])
 
     def totals(self) -> Scores:
@@ -308,12 +311,12 @@ _MANY_DOCUMENTS, _FEW_DOCUMENTS = 0.75, 0.25
 # Questions that may be a pasted document must not hold up the event loop.
 _LONG_QUESTION = 2_000
 # How a question wants to be answered says nothing of what it asks about. Few documents hold such words, so full text
-# would take them for the rarest and best of the question.
+# would take them for the rarest and best of the question. The named groups ask for an account of a whole subject.
 _REQUEST = re.compile(
-    r"(?:please |can you |could you )*(?:(?:briefly )?(?:summari[sz]e|describe|explain|outline|characteri[sz]e|discuss"
-    r"|trace|list)\b|(?:give|provide|write|show)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account"
-    r"|outline|list) of\b)(?=.)"
-    r"|(?:请|请你|帮我|给我|简要|详细|简单)*(?:总结|概述|概括|归纳|综述|描述|介绍|说明|阐述|解释|列举)(?:一下|下)?(?=.)",
+    r"(?:please |can you |could you )*(?:(?P<verb>summari[sz]e|describe|outline|characteri[sz]e|trace)\b"
+    r"|(?P<noun>(?:give|provide|write)(?: me| us)? (?:an?|the) (?:\w+ )?(?:summary|overview|description|account) of)\b"
+    r"|(?:explain|discuss|list)\b)(?=.)"
+    r"|(?:请|请你|帮我|给我|简要|详细|简单)*(?:(?P<han>总结|概述|概括|归纳|综述|描述)|介绍|说明|阐述|解释|列举)(?:一下|下)?(?=.)",
     re.IGNORECASE,
 )
 
@@ -367,11 +370,10 @@ class FusedSearch:
     async def _weigh_channels(self, found: Found, near: Sequence[Hit]) -> None:
         """Let words and names count less where pages of one site all say them, as the near chunks show."""
         if len(near) >= _NEAR:
-            first = [hit.id for hit in near[:_NEAR]]
-            await found.read_documents(first)
-            spread = len({found.documents.get(id_, id_) for id_ in first}) / _NEAR
+            await found.read_documents(found.near)
+            spread = len({found.documents.get(id_, id_) for id_ in found.near}) / len(found.near)
             few = min(1.0, max(0.0, (_MANY_DOCUMENTS - spread) / (_MANY_DOCUMENTS - _FEW_DOCUMENTS)))
-            found.parameters = self._parameters.weighed(1.0 - few * (1.0 - self._parameters.within_pages))
+            found.parameters = found.parameters.weighed(1.0 - few * (1.0 - self._parameters.within_pages))
 
     async def _begin(self, question: str, vector: Vector, limits: SearchLimits) -> Found:
         """Make the first hop; again with the names that the question may mean, if it misspells some."""
@@ -387,12 +389,15 @@ class FusedSearch:
         return found
 
     async def _found(self, question: str, vector: Vector) -> Found:
-        subject = _REQUEST.sub("", question, count=1) if _REQUEST.match(question) else question
+        request = _REQUEST.match(question)
+        subject = question[request.end() :] if request else question
         words = await asyncio.to_thread(terms, subject) if len(subject) > _LONG_QUESTION else terms(subject)
-        words = words or terms(question)
         scale = await self._embedding.scale()
         vector = np.ascontiguousarray(vector, np.float32)
-        return Found(self._store, question, words, vector, scale, self._parameters)
+        # An account of a whole subject is found by what the question means; its words and names stand everywhere in it.
+        is_account = request is not None and request.lastgroup is not None
+        parameters = self._parameters.weighed(self._parameters.account) if is_account else self._parameters
+        return Found(self._store, question, words or terms(question), vector, scale, parameters)
 
     async def _first_hop(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
         """Find chunks by vector and by words, and entities by name; return the chunks near by vector."""
@@ -401,6 +406,7 @@ class FusedSearch:
         )
         if not (near or worded):
             return []
+        found.near = frozenset(hit.id for hit in near[:_NEAR])
         about = [chunk_id for entity in found.named.linked for chunk_id in entity.chunk_ids]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
@@ -414,7 +420,7 @@ class FusedSearch:
         if worded:
             weight = _keyword_weight(near, found.parameters) / max(worded[0].score, 1e-9)
             found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
-        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, found.parameters))
+        found.add(Channel.ENTITY, _named_scores(found))
         return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
@@ -450,7 +456,7 @@ class FusedSearch:
         similar = await find_similar(self._store, found.vector, candidates, limit, least, found.scale)
         found.similar = {id_: found.places[id_] for id_ in similar}
         await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
-        found.add(Channel.ENTITY, _named_scores(found.named, found.similar, parameters))
+        found.add(Channel.ENTITY, _named_scores(found))
 
     async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""
@@ -500,7 +506,7 @@ class FusedSearch:
         self, found: Found, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
         parameters = found.parameters.where_led(lead)
-        wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.ids)
+        wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.ids, found.near)
         followed = follow_bridges(starts, found.places, wanted, parameters, limit)
         # What its mentions already show to be common leads only to chunks that are about it.
         phrases = [
@@ -574,12 +580,18 @@ def _keyword_weight(near: Sequence[Hit], parameters: FusionParameters) -> float:
     return min(parameters.most_keyword, parameters.keyword_spread / max(fall, _LEAST_FALL))
 
 
-def _named_scores(named: Named, similar: Mapping[str, EntityPlaces], parameters: FusionParameters) -> Scores:
+def _named_scores(found: Found) -> Scores:
+    parameters = found.parameters
     worth = [
-        (entity.chunk_ids, parameters.named * (parameters.one_word if is_one_word(entity.name) else 1.0))
-        for entity in named.linked
+        (
+            entity.chunk_ids,
+            parameters.named
+            * (parameters.one_word if is_one_word(entity.name) else 1.0)
+            * distinction(found.places[entity.id], found.near),
+        )
+        for entity in found.named.linked
     ]
-    worth += [(places.about, parameters.named * parameters.similar) for places in similar.values()]
+    worth += [(places.about, parameters.named * parameters.similar) for places in found.similar.values()]
     scores: Scores = {}
     for chunk_ids, value in worth:
         for chunk_id in chunk_ids:

@@ -10,7 +10,8 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations
+from itertools import accumulate, combinations, islice
+from operator import attrgetter
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
@@ -226,7 +227,7 @@ def _inner_numbers(text: str) -> set[int]:
 def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
     found: dict[str, tuple[int, int]] = {}
-    lowered = text.lower() if text.isascii() else _ascii_lowered(text)
+    lowered = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
     uneven = [] if _is_plain(text) else [match.start() for match in _UNEVEN.finditer(text)]
     for run in runs:
         start, end = run
@@ -244,11 +245,6 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
 
 
-def _ascii_lowered(text: str) -> str:
-    """Return a text with its ASCII letters in lower case, every character where it was."""
-    return text.translate(_ASCII_LOWER)
-
-
 def _key(run: str) -> str:
     """Return the key of a name; of a run of plain ASCII without the full cleaning, which changes nothing else in it."""
     if run.isascii() and len(run) <= MAX_NAME_LENGTH:
@@ -261,7 +257,10 @@ def _key(run: str) -> str:
 def link_entities(spans: Sequence[NameSpan], places: Mapping[str, EntityPlaces]) -> Named:
     """Return the entities among the runs of a question, given where those that exist are mentioned."""
     known = [span for span in spans if span.entity_id in places]
-    linked = tuple(_linked(span, places[span.entity_id]) for span in sorted(_longest(known), key=_start))
+    linked = tuple(
+        LinkedEntity(span.entity_id, span.text, span.start, span.end, places[span.entity_id].about)
+        for span in sorted(_longest(known), key=attrgetter("start"))
+    )
     return Named(linked, frozenset(span.entity_id for span in known))
 
 
@@ -282,8 +281,11 @@ def named_in_passage(
         if _is_told_elsewhere(chunk_id, places.get(id_))
     ]
     return [
-        EntityMention(chunk_id, span.text, "unknown", _around(text, span), _NOT_ABOUT, span.entity_id)
-        for span in sorted(_longest(known), key=_start)
+        EntityMention(
+            *(chunk_id, span.text, "unknown", text[max(0, span.start - _AROUND) : span.end + _AROUND]),
+            *(_NOT_ABOUT, span.entity_id),
+        )
+        for span in sorted(_longest(known), key=attrgetter("start"))
     ]
 
 
@@ -300,10 +302,6 @@ def is_one_word(name: str) -> bool:
     return len(name) <= 2 if _HAN.search(name) else len(name.split()) == 1
 
 
-def _start(span: NameSpan) -> int:
-    return span.start
-
-
 def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
     return [span for span in spans if not any(_is_within(span, other) for other in spans)]
 
@@ -312,16 +310,8 @@ def _is_within(span: NameSpan, other: NameSpan) -> bool:
     return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
 
 
-def _linked(span: NameSpan, places: EntityPlaces) -> LinkedEntity:
-    return LinkedEntity(span.entity_id, span.text, span.start, span.end, places.about)
-
-
 def _is_told_elsewhere(chunk_id: str, places: EntityPlaces | None) -> bool:
     return places is not None and any(about != chunk_id for about in places.chunk_ids[: places.subjects])
-
-
-def _around(text: str, span: NameSpan) -> str:
-    return text[max(0, span.start - _AROUND) : span.end + _AROUND]
 
 
 # Names in a question that are misspelt: words that stand in no document, read as a near one that does.
@@ -369,11 +359,8 @@ def _doubtful(question: str, named: Named) -> list[re.Match[str]]:
         for word in _WORD.finditer(question)
         if not any(entity.start < word.end() and word.start() < entity.end for entity in named.linked)
     )
-    return [word for word in free if _is_cased(word.group(), needs_capital=has_capitals)][:_MOST_WORDS]
-
-
-def _is_cased(word: str, *, needs_capital: bool) -> bool:
-    return word[0].isupper() if needs_capital else word.lower() != word.upper()
+    cased = (word for word in free if (word[0][0].isupper() if has_capitals else word[0].lower() != word[0].upper()))
+    return list(islice(cased, _MOST_WORDS))
 
 
 def _read(question: str, words: Iterable[re.Match[str]], texts: Iterable[str]) -> Respelt:
@@ -520,7 +507,8 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
         ids |= dict.fromkeys(await store.names.find_names(part, _CANDIDATES))
     entities = await (view or store).graph.get_entities(list(ids))
     ranked = [(_distance(entity, key, slips), entity) for entity in entities]
-    return [entity for distance, entity in sorted(ranked, key=_order) if distance <= slips]
+    ranked.sort(key=lambda item: (item[0], -item[1].degree, item[1].name))
+    return [entity for distance, entity in ranked if distance <= slips]
 
 
 def _parts(key: str, slips: int) -> list[str]:
@@ -534,11 +522,6 @@ def _parts(key: str, slips: int) -> list[str]:
 def _distance(entity: Entity, key: str, most: int) -> int:
     """Return letters left out, put in, changed or swapped between a key and the entity's nearest name."""
     return min(OSA.distance(key, entity_key(name), score_cutoff=most) for name in (entity.name, *entity.aliases))
-
-
-def _order(item: tuple[int, Entity]) -> tuple[int, int, str]:
-    distance, entity = item
-    return distance, -entity.degree, entity.name
 
 
 # Explicit paths between the entities that a question names, as in ESP32 -> MQTT -> WiFi.

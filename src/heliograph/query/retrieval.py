@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from heliograph.calls.tasks import run_together
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
-from heliograph.models import GraphPath
 from heliograph.observing import Progress, StageClock
 from heliograph.query.channels import (
     ChunkPicks,
@@ -133,7 +132,12 @@ class Retriever:
                 self._search(plan, vectors, progress),
                 self._search_fused(plan, vectors, progress, retrieval.understanding),
             )
-            paths, evidence = await run_together(self._find_paths(plan, fused), self._find_evidence(plan, fused))
+            graph = self._store.graph
+            evidence = await find_evidence(graph, fused.entities[: plan.top_k] if plan.is_all_fused else ())
+            # None where the plan does not look for any.
+            paths = None
+            if Channel.GRAPH in plan.channels:
+                paths = await find_paths(graph, [entity.id for entity in fused.linked])
         retrieval = replace(_as_searched(plan, retrieval, fused), parts=fused.parts)
         form = context_format(plan.context_format)
         with clock.measure("select"):
@@ -213,16 +217,6 @@ class Retriever:
             auto = AutoSearch(self._store, self._embedding, search)
             return await auto.search(plan.question, vectors[Channel.VECTOR], limits, understanding)
         return await search.search(plan.question, vectors[Channel.VECTOR], limits)
-
-    async def _find_paths(self, plan: Plan, fused: FusedHits) -> tuple[GraphPath, ...] | None:
-        """Return paths between the entities that the question names; None where the plan does not look for any."""
-        if Channel.GRAPH not in plan.channels:
-            return None
-        return await find_paths(self._store.graph, [entity.id for entity in fused.linked])
-
-    async def _find_evidence(self, plan: Plan, fused: FusedHits) -> Findings:
-        wanted = fused.entities[: plan.top_k] if plan.is_all_fused else ()
-        return await find_evidence(self._store.graph, wanted)
 
     async def _merge_chunks(
         self,

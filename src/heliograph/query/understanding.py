@@ -121,6 +121,11 @@ CUES = (
         QuestionKind.GLOBAL,
         r"\bsummar(?:i[sz]e|y|ies)\b|\boverview\b|\bgist\b|\btake-?aways?\b",
         r"^(?:overall|in general|generally|on the whole)\b",
+        r"^(?:please )?(?:describe|characteri[sz]e|outline|trace|explain)\b.*\b(?:events|stages|phases|developments?"
+        r"|evolution|trends|transformations|characteristics|factors|consequences|systems|aspects)\b",
+        r"^what (?:were|are) (?:the|some) (?:\w+ ){0,2}(?:stages|phases|events|developments|transformations) (?:of|in"
+        r"|that|around|leading)\b",
+        r"(?:经历了?|分为|有)(?:哪些|哪几个|几个)(?:主要)?(?:阶段|时期)|来龙去脉|(?:发展|演变)(?:历程|过程)",
         r"\b(?:across|throughout) (?:all |the |these )?(?:whole |entire )?"
         r"(?:documents?|interviews?|episodes?|texts?|reports?|collection|corpus|discussions?|data ?set)",
         r"\b(?:these|this|the|all) (?:documents?|collection|corpus|knowledge base|texts?|data ?set) (?:about"

@@ -31,9 +31,7 @@ from heliograph.wire.service import InvalidProblem, Problem
 
 # Examples for the OpenAPI document: what a service replied to small requests, and one body per failure.
 #
-# Replies are kept in `examples/`, one file a tag, by operation, status and type of content. An example of a request
-# stands with its schema, and is repeated where the request is described, since many readers of OpenAPI look only
-# there.
+# Both are kept in `examples/`, one file a tag: by operation, `request` or the reply's status, and type of content.
 
 # How failures are told below a prefix, by the longest that fits; None is the problem as it is.
 Shapes = Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
@@ -72,20 +70,20 @@ def failure_example(status: int) -> dict[str, Any]:
     return {**_problems()[status], "status": status, "request_id": "5f0c1c6de0a94a7f"}
 
 
-def add_examples(paths: Mapping[str, Any], shapes: Shapes, schemas: Mapping[str, Any]) -> None:
+def add_examples(paths: Mapping[str, Any], shapes: Shapes) -> None:
     """Put an example beside each schema of a body, where there is one.
 
     Args:
         paths: Of the OpenAPI document; changed.
         shapes: How failures are told, by prefix of the path.
-        schemas: The document's, by name.
     """
     replies = _replies()
     for path, methods in paths.items():
         shape = shapes.get(max((known for known in shapes if path.startswith(known)), key=len, default=""))
         for method, operation in methods.items():
-            _add_to_request(operation.get("requestBody", {}).get("content", {}), schemas)
             told = replies.get(f"{method.upper()} {path}", {})
+            for kind, example in told.get("request", {}).items():
+                operation["requestBody"]["content"][kind]["example"] = example
             for status, response in operation["responses"].items():
                 for kind, media in response.get("content", {}).items():
                     if kind in told.get(status, {}):
@@ -93,15 +91,6 @@ def add_examples(paths: Mapping[str, Any], shapes: Shapes, schemas: Mapping[str,
                     elif status not in told and int(status) >= 400:
                         problem = failure_example(int(status))
                         media.setdefault("example", problem if kind == _PROBLEM or shape is None else shape(problem))
-
-
-def _add_to_request(content: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    for media in content.values():
-        name = media["schema"].get("$ref", "").rpartition("/")[2]
-        schema = schemas.get(name, media["schema"])
-        known = [*schema.get("examples", ()), *([schema["example"]] if "example" in schema else ())]
-        if known:
-            media.setdefault("example", known[0])
 
 
 @cache
@@ -185,7 +174,7 @@ def describe_api(app: FastAPI, public: frozenset[str], shapes: Shapes, *, is_ope
             for method in _METHODS:
                 if method in methods:
                     _complete(methods[method], is_public=path in public, is_open=is_open)
-        add_examples(document.get("paths", {}), shapes, schemas)
+        add_examples(document.get("paths", {}), shapes)
         app.openapi_schema = document
     return app.openapi_schema
 

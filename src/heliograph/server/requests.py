@@ -442,6 +442,7 @@ _IN_STRING = re.compile(rb'(?:[^"\\]|\\.){0,65536}+', re.DOTALL)
 _BRACKETS = re.compile(rb"[\[\]{}]")
 _OPENING = b"[{"
 _RETRY_AFTER_SECONDS = 5.0
+_LONG_NUMBER = re.compile(rb"\d{1001}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -465,7 +466,8 @@ def check_json(body: bytes, max_depth: int, max_values: int) -> None:
     """Look a body through that is to be parsed as JSON; whether it is valid is for the parser to say.
 
     Raises:
-        InvalidRequestError: It is not UTF-8, has NUL, NaN or an infinity, or half of a surrogate pair.
+        InvalidRequestError: It is not UTF-8, has NUL, NaN, an infinity, half of a surrogate pair, or a number that no
+            parser takes.
         RequestTooLargeError: It is nested deeper than `max_depth`, or holds more than `max_values`.
     """
     if b"\0" in body:
@@ -479,6 +481,8 @@ def check_json(body: bytes, max_depth: int, max_values: int) -> None:
         raise InvalidRequestError(
             "the body holds NaN or Infinity, which JSON has not; leave the field out, or send null"
         )
+    if _LONG_NUMBER.search(frame):
+        raise InvalidRequestError("the body holds a number of more than a thousand digits; send a shorter one")
     if sum(frame.count(mark) for mark in (b",", b"[", b"{")) > max_values:
         raise _too_many(max_values)
     _check_depth(frame, max_depth)

@@ -130,6 +130,15 @@ class Changeset:
     expected_documents: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
+    def removed(self) -> Mapping[Collection, tuple[str, ...]]:
+        """What is removed, per collection."""
+        return {
+            Collection.CHUNKS: self.removed_chunks,
+            Collection.ENTITIES: self.removed_entities,
+            Collection.RELATIONS: self.removed_relations,
+        }
+
+    @property
     def removed_subjects(self) -> tuple[str, ...]:
         """Return what cached replies must no longer speak of: chunks that go, and what they may have spoken of."""
         if not self.removed_chunks:
@@ -152,6 +161,14 @@ class OutboxKind(StrEnum):
     RELATIONS = "4_relations"
     KEPT_REPLIES = "5_kept_replies"
     SUBJECTS = "6_subjects"
+
+
+# What has vectors, and full text but for relations, by the kind of entry that names it.
+COLLECTIONS = {
+    OutboxKind.CHUNKS: Collection.CHUNKS,
+    OutboxKind.ENTITIES: Collection.ENTITIES,
+    OutboxKind.RELATIONS: Collection.RELATIONS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,21 +222,15 @@ class Outbox(ABC):
 
 def changed_ids(changeset: Changeset) -> dict[OutboxKind, Sequence[str]]:
     """Return what a changeset changes, per kind of entry."""
-    return {
-        OutboxKind.DOCUMENTS: [*(item.id for item in changeset.documents), *changeset.removed_documents],
-        OutboxKind.CHUNKS: _ids(changeset, "chunks", [item.id for item in changeset.chunks], changeset.removed_chunks),
-        OutboxKind.ENTITIES: _ids(
-            changeset, "entities", [item.id for item in changeset.entities], changeset.removed_entities
-        ),
-        OutboxKind.RELATIONS: _ids(
-            changeset, "relations", [item.id for item in changeset.relations], changeset.removed_relations
-        ),
-        OutboxKind.KEPT_REPLIES: changeset.kept_replies if changeset.removed_subjects else (),
-        OutboxKind.SUBJECTS: changeset.removed_subjects,
+    found: dict[OutboxKind, Sequence[str]] = {
+        OutboxKind.DOCUMENTS: [*(item.id for item in changeset.documents), *changeset.removed_documents]
     }
-
-
-def _ids(changeset: Changeset, collection: str, put: Sequence[str], removed: Sequence[str]) -> list[str]:
-    vectors = [id_ for name, batch in changeset.vectors.items() if name == collection for id_ in batch.ids]
-    texts = [entry.id for name, entries in changeset.texts.items() if name == collection for entry in entries]
-    return list(dict.fromkeys(chain(put, vectors, texts, removed)))
+    put = (changeset.chunks, changeset.entities, changeset.relations)
+    for (kind, collection), items in zip(COLLECTIONS.items(), put, strict=True):
+        batch = changeset.vectors.get(collection)
+        texts = (entry.id for entry in changeset.texts.get(collection, ()))
+        ids = chain((item.id for item in items), batch.ids if batch else (), texts, changeset.removed[collection])
+        found[kind] = list(dict.fromkeys(ids))
+    found[OutboxKind.KEPT_REPLIES] = changeset.kept_replies if changeset.removed_subjects else ()
+    found[OutboxKind.SUBJECTS] = changeset.removed_subjects
+    return found

@@ -1,7 +1,7 @@
 """Several engines as one store: the home store holds the truth, other engines serve some of the roles.
 
 Each engine follows the store in the background (`ProjectionFollower`): what the outbox names is looked up in the store
-with the truth, and written. Questions reach an engine only while it is in step (`Gate`).
+with the truth, and written. Questions reach an engine only while it is in step (`CircuitBreaker`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from heliograph.stores.base import (
     VectorStore,
 )
 from heliograph.stores.bm25 import chunk_terms, entity_terms
-from heliograph.stores.changeset import Changeset, Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
+from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, Outbox, OutboxEntry, OutboxKind, TextEntry
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
@@ -56,11 +56,6 @@ _LOGGER = logging.getLogger(__name__)
 # thus looked up again, so that what a projection ends with is of one moment.
 
 _PAGE = 500
-_COLLECTIONS = {
-    OutboxKind.CHUNKS: Collection.CHUNKS,
-    OutboxKind.ENTITIES: Collection.ENTITIES,
-    OutboxKind.RELATIONS: Collection.RELATIONS,
-}
 _SCANS = {
     OutboxKind.DOCUMENTS: ScanKind.DOCUMENTS,
     OutboxKind.CHUNKS: ScanKind.CHUNKS,
@@ -124,9 +119,9 @@ class Lookup:
         self, wanted: Mapping[OutboxKind, Sequence[str]]
     ) -> dict[Collection, Mapping[str, NDArray[np.float32]]]:
         return {
-            _COLLECTIONS[kind]: await self._home.vectors.get_vectors(_COLLECTIONS[kind], named)
+            COLLECTIONS[kind]: await self._home.vectors.get_vectors(COLLECTIONS[kind], named)
             for kind, named in wanted.items()
-            if kind in _COLLECTIONS
+            if kind in COLLECTIONS
         }
 
     async def _texts(
@@ -163,12 +158,6 @@ class Lookup:
 # Engines that keep no order list all they have for every window, so windows are large.
 _WINDOW = 10_000
 _EXAMPLES = 5
-_COMPARED: Mapping[OutboxKind, ScanKind] = {
-    OutboxKind.DOCUMENTS: ScanKind.DOCUMENTS,
-    OutboxKind.CHUNKS: ScanKind.CHUNKS,
-    OutboxKind.ENTITIES: ScanKind.ENTITIES,
-    OutboxKind.RELATIONS: ScanKind.RELATIONS,
-}
 # Vectors are kept of what has any; documents only stand beside those of their chunks.
 _VECTOR_SCANS: Mapping[OutboxKind, ScanKind] = {
     OutboxKind.CHUNKS: ScanKind.CHUNK_VECTORS,
@@ -176,7 +165,8 @@ _VECTOR_SCANS: Mapping[OutboxKind, ScanKind] = {
     OutboxKind.RELATIONS: ScanKind.RELATION_VECTORS,
 }
 
-_Scan = Callable[[str, int], Awaitable[Sequence[str]]]
+# Lists the first ids, ascending, that are greater than one, so many at the most.
+Scan = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def compare(inspection: Inspection, lookup: Lookup, projection: Projection) -> list[FollowerDifference]:
@@ -190,11 +180,12 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
     Raises:
         StoreError: One of them cannot be read.
     """
-    scans = _VECTOR_SCANS if isinstance(projection, VectorProjection) else _COMPARED
+    scans = _VECTOR_SCANS if isinstance(projection, VectorProjection) else _SCANS
     found: list[FollowerDifference] = []
     for kind in sorted(projection.kinds & scans.keys()):
         missing, stray, changed, examples = 0, 0, 0, list[str]()
-        async for here, there in _windows(partial(inspection.scan, scans[kind]), partial(projection.scan, kind)):
+        lists = partial(inspection.scan, scans[kind]), partial(projection.scan, kind)
+        async for here, there in id_windows(lists, _WINDOW):
             held, kept = set(here), set(there)
             differing: set[str] = set()
             common = sorted(held & kept)
@@ -212,18 +203,21 @@ async def compare(inspection: Inspection, lookup: Lookup, projection: Projection
     return [*found, *(FollowerDifference(projection.name, "", fault=fault) for fault in faults)]
 
 
-async def _windows(left: _Scan, right: _Scan) -> AsyncGenerator[tuple[list[str], list[str]]]:
-    """Yield what both list in one range of ids after the other."""
+async def id_windows(scans: Sequence[Scan], size: int) -> AsyncGenerator[list[list[str]]]:
+    """Walk several lists of ids side by side, in windows of at most `size` ids of each, ascending.
+
+    A window holds all that the lists have in one range of ids; ranges follow one another without gap or overlap. What
+    stands in one list and not in another is thus found without holding either.
+    """
     after = ""
     while True:
-        pages = [await scan(after, _WINDOW) for scan in (left, right)]
+        pages = [await scan(after, size) for scan in scans]
         if not any(pages):
             return
         # A full page may go on beyond its last id: the range ends with the first such page.
-        ends = [page[-1] for page in pages if len(page) == _WINDOW]
+        ends = [page[-1] for page in pages if len(page) == size]
         after = min(ends, default=max(page[-1] for page in pages if page))
-        here, there = ([id_ for id_ in page if id_ <= after] for page in pages)
-        yield here, there
+        yield [[id_ for id_ in page if id_ <= after] for page in pages]
 
 
 _MAX_TRIES = 5
@@ -510,20 +504,20 @@ def _role(projection: Projection) -> str:
             return "vectors"
 
 
-# Gates stand between questions and an engine: nobody asks one that is away or unfinished.
+# A circuit breaker stands between questions and an engine: one that is away or unfinished is not asked.
 #
 # Such a question fails at once with `StoreUnavailable` and says why, where it would otherwise wait for an engine that
-# does not answer, or read half a graph. A call that finds the engine away closes the gate; it opens when the engine has
-# been reached again and is up to date.
+# does not answer, or read half a graph. A call that finds the engine away opens the circuit; it closes when the engine
+# has been reached again and is up to date.
 
 
-class Gate:
+class CircuitBreaker:
     """A role of another engine: calls of its methods go through while the engine is in step.
 
     Args:
         follower: Knows whether it is.
         role: What is called.
-        own: Methods that other objects answer, by name; no gate is before them.
+        own: Methods that other objects answer, by name; no breaker is before them.
     """
 
     def __init__(self, follower: ProjectionFollower, role: object, **own: Callable[..., Awaitable[Any]]) -> None:
@@ -632,7 +626,7 @@ class ComposedStore(Store):
 
     @property
     def projections(self) -> list[Projection]:
-        """The engines beside the home store, without their gates."""
+        """The engines beside the home store, without their circuit breakers."""
         return [follower.projection for follower in self._followers]
 
     @property
@@ -715,18 +709,18 @@ class ComposedStore(Store):
         return described
 
     def _serve(self, follower: ProjectionFollower, projection: Projection) -> None:
-        gate = Gate(follower, projection)
+        guarded = CircuitBreaker(follower, projection)
         match projection:
             case GraphProjection():
-                self.graph = cast("GraphStore", gate)
+                self.graph = cast("GraphStore", guarded)
             case VectorProjection():
                 # Vectors by id are as exact at home, and cost less than as text over HTTP.
-                gate = Gate(follower, projection, get_vectors=self._home.vectors.get_vectors)
-                self.vectors = cast("VectorStore", gate)
+                guarded = CircuitBreaker(follower, projection, get_vectors=self._home.vectors.get_vectors)
+                self.vectors = cast("VectorStore", guarded)
             case TextProjection():
-                self.text = cast("TextStore", gate)
+                self.text = cast("TextStore", guarded)
             case CacheProjection():
-                self.replies = TwofoldReplyCache(cast("ReplyCache", gate), self._home.replies)
+                self.replies = TwofoldReplyCache(cast("ReplyCache", guarded), self._home.replies)
             case _:
                 raise SettingsError(f"{projection.name!r} serves neither graph nor vectors nor text nor replies")
 

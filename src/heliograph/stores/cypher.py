@@ -8,10 +8,12 @@ from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import StoreUnavailable
 from heliograph.models import FIELD_SEPARATOR, Entity, Relation
+from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.graph import IncidentRelation
 from heliograph.stores.projection import GraphProjection, ProjectionChange, is_alike
@@ -338,6 +340,29 @@ class CypherGraphProjection(GraphProjection):
         self._facts: Mapping[str, str] = {}
         self._seen: int | None = None
         self._mark: str | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        settings: StoreSettings,
+        url: str,
+        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
+    ) -> Self:
+        """Read the address; the database is first called when it is prepared.
+
+        Raises:
+            SettingsError: The address is none.
+        """
+        return cls(cls.connect(url, settings.workspace), settings.workspace)
+
+    @staticmethod
+    @abstractmethod
+    def connect(url: str, workspace: str) -> CypherDatabase:
+        """Return the database at an address that keeps the graph of a workspace; nothing is called yet.
+
+        Raises:
+            SettingsError: The address is none.
+        """
 
     async def prepare(self) -> None:
         """Makes constraints and indexes, and sees which types there are."""

@@ -10,8 +10,6 @@ from falkordb.asyncio.graph import AsyncGraph
 from falkordb.helpers import stringify_param_value
 from redis.exceptions import ResponseError
 
-from heliograph.embedding.base import EmbeddingInfo
-from heliograph.settings import StoreSettings
 from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, GroupedDialect, Statement
 from heliograph.stores.redis.connection import RedisConnection
 
@@ -106,22 +104,9 @@ def _clean(value: Any) -> Any:
     return [_clean(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-# The graph on FalkorDB: opening it.
-
-
 class FalkorGraphProjection(CypherGraphProjection):
     """The graph of one workspace as a graph of its own."""
 
-    @classmethod
-    async def open(
-        cls,
-        settings: StoreSettings,
-        url: str,
-        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
-    ) -> FalkorGraphProjection:
-        """Read the address; FalkorDB is first called when it is prepared.
-
-        Raises:
-            SettingsError: The address is none.
-        """
-        return cls(FalkorDatabase(url, settings.workspace), settings.workspace)
+    @staticmethod
+    def connect(url: str, workspace: str) -> CypherDatabase:
+        return FalkorDatabase(url, workspace)

@@ -31,9 +31,7 @@ from neo4j.exceptions import (
     TransientError,
 )
 
-from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError, StoreAccessDenied, StoreError, StoreUnavailable
-from heliograph.settings import StoreSettings
 from heliograph.stores.cypher import CypherDatabase, CypherGraphProjection, DynamicDialect, Statement
 
 # Where Neo4j is: `neo4j://[user[:password]@]host[:port][/database]`, or `bolt://`; `+s` after the scheme is TLS.
@@ -248,22 +246,9 @@ def _text(statement: Statement) -> LiteralString:
     return cast("LiteralString", statement.text)
 
 
-# The graph on Neo4j: opening it.
-
-
 class Neo4jGraphProjection(CypherGraphProjection):
     """The graph of one workspace in a database that workspaces share."""
 
-    @classmethod
-    async def open(
-        cls,
-        settings: StoreSettings,
-        url: str,
-        embedding: EmbeddingInfo,  # noqa: ARG003 (as all projections open)
-    ) -> Neo4jGraphProjection:
-        """Read the address; Neo4j is first called when it is prepared.
-
-        Raises:
-            SettingsError: The address is none.
-        """
-        return cls(Neo4jDatabase(Neo4jAddress.parse(url)), settings.workspace)
+    @staticmethod
+    def connect(url: str, workspace: str) -> CypherDatabase:  # noqa: ARG004 (all workspaces share a database)
+        return Neo4jDatabase(Neo4jAddress.parse(url))

@@ -23,7 +23,7 @@ from heliograph.errors import SchemaMismatch, SettingsError, StoreAccessDenied, 
 from heliograph.models import Document
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Hit
-from heliograph.stores.changeset import Collection, OutboxKind
+from heliograph.stores.changeset import COLLECTIONS, Collection, OutboxKind
 from heliograph.stores.projection import ProjectionChange, VectorProjection, is_alike, is_same_vector
 
 # Where Qdrant is: `qdrant://[:api-key@]host[:port]`, `qdrants://` by TLS, `qdrant:///folder` or `qdrant::memory:`.
@@ -153,7 +153,7 @@ async def prepare(client: AsyncQdrantClient, address: QdrantAddress, embedding: 
     tenant = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)
     cursor = models.VectorParams(size=1, distance=models.Distance.DOT)
     await _make(client, address.prefix + CURSORS, cursor)
-    for collection, name in COLLECTIONS.items():
+    for collection, name in NAMES.items():
         place = address.prefix + name
         if not await client.collection_exists(place):
             # Cursors speak of what is gone, of every workspace; dropped first, so that a crash leaves none behind.
@@ -200,15 +200,10 @@ async def _check(client: AsyncQdrantClient, name: str, dimension: int) -> None:
 # Workspaces share the collections; the field `workspace` is the tenant of each point, and ids of points are made from
 # workspace and id together.
 
-COLLECTIONS: Mapping[Collection, str] = {
+NAMES: Mapping[Collection, str] = {
     Collection.CHUNKS: "knowledge_chunks",
     Collection.ENTITIES: "entities",
     Collection.RELATIONS: "relations",
-}
-KINDS: Mapping[OutboxKind, Collection] = {
-    OutboxKind.CHUNKS: Collection.CHUNKS,
-    OutboxKind.ENTITIES: Collection.ENTITIES,
-    OutboxKind.RELATIONS: Collection.RELATIONS,
 }
 _KEYWORD, _TEXT = models.PayloadSchemaType.KEYWORD, models.PayloadSchemaType.TEXT
 _INTEGER, _DATETIME = models.PayloadSchemaType.INTEGER, models.PayloadSchemaType.DATETIME
@@ -400,7 +395,7 @@ class QdrantVectorProjection(VectorProjection):
 
     async def apply(self, change: ProjectionChange) -> None:
         with self._errors():
-            for kind, collection in KINDS.items():
+            for kind, collection in COLLECTIONS.items():
                 name = self._collection(collection)
                 if removed := [point_id(self._workspace, id_) for id_ in change.removed.get(kind, ())]:
                     await self._client.delete(name, models.PointIdsList(points=list(removed)))
@@ -423,7 +418,7 @@ class QdrantVectorProjection(VectorProjection):
     async def compare(self, expected: ProjectionChange) -> set[str]:
         """Further fields of payloads are their owners' business."""
         differing: set[str] = set()
-        for collection in KINDS.values():
+        for collection in COLLECTIONS.values():
             wanted = make_points(self._workspace, collection, expected)
             with self._errors():
                 points = await self._client.retrieve(
@@ -441,14 +436,14 @@ class QdrantVectorProjection(VectorProjection):
 
     async def scan(self, kind: OutboxKind, after: str, limit: int) -> list[str]:
         """Reads the ids of all points of the workspace, as Qdrant orders them its own way."""
-        if kind not in KINDS:
+        if kind not in COLLECTIONS:
             return []
         found: list[str] = []
         offset = None
         with self._errors():
             while True:
                 points, offset = await self._client.scroll(
-                    self._collection(KINDS[kind]), in_workspace(self._workspace), _PAGE, None, offset, ["id"]
+                    self._collection(COLLECTIONS[kind]), in_workspace(self._workspace), _PAGE, None, offset, ["id"]
                 )
                 found += [str((point.payload or {}).get("id") or f"point {point.id}") for point in points]
                 if offset is None:
@@ -467,7 +462,7 @@ class QdrantVectorProjection(VectorProjection):
         return translate_errors(self._address.url or self._address.path)
 
     def _collection(self, collection: Collection) -> str:
-        return self._address.prefix + COLLECTIONS[collection]
+        return self._address.prefix + NAMES[collection]
 
     def _cursor_id(self) -> str:
         return point_id(self._workspace, "cursor")

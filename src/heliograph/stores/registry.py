@@ -18,20 +18,6 @@ from heliograph.stores.base import Damage, Store
 from heliograph.stores.composed import ComposedStore
 from heliograph.stores.projection import Projection
 
-__all__ = [
-    "drop_workspace",
-    "find_workspaces",
-    "has_workspace",
-    "identifier",
-    "is_kept_in_folder",
-    "may_have_waiting",
-    "open_projection",
-    "open_store",
-    "restore_store",
-    "workspace_identity",
-]
-
-
 # Which roles of a workspace the settings have served beside the store with the truth, and where.
 
 
@@ -55,8 +41,8 @@ _RESTORES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "restore_file")}
 _SALVAGES = {"sqlite": ("heliograph.stores.sqlite.upkeep", "salvage_workspace")}
 _WORKSPACES = {
     "sqlite": "heliograph.stores.sqlite.upkeep",
-    "postgresql": "heliograph.stores.postgres.store",
-    "postgres": "heliograph.stores.postgres.store",
+    "postgresql": "heliograph.stores.postgres.workspaces",
+    "postgres": "heliograph.stores.postgres.workspaces",
 }
 _GROUP = "heliograph.stores"
 

@@ -83,8 +83,17 @@ def example_changeset(
         document_texts={document: text},
         chunks=(chunk,),
         extractions=(Extraction(chunk.id, "example", tuple(mentions), tuple(pairs), reply_keys=("a:extract:b",)),),
-        entity_evidence=tuple(_entity_evidence(mention) for mention in mentions),
-        relation_evidence=tuple(_relation_evidence(pair) for pair in pairs),
+        entity_evidence=tuple(
+            EntityEvidence(entity.id, {mention.name: 1}, {mention.type: 1}, 1, (mention,))
+            for entity, mention in zip(folded, mentions, strict=True)
+        ),
+        relation_evidence=tuple(
+            RelationEvidence(
+                *(relation.id, relation.source_id, relation.target_id, dict.fromkeys(pair.keywords, 1)),
+                *(round(pair.weight * _MILLION), 1, (pair,)),
+            )
+            for relation, pair in zip(joined, pairs, strict=True)
+        ),
         entities=tuple(folded),
         relations=tuple(joined),
         vectors={
@@ -140,15 +149,3 @@ def _relation(mention: RelationMention) -> Relation:
         *(names_to_relation_id(mention.source, mention.target), mention.source, mention.target, *ends),
         *(mention.keywords, mention.description, mention.weight, (mention.chunk_id,), 8),
     )
-
-
-def _entity_evidence(mention: EntityMention) -> EntityEvidence:
-    id_ = name_to_entity_id(mention.name)
-    return EntityEvidence(id_, {mention.name: 1}, {mention.type: 1}, 1, (mention,))
-
-
-def _relation_evidence(mention: RelationMention) -> RelationEvidence:
-    ends = name_to_entity_id(mention.source), name_to_entity_id(mention.target)
-    id_ = names_to_relation_id(mention.source, mention.target)
-    weight = round(mention.weight * _MILLION)
-    return RelationEvidence(id_, *ends, dict.fromkeys(mention.keywords, 1), weight, 1, (mention,))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from heliograph.errors import StoreUnavailable
-from heliograph.stores.base import CachedReply, Hit
-from heliograph.stores.changeset import Collection, OutboxKind
+from heliograph.stores.changeset import COLLECTIONS, Collection, OutboxKind
 from heliograph.stores.projection import (
     CacheProjection,
     GraphProjection,
@@ -18,16 +16,16 @@ from heliograph.stores.projection import (
     TextProjection,
     VectorProjection,
 )
-from heliograph.testing.memory_store import MemoryGraphStore, MemoryTextStore
+from heliograph.testing.memory_store import (
+    MemoryGraphStore,
+    MemoryReplyCache,
+    MemoryTextStore,
+    MemoryVectorStore,
+)
 
 __all__ = ["MemoryCacheProjection", "MemoryGraphProjection", "MemoryTextProjection", "MemoryVectorProjection"]
 
 _ANSWERS = "query"
-_COLLECTIONS = {
-    OutboxKind.CHUNKS: Collection.CHUNKS,
-    OutboxKind.ENTITIES: Collection.ENTITIES,
-    OutboxKind.RELATIONS: Collection.RELATIONS,
-}
 _SEARCHED = {OutboxKind.CHUNKS: Collection.CHUNKS, OutboxKind.ENTITIES: Collection.ENTITIES}
 
 
@@ -91,13 +89,12 @@ class MemoryGraphProjection(_MemoryProjection, MemoryGraphStore, GraphProjection
         MemoryGraphStore.__init__(self)
 
     def _take_in(self, change: ProjectionChange) -> None:
-        removed = change.removed
-        self.remove(removed.get(OutboxKind.ENTITIES, ()), removed.get(OutboxKind.RELATIONS, ()))
-        self.upsert(change.entities, change.relations, 0)
-        # When things first appeared is what the truth says.
-        moments = {item.id: item.created_at for item in (*self.entities.values(), *self.relations.values())}
-        moments |= {item.id: item.created_at for item in (*change.entities, *change.relations)}
-        self.date(moments)
+        # When things first appeared is what the truth says, so what is known already is put anew.
+        gone = [*change.removed.get(OutboxKind.ENTITIES, ()), *(item.id for item in change.entities)]
+        loose = [*change.removed.get(OutboxKind.RELATIONS, ()), *(item.id for item in change.relations)]
+        self.remove(gone, loose)
+        moments = {item.id: item.created_at for item in (*change.entities, *change.relations)}
+        self.upsert(change.entities, change.relations, 0, moments)
 
     def _empty(self) -> None:
         self.remove(list(self.entities), list(self.relations))
@@ -106,34 +103,25 @@ class MemoryGraphProjection(_MemoryProjection, MemoryGraphStore, GraphProjection
         return list(self.entities if kind is OutboxKind.ENTITIES else self.relations)
 
 
-class MemoryVectorProjection(_MemoryProjection, VectorProjection):
+class MemoryVectorProjection(_MemoryProjection, MemoryVectorStore, VectorProjection):
     """Vectors in dictionaries."""
 
     def __init__(self, name: str = "vectors:memory") -> None:
-        super().__init__(name)
-        self._vectors: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
-
-    async def search(
-        self, collection: Collection, vector: NDArray[np.float32], limit: int, min_score: float
-    ) -> list[Hit]:
-        hits = [Hit(id_, float(known @ vector)) for id_, known in self._vectors[collection].items()]
-        return sorted((hit for hit in hits if hit.score >= min_score), key=lambda hit: (-hit.score, hit.id))[:limit]
-
-    async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        return {id_: self._vectors[collection][id_] for id_ in ids if id_ in self._vectors[collection]}
+        _MemoryProjection.__init__(self, name)
+        MemoryVectorStore.__init__(self)
 
     def _take_in(self, change: ProjectionChange) -> None:
-        for kind, collection in _COLLECTIONS.items():
-            for id_ in change.removed.get(kind, ()):
-                self._vectors[collection].pop(id_, None)
-            self._vectors[collection] |= change.vectors.get(collection, {})
+        for kind, collection in COLLECTIONS.items():
+            self.remove(collection, change.removed.get(kind, ()))
+            if vectors := change.vectors.get(collection):
+                self.upsert(collection, list(vectors), np.stack(list(vectors.values())))
 
     def _empty(self) -> None:
-        for vectors in self._vectors.values():
-            vectors.clear()
+        for collection in Collection:
+            self.remove(collection, list(self.held[collection]))
 
     def _ids(self, kind: OutboxKind) -> Sequence[str]:
-        return list(self._vectors[_COLLECTIONS[kind]])
+        return list(self.held[COLLECTIONS[kind]])
 
 
 class MemoryTextProjection(_MemoryProjection, MemoryTextStore, TextProjection):
@@ -164,38 +152,22 @@ class MemoryTextProjection(_MemoryProjection, MemoryTextStore, TextProjection):
         return list(self.terms(_SEARCHED[kind]))
 
 
-class MemoryCacheProjection(_MemoryProjection, CacheProjection):
+class MemoryCacheProjection(_MemoryProjection, MemoryReplyCache, CacheProjection):
     """Replies in a dictionary."""
 
     def __init__(self, name: str = "cache:memory") -> None:
-        super().__init__(name)
-        self._replies: dict[str, CachedReply] = {}
-
-    async def get_reply(self, key: str) -> CachedReply | None:
-        return self._replies.get(key)
-
-    async def put_reply(self, reply: CachedReply) -> None:
-        self._replies[reply.key] = reply
-
-    async def delete_replies(self, cache_type: str | None = None) -> int:
-        doomed = [key for key in self._replies if cache_type in (None, key.split(":", 2)[1])]
-        for key in doomed:
-            del self._replies[key]
-        return len(doomed)
+        _MemoryProjection.__init__(self, name)
+        MemoryReplyCache.__init__(self)
 
     async def set_cursor(self, version: int) -> None:
         await super().set_cursor(version)
         await self.delete_replies(_ANSWERS)
 
     def _take_in(self, change: ProjectionChange) -> None:
-        subjects = set(change.removed.get(OutboxKind.SUBJECTS, ())) - {""}
-        kept = set(change.kept_replies)
-        doomed = [key for key, reply in self._replies.items() if reply.subject_id in subjects and key not in kept]
-        for key in doomed:
-            del self._replies[key]
+        self.remove_about(change.removed.get(OutboxKind.SUBJECTS, ()), change.kept_replies)
 
     def _empty(self) -> None:
-        self._replies.clear()
+        self.replies.clear()
 
     def _ids(self, kind: OutboxKind) -> Sequence[str]:  # noqa: ARG002 (replies have keys of another kind)
-        return list(self._replies)
+        return list(self.replies)

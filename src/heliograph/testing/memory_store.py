@@ -1,9 +1,9 @@
 """A store that keeps everything in dictionaries until the process ends: exact and plain, for tests.
 
 It passes the same contract suite as the real back ends and has the whole of `Changeset`'s meaning; each call is one
-step of the event loop, so all it reads is of one moment. Graph and full text (BM25 by counting every row) are
-classes of their own, which `heliograph.testing.memory_projection` uses too; filtered views are in
-`heliograph.testing.memory_view`.
+step of the event loop, so all it reads is of one moment. Graph, vectors, full text (BM25 by counting every row) and
+replies are classes of their own, which `heliograph.testing.memory_projection` uses too. A view is a store of its own,
+made of what a filter leaves.
 """
 
 from __future__ import annotations
@@ -11,18 +11,20 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
-from heliograph.filters import Filter, filter_key
+from heliograph.filters import Filter, filter_key, matches
 from heliograph.models import (
+    COMMITTED_STATUSES,
     Chunk,
     Curation,
     Document,
@@ -66,7 +68,6 @@ from heliograph.stores.base import (
 )
 from heliograph.stores.bm25 import K1, B
 from heliograph.stores.changeset import Changeset, Collection, TextEntry, VectorBatch
-from heliograph.testing.memory_view import MemoryContents, MemoryView, creation_moments, filtered_contents
 from heliograph.text.names import mention_entity_id, mention_relation_id, name_to_entity_id
 
 __all__ = [
@@ -74,8 +75,10 @@ __all__ = [
     "MemoryGraphStore",
     "MemoryInspection",
     "MemoryReembedding",
+    "MemoryReplyCache",
     "MemoryStore",
     "MemoryTextStore",
+    "MemoryVectorStore",
 ]
 
 
@@ -177,13 +180,6 @@ class MemoryGraphStore(GraphStore):
             self.relations[relation.id] = replace(relation, created_at=created_at)
             self._incident[relation.source_id][relation.id] = relation.target_id
             self._incident[relation.target_id][relation.id] = relation.source_id
-
-    def date(self, moments: Mapping[str, int]) -> None:
-        """Set when things first appeared, in Unix seconds by id."""
-        for id_, entity in self.entities.items():
-            self.entities[id_] = replace(entity, created_at=moments[id_])
-        for id_, relation in self.relations.items():
-            self.relations[id_] = replace(relation, created_at=moments[id_])
 
     async def get_entities(self, ids: Sequence[str]) -> list[Entity]:
         return [self._entity(id_) for id_ in ids if id_ in self.entities]
@@ -349,6 +345,22 @@ def _fits(item: Curation, query: CurationQuery) -> bool:
 M = TypeVar("M", EntityMention, RelationMention)
 
 
+def _mentions(
+    extractions: Iterable[Extraction],
+) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
+    """Return mentions by the entity, or the relation, that they count for, each in canonical order."""
+    entities: defaultdict[str, list[EntityMention]] = defaultdict(list)
+    relations: defaultdict[str, list[RelationMention]] = defaultdict(list)
+    for item in extractions:
+        for mention in item.entities:
+            entities[mention_entity_id(mention)].append(mention)
+        for mention in item.relations:
+            relations[mention_relation_id(mention)].append(mention)
+    for said in chain(entities.values(), relations.values()):
+        said.sort(key=lambda mention: (mention.rank, mention.chunk_id))
+    return dict(entities), dict(relations)
+
+
 class MemoryInspection(Inspection):
     """Reads the dictionaries of a store."""
 
@@ -360,10 +372,9 @@ class MemoryInspection(Inspection):
     async def scan(self, kind: ScanKind, after: str, limit: int) -> list[str]:
         data = self._store.data
         if kind is ScanKind.MENTIONED_ENTITIES:
-            ids = {mention_entity_id(mention) for item in data.extractions.values() for mention in item.entities}
+            ids = set(_mentions(data.extractions.values())[0])
         elif kind is ScanKind.MENTIONED_RELATIONS:
-            ids = {mention_relation_id(mention) for item in data.extractions.values() for mention in item.relations}
-            ids.discard("")
+            ids = set(_mentions(data.extractions.values())[1]) - {""}
         else:
             stored: dict[ScanKind, Iterable[str]] = {
                 ScanKind.DOCUMENTS: data.documents,
@@ -384,24 +395,15 @@ class MemoryInspection(Inspection):
     async def get_mentions(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], offset: int, limit: int
     ) -> tuple[dict[str, list[EntityMention]], dict[str, list[RelationMention]]]:
-        entities: dict[str, list[EntityMention]] = {id_: [] for id_ in entity_ids}
-        relations: dict[str, list[RelationMention]] = {id_: [] for id_ in relation_ids}
-        for item in self._store.data.extractions.values():
-            for mention in item.entities:
-                entities.get(mention_entity_id(mention), []).append(mention)
-            for mention in item.relations:
-                relations.get(mention_relation_id(mention), []).append(mention)
-        return _page(entities, offset, limit), _page(relations, offset, limit)
+        entities, relations = _mentions(self._store.data.extractions.values())
+        return _page(entities, entity_ids, offset, limit), _page(relations, relation_ids, offset, limit)
 
     async def digest_texts(self, collection: Collection) -> dict[str, int]:
         return {id_: digest_terms(terms) for id_, terms in self._store.text.terms(collection).items()}
 
 
-def _page(groups: Mapping[str, list[M]], offset: int, limit: int) -> dict[str, list[M]]:
-    pages = {
-        id_: sorted(mentions, key=lambda mention: (mention.rank, mention.chunk_id))[offset : offset + limit]
-        for id_, mentions in groups.items()
-    }
+def _page(said: Mapping[str, list[M]], ids: Sequence[str], offset: int, limit: int) -> dict[str, list[M]]:
+    pages = {id_: said.get(id_, [])[offset : offset + limit] for id_ in ids}
     return {id_: page for id_, page in pages.items() if page}
 
 
@@ -507,27 +509,29 @@ class _MemoryRecordsStore(RecordsStore):
     async def get_evidence(
         self, entity_ids: Sequence[str], relation_ids: Sequence[str], leading: int
     ) -> tuple[list[EntityEvidence], list[RelationEvidence]]:
-        entities = [self._records.entity_evidence[id_] for id_ in entity_ids if id_ in self._records.entity_evidence]
-        relations = [
-            self._records.relation_evidence[id_] for id_ in relation_ids if id_ in self._records.relation_evidence
-        ]
+        records = self._records
+        entities, relations = _mentions(records.extractions.values())
         return (
-            [replace(item, leading=self._entity_mentions(item.id)[:leading]) for item in entities],
-            [replace(item, leading=self._relation_mentions(item.id)[:leading]) for item in relations],
+            [
+                replace(records.entity_evidence[id_], leading=tuple(entities.get(id_, ())[:leading]))
+                for id_ in entity_ids
+                if id_ in records.entity_evidence
+            ],
+            [
+                replace(records.relation_evidence[id_], leading=tuple(relations.get(id_, ())[:leading]))
+                for id_ in relation_ids
+                if id_ in records.relation_evidence
+            ],
         )
 
-    def _entity_mentions(self, id_: str) -> tuple[EntityMention, ...]:
-        mentions = (mention for item in self._records.extractions.values() for mention in item.entities)
-        found = [mention for mention in mentions if mention_entity_id(mention) == id_]
-        return tuple(sorted(found, key=lambda mention: (mention.rank, mention.chunk_id)))
 
-    def _relation_mentions(self, id_: str) -> tuple[RelationMention, ...]:
-        mentions = (mention for item in self._records.extractions.values() for mention in item.relations)
-        found = [mention for mention in mentions if mention_relation_id(mention) == id_]
-        return tuple(sorted(found, key=lambda mention: (mention.rank, mention.chunk_id)))
+class MemoryVectorStore(VectorStore):
+    """Vectors in dictionaries, every one of which is compared.
 
+    Attributes:
+        held: Vectors per collection and id.
+    """
 
-class _MemoryVectorStore(VectorStore):
     def __init__(self) -> None:
         self.held: dict[Collection, dict[str, NDArray[np.float32]]] = {item: {} for item in Collection}
         self._matrices: dict[Collection, tuple[list[str], NDArray[np.float32]]] = {}
@@ -552,18 +556,26 @@ class _MemoryVectorStore(VectorStore):
         return {id_: vectors[id_] for id_ in ids if id_ in vectors}
 
     def remove(self, collection: Collection, ids: Sequence[str]) -> None:
+        """Take vectors away; those that are not there are passed over."""
         for id_ in ids:
             self.held[collection].pop(id_, None)
         self._matrices.pop(collection, None)
 
     def upsert(self, collection: Collection, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Put vectors, in place of those with the same ids."""
         rows = np.array(vectors, np.float32)
         rows.flags.writeable = False
         self.held[collection].update(zip(ids, rows, strict=True))
         self._matrices.pop(collection, None)
 
 
-class _MemoryReplyCache(ReplyCache):
+class MemoryReplyCache(ReplyCache):
+    """Replies in a dictionary.
+
+    Attributes:
+        replies: By key.
+    """
+
     def __init__(self) -> None:
         self.replies: dict[str, CachedReply] = {}
 
@@ -583,10 +595,69 @@ class _MemoryReplyCache(ReplyCache):
         return [self.replies[key] for key in sorted(self.replies) if key > after][:limit]
 
     def remove_about(self, subject_ids: Sequence[str], kept: Sequence[str]) -> None:
-        subjects = set(subject_ids)
+        """Drop what is about any of these, but for the replies whose keys are kept."""
+        subjects = set(subject_ids) - {""}
         dropped = {key for key, reply in self.replies.items() if reply.subject_id in subjects} - set(kept)
         for key in dropped:
             del self.replies[key]
+
+
+# Views: what a filter leaves is copied into a store of its own, folded from nothing but that.
+#
+# Slow and plain, so that the views of real back ends can be compared with it.
+
+
+class _MemoryView(StoreView):
+    """The roles of the store that `filtered` returns; it is called at each use, since what matches may have changed."""
+
+    def __init__(self, filtered: Callable[[], StoreView]) -> None:
+        self._filtered = filtered
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._filtered(), name)
+
+
+def _owners(documents: Mapping[str, Document], matching: list[Document]) -> dict[str, str]:
+    """Return, per document that holds chunks of matching documents, which of these has them.
+
+    Itself if it matches; else the first of its twins that do. A twin with another title does not vouch for chunks
+    that were read under the original's.
+    """
+    owners = {item.id: item.id for item in matching if not item.twin_of}
+    for item in sorted(matching, key=lambda item: item.id):
+        original = documents.get(item.twin_of)
+        if original is not None and original.title == item.title and item.status in COMMITTED_STATUSES:
+            owners.setdefault(original.id, item.id)
+    return owners
+
+
+def _as_left(document: Document, owners: Mapping[str, str]) -> Document:
+    """Return a document as it would be without those that do not match: a twin may be the original then."""
+    original = owners.get(document.twin_of, "")
+    return replace(document, twin_of="" if original == document.id else original)
+
+
+def _creation_moments(
+    documents: Sequence[Document], chunks: Sequence[Chunk], extractions: Sequence[Extraction]
+) -> dict[str, int]:
+    """Return, per entity and relation that is left, when the first document that mentions it was first seen."""
+    seen: dict[str, int] = {}
+    for document in documents:
+        holder, moment = document.twin_of or document.id, int(document.created_at.timestamp())
+        seen[holder] = min(moment, seen.get(holder, moment))
+    moments = {chunk.id: seen[chunk.document_id] for chunk in chunks}
+    found: dict[str, int] = {}
+    for extraction in extractions:
+        moment = moments[extraction.chunk_id]
+        ids = (*map(mention_entity_id, extraction.entities), *map(mention_relation_id, extraction.relations))
+        found.update((id_, min(moment, found.get(id_, moment))) for id_ in ids)
+    return found
+
+
+def _batch(ids: list[str], vectors: Mapping[str, NDArray[np.float32]]) -> VectorBatch:
+    present = [id_ for id_ in ids if id_ in vectors]
+    rows = np.stack([vectors[id_] for id_ in present]) if present else np.empty((0, 0), np.float32)
+    return VectorBatch(tuple(present), rows)
 
 
 # Roles are typed narrower than in `Store`, since they use each other.
@@ -603,7 +674,7 @@ class MemoryStore(Store):
     """
 
     graph: MemoryGraphStore
-    vectors: _MemoryVectorStore
+    vectors: MemoryVectorStore
     text: MemoryTextStore
     curations: MemoryCurationStore
 
@@ -614,11 +685,11 @@ class MemoryStore(Store):
         self._lock = asyncio.Lock()
         self.records = _MemoryRecordsStore(self.data)
         self.graph = MemoryGraphStore()
-        self.vectors = _MemoryVectorStore()
+        self.vectors = MemoryVectorStore()
         self.text = MemoryTextStore()
         self.names = EveryName(self.graph)
         self.curations = MemoryCurationStore(self.data.chunks, self.data.extractions)
-        self.replies = _MemoryReplyCache()
+        self.replies = MemoryReplyCache()
         # What is kept stays here when a test puts a role of its own before it.
         self._graph, self._curations, self._replies = self.graph, self.curations, self.replies
         self.inspection = MemoryInspection(self)
@@ -645,7 +716,7 @@ class MemoryStore(Store):
             yield
 
     def view(self, filter_: Filter, fold: Fold) -> StoreView:
-        return MemoryView(lambda: self._filtered(filter_, fold))
+        return _MemoryView(lambda: self._filtered(filter_, fold))
 
     async def get_stats(self) -> Stats:
         counts: Counter[DocumentStatus] = Counter(document.status for document in self.data.documents.values())
@@ -683,16 +754,65 @@ class MemoryStore(Store):
         return known
 
     def _copy(self, filter_: Filter, fold: Fold) -> MemoryStore:
-        data, chunks, entities = self.data, Collection.CHUNKS, self._graph.entities
-        terms = self.text.terms(chunks)
-        held = (data.documents, data.texts, data.chunks, data.extractions, entities, self._graph.relations)
-        changeset = filtered_contents(MemoryContents(*held, self.vectors.held, terms), filter_, fold)
         left = MemoryStore()
         left.version = self.version
+        changeset = self._left(filter_, fold)
         left._upsert_truth(changeset)
         left._upsert_projections(changeset)
-        left.graph.date(creation_moments(changeset))
         return left
+
+    def _left(self, filter_: Filter, fold: Fold) -> Changeset:
+        """Return all that a filter leaves, as one changeset for an empty store."""
+        data = self.data
+        matching = [item for item in data.documents.values() if matches(filter_, item)]
+        owners = _owners(data.documents, matching)
+        documents = [_as_left(item, owners) for item in matching]
+        allowed = {item.id for item in documents}
+        chunks = [
+            replace(chunk, document_id=owners[chunk.document_id])
+            for chunk in data.chunks.values()
+            if chunk.document_id in owners
+        ]
+        extractions = [data.extractions[chunk.id] for chunk in chunks if chunk.id in data.extractions]
+        said, related = _mentions(extractions)
+        # What a person deleted is mentioned, and yet is not there.
+        counted = [fold.count_entity(id_, of, len(of)) for id_, of in said.items() if id_ in self._graph.entities]
+        there = {evidence.id for evidence in counted}
+        ends = {id_: (item.source_id, item.target_id) for id_, item in self._graph.relations.items()}
+        joined = [
+            fold.count_relation(id_, ends[id_], of, len(of))
+            for id_, of in related.items()
+            if id_ in ends and there.issuperset(ends[id_])
+        ]
+        entities = [fold.fold_entity(evidence) for evidence in counted]
+        relations = [fold.fold_relation(evidence) for evidence in joined]
+        left = {Collection.CHUNKS: chunks, Collection.ENTITIES: entities, Collection.RELATIONS: relations}
+        terms = self.text.terms(Collection.CHUNKS)
+        return Changeset(
+            documents=tuple(documents),
+            document_texts={
+                owners.get(id_, id_): text
+                for id_, text in data.texts.items()
+                if id_ in allowed or owners.get(id_) in allowed
+            },
+            chunks=tuple(chunks),
+            extractions=tuple(extractions),
+            entity_evidence=tuple(counted),
+            relation_evidence=tuple(joined),
+            entities=tuple(entities),
+            relations=tuple(relations),
+            vectors={
+                collection: _batch([item.id for item in items], self.vectors.held[collection])
+                for collection, items in left.items()
+            },
+            texts={
+                Collection.CHUNKS: tuple(
+                    TextEntry(chunk.id, tuple(terms[chunk.id])) for chunk in chunks if chunk.id in terms
+                ),
+                Collection.ENTITIES: tuple(TextEntry(entity.id, tuple(fold.name_terms(entity))) for entity in entities),
+            },
+            moments=_creation_moments(documents, chunks, extractions),
+        )
 
     def _check(self, changeset: Changeset) -> None:
         for id_, version in changeset.expected.items():
@@ -715,12 +835,7 @@ class MemoryStore(Store):
             self.data.extractions.pop(id_, None)
         self._replies.remove_about(changeset.removed_subjects, changeset.kept_replies)
         self._graph.remove(changeset.removed_entities, changeset.removed_relations)
-        removed = {
-            Collection.CHUNKS: changeset.removed_chunks,
-            Collection.ENTITIES: changeset.removed_entities,
-            Collection.RELATIONS: changeset.removed_relations,
-        }
-        for collection, ids in removed.items():
+        for collection, ids in changeset.removed.items():
             self.vectors.remove(collection, ids)
             self.text.remove(collection, ids)
 

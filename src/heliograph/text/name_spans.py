@@ -432,7 +432,10 @@ def is_german_noun(words: Sequence[str], first: int, last: int) -> bool:
     if lower in _KNOWN or not word[1:].islower():
         return False
     if last > first:
-        # "Verarbeitung der Daten" against "Deutsche Bahn".
+        # "Liste von Optionen" against "Otto von Bismarck"; "Verarbeitung der Daten" against "Deutsche Bahn".
+        inner = {inner.lower() for inner in words[first:last]}
+        if "von" in inner:
+            return GIVEN_NAMES.isdisjoint(inner) and STRIPPED_TITLES.isdisjoint(inner) and KEPT_TITLES.isdisjoint(inner)
         return word.endswith(_NOUN_ENDINGS) and any(inner.islower() for inner in words[first:last])
     before = words[first - 1].lower() if first else ""
     if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):

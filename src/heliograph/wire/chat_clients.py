@@ -14,8 +14,6 @@ from heliograph.wire.query import SPEAKERS, QueryOptions
 class OllamaMessage(BaseModel):
     """One message."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "user", "content": "/naive What is MQTT?"}]})
-
     role: str = Field(max_length=64, description="`system`, `user` or `assistant`; others are left out.")
     content: str | None = Field(None, description="Messages without it are left out.")
     images: list[str] | None = Field(None, description="Ignored.")
@@ -32,18 +30,6 @@ class OllamaReplyMessage(BaseModel):
 class OllamaChatRequest(BaseModel):
     """A conversation."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "model": "heliograph:latest",
-                    "messages": [{"role": "user", "content": "/naive What is MQTT?"}],
-                    "stream": False,
-                }
-            ]
-        }
-    )
-
     model: str = Field(max_length=256)
     messages: list[OllamaMessage] = Field(min_length=1, max_length=1024)
     stream: bool = True
@@ -52,10 +38,6 @@ class OllamaChatRequest(BaseModel):
 
 class OllamaGenerateRequest(BaseModel):
     """A prompt for the chat model itself."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"model": "heliograph:latest", "prompt": "Write a haiku."}]}
-    )
 
     model: str = Field(max_length=256)
     prompt: str
@@ -161,12 +143,6 @@ class _ResponseFormat(BaseModel):
 
 class CompletionRequest(BaseModel):
     """A conversation."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"model": "heliograph", "messages": [{"role": "user", "content": "What is MQTT?"}]}]
-        }
-    )
 
     model: str = Field(max_length=256)
     messages: list[_Message] = Field(min_length=1, max_length=1024)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
 from heliograph.ingest.models import NewDocument
@@ -18,48 +18,37 @@ from heliograph.wire.base import Moment, Shape
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
 
 
+def _of(part: str, name: str) -> AliasChoices:
+    """Return where a field is found: in a reply by its name, in a record within a part of it."""
+    return AliasChoices(name, AliasPath(part, name))
+
+
 class JobResponse(Shape):
     """One job."""
 
     id: str
     kind: Literal["files", "url", "scan", "process", "retry", "delete", "clear"]
     state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    track_id: str
-    author: str = Field(description="Who asked for it.")
-    sources: tuple[str, ...] = Field(description="Uploads or the URL that it reads.")
-    done: int = Field(description="Documents or files done.")
-    total: int
-    counts: dict[str, int] = Field(
-        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
-        "`entities` and `relations`, `failed`, and `seconds_left`."
+    track_id: str = Field(validation_alias=_of("request", "track_id"))
+    author: str = Field(validation_alias=_of("request", "author"), description="Who asked for it.")
+    sources: tuple[str, ...] = Field(
+        validation_alias=_of("request", "sources"), description="Uploads or the URL that it reads."
     )
-    problems: tuple[str, ...] = Field(description="What went wrong with some, the first few.")
+    done: int = Field(validation_alias=_of("progress", "done"), description="Documents or files done.")
+    total: int = Field(validation_alias=_of("progress", "total"))
+    counts: dict[str, int] = Field(
+        validation_alias=_of("progress", "counts"),
+        description="What came of them, by outcome; while documents are read, `chunks` of `chunks_begun`, new "
+        "`entities` and `relations`, `failed`, and `seconds_left`.",
+    )
+    problems: tuple[str, ...] = Field(
+        validation_alias=_of("progress", "problems"), description="What went wrong with some, the first few."
+    )
     error: str = Field(description="Why it failed, or what it waits for.")
     attempts: int = Field(description="How often in a row it came to nothing.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-
-    @classmethod
-    def of(cls, record: Job) -> Self:
-        """Return what is told of a job."""
-        return cls(
-            id=record.id,
-            kind=record.kind.value,
-            state=record.state.value,
-            track_id=record.request.track_id,
-            author=record.request.author,
-            sources=record.request.sources,
-            done=record.progress.done,
-            total=record.progress.total,
-            counts=dict(record.progress.counts),
-            problems=record.progress.problems,
-            error=record.error,
-            attempts=record.attempts,
-            created_at=record.created_at,
-            started_at=record.started_at,
-            finished_at=record.finished_at,
-        )
 
 
 class WorkEvent(Shape):
@@ -79,21 +68,6 @@ class JobListResponse(Shape):
 
 class PipelineResponse(BaseModel):
     """What is under way, in LightRAG's shape."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "busy": True,
-                "job_name": "Processing documents",
-                "job_start": "2026-11-02T10:15:00+00:00",
-                "docs": 20,
-                "batchs": 20,
-                "cur_batch": 7,
-                "latest_message": "Processing documents: 7 of 20 done",
-                "history_messages": ["Processing documents begins", "Processing documents: 7 of 20 done"],
-            }
-        }
-    )
 
     autoscanned: bool = Field(default=False, description="Nothing is scanned unasked.")
     busy: bool = Field(default=False, description="Whether anything runs or waits.")
@@ -251,10 +225,6 @@ class _TextOptions(BaseModel):
 class TextRequest(_TextOptions):
     """One text to take in."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"text": "ESP32 speaks MQTT over TLS.", "file_source": "notes.md"}}
-    )
-
     text: _Text = Field(description="Plain text or Markdown.")
     file_source: _Source | None = Field(default=None, description="What citations name; a known one is an update.")
     title: str = Field(default="", max_length=1_000, description="Empty means the first heading, else from the source.")
@@ -266,10 +236,6 @@ class TextRequest(_TextOptions):
 
 class TextsRequest(_TextOptions):
     """Several texts to take in."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"texts": ["ESP32 speaks MQTT.", "MQTT runs over TLS."], "file_sources": None}}
-    )
 
     texts: Annotated[list[_Text], Field(min_length=1, max_length=10_000)]
     file_sources: list[_Source] | None = Field(default=None, description="One a text, all different.")
@@ -302,17 +268,6 @@ class InsertResponse(Shape):
     message: str
     track_id: str = Field(description="Names the batch in `/documents/track_status/{track_id}`.")
     document_ids: tuple[str, ...] = Field(default=(), description="Ids of the documents, as far as they are known.")
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "status": "success",
-                "message": "1 text was accepted and is processed in the background.",
-                "track_id": "insert_20261102_101500_1f2e3d4c",
-                "document_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"],
-            }
-        }
-    )
 
 
 class DocStatusResponse(BaseModel):
@@ -359,8 +314,6 @@ _Filter = Annotated[DocStatus, BeforeValidator(_lower)]
 
 class PageRequest(BaseModel):
     """Which documents to list."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"status_filters": ["pending", "processing"], "page": 1}})
 
     status_filter: _Filter | None = Field(default=None, description="Ignored when `status_filters` is given.")
     status_filters: list[_Filter] | None = None
@@ -443,8 +396,6 @@ class RetryRequest(BaseModel):
 class DeleteRequest(BaseModel):
     """Which documents to delete."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}})
-
     doc_ids: Annotated[
         list[Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]],
         Field(min_length=1, max_length=10_000),
@@ -490,12 +441,6 @@ class ConflictsResponse(BaseModel):
 class RepairRequest(BaseModel):
     """Which conflict of sources to settle."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"canonical_source_key": "notes.md", "primary_doc_id": "doc-5f2b9c01d3a44e6f8b7a6c5d"}]
-        }
-    )
-
     canonical_source_key: str = Field(min_length=1)
     primary_doc_id: str = Field(min_length=1)
     expected_candidate_count: int | None = Field(default=None, ge=0)
@@ -505,8 +450,6 @@ class RepairRequest(BaseModel):
 
 class RecoveryRequest(BaseModel):
     """Confirms a reset."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"confirm": True}]})
 
     confirm: bool = False
 
@@ -623,8 +566,6 @@ class DocumentEntitiesResponse(BaseModel):
 class UpdateRequest(BaseModel):
     """What a document shall be; what is not given stays as it is."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"text": "ESP32 speaks MQTT 5 over TLS 1.3."}})
-
     text: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         default=None, description="In place of its text."
     )
@@ -636,8 +577,6 @@ class UpdateRequest(BaseModel):
 
 class ChangeRequest(BaseModel):
     """What of a document to change (RFC 7396 for `metadata`: fields are merged, null removes one)."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"metadata": {"team": "red", "draft": None}}})
 
     title: Annotated[str, StringConstraints(max_length=1_000)] | None = None
     metadata: dict[str, Any] | None = None
@@ -666,8 +605,6 @@ class RemovalResponse(Shape):
 class DeleteMatchingRequest(BaseModel):
     """Which documents to delete: all that match everything given; at least one condition is needed."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"filter": {"team": "red"}}})
-
     source_prefix: Annotated[str, StringConstraints(min_length=1, max_length=4_096)] | None = None
     filter: dict[str, Any] | None = Field(default=None, description="As questions have it.")
     delete_file: bool = False
@@ -675,8 +612,6 @@ class DeleteMatchingRequest(BaseModel):
 
 class UrlRequest(BaseModel):
     """A web page or file to fetch."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"url": "https://example.org/page.html"}})
 
     url: Annotated[str, StringConstraints(min_length=1, max_length=4_096, strip_whitespace=True)]
     metadata: dict[str, Any] | None = None

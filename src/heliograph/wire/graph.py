@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, GraphPath, Relation
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation
 from heliograph.wire.base import EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
@@ -147,9 +147,25 @@ def _origin(item: Entity | Relation, sources: Mapping[str, str]) -> dict[str, An
 # The graph in Heliograph's own words: entities and relations with what mentions them, neighbours and paths.
 
 
-def statements(description: str) -> tuple[str, ...]:
-    """Return the statements of a description, which are joined by a separator."""
-    return tuple(part for part in description.split(FIELD_SEPARATOR) if part)
+def _statements(description: str | Iterable[str]) -> tuple[str, ...]:
+    # What comes from a service is split already.
+    return tuple(filter(None, description.split(FIELD_SEPARATOR))) if isinstance(description, str) else (*description,)
+
+
+def _count(ids: object) -> object:
+    return ids if isinstance(ids, int) else len(cast("Sequence[str]", ids))
+
+
+# Made from what a record has: its description, and the chunks that mention it.
+_Descriptions = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_statements),
+    Field(
+        validation_alias=AliasChoices("descriptions", "description"),
+        description="What is said of it, one statement each, or one summary.",
+    ),
+]
+_ChunkCount = Annotated[int, BeforeValidator(_count), Field(validation_alias=AliasChoices("chunk_count", "chunk_ids"))]
 
 
 class NodeColumns(BaseModel):
@@ -205,47 +221,19 @@ def graph_columns(entities: Sequence[Entity], relations: Sequence[Relation], *, 
 class EntityItem(EntityHead):
     """An entity."""
 
-    descriptions: tuple[str, ...] = Field(description="What is said of it, one statement each, or one summary.")
+    descriptions: _Descriptions
     aliases: tuple[str, ...] = Field(description="Its other names.")
     degree: int = Field(description="Relations that touch it.")
-    chunk_count: int = Field(description="Chunks that mention it; 200 stands for more.")
+    chunk_count: _ChunkCount = Field(description="Chunks that mention it; 200 stands for more.")
     created_at: int = Field(description="When it first appeared, Unix seconds.")
-
-    @classmethod
-    def of(cls, record: Entity) -> Self:
-        """Return what is told of an entity."""
-        return cls(
-            id=record.id,
-            name=record.name,
-            type=record.type,
-            descriptions=statements(record.description),
-            aliases=record.aliases,
-            degree=record.degree,
-            chunk_count=len(record.chunk_ids),
-            created_at=record.created_at,
-        )
 
 
 class RelationItem(RelationHead):
     """A relation between two entities; it has no direction. Its weight is the sum of the evidence."""
 
-    descriptions: tuple[str, ...] = Field(description="What is said of it, one statement each, or one summary.")
-    chunk_count: int = Field(description="Chunks that tell of it; 200 stands for more.")
+    descriptions: _Descriptions
+    chunk_count: _ChunkCount = Field(description="Chunks that tell of it; 200 stands for more.")
     created_at: int = Field(description="When it first appeared, Unix seconds.")
-
-    @classmethod
-    def of(cls, record: Relation) -> Self:
-        """Return what is told of a relation."""
-        return cls(
-            id=record.id,
-            source=record.source,
-            target=record.target,
-            keywords=record.keywords,
-            descriptions=statements(record.description),
-            weight=record.weight,
-            chunk_count=len(record.chunk_ids),
-            created_at=record.created_at,
-        )
 
 
 class SourceChunk(Shape):
@@ -310,13 +298,6 @@ class PathItem(Shape):
     entities: tuple[EntityItem, ...] = Field(description="One more than there are relations.")
     relations: tuple[RelationItem, ...]
 
-    @classmethod
-    def of(cls, record: GraphPath) -> Self:
-        """Return what is told of a path."""
-        return cls(
-            entities=tuple(map(EntityItem.of, record.entities)), relations=tuple(map(RelationItem.of, record.relations))
-        )
-
 
 class PathResponse(Shape):
     """The shortest ways from one entity to another, strongest first; none if there is none so short."""
@@ -339,12 +320,6 @@ _RELATION_FIELDS = ("description", "keywords", "weight", *_KEPT)
 class EntityUpdateRequest(BaseModel):
     """What to change of an entity."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"entity_name": "ESP32", "updated_data": {"description": "A microcontroller."}}]
-        }
-    )
-
     entity_name: EntityName = Field(description="The entity, by any spelling or alias.")
     updated_data: dict[str, Any] = Field(
         description="`entity_name` (a new name), `entity_type` and `description`; `source_id` and `file_path` are left."
@@ -364,12 +339,6 @@ class EntityUpdateRequest(BaseModel):
 class RelationUpdateRequest(BaseModel):
     """What to change of a relation."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"source_id": "ESP32", "target_id": "MQTT", "updated_data": {"keywords": "speaks,over TLS"}}]
-        }
-    )
-
     source_id: EntityName = Field(description="Name of one entity.")
     target_id: EntityName = Field(description="Name of the other.")
     updated_data: dict[str, Any] = Field(
@@ -388,32 +357,12 @@ class RelationUpdateRequest(BaseModel):
 class EntityCreateRequest(BaseModel):
     """A new entity."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {"entity_name": "ESP32", "entity_data": {"description": "A microcontroller.", "entity_type": "device"}}
-            ]
-        }
-    )
-
     entity_name: EntityName
     entity_data: dict[str, Any] = Field(description="`description`, which is needed, and `entity_type`.")
 
 
 class RelationCreateRequest(BaseModel):
     """A new relation between two entities that exist."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "source_entity": "ESP32",
-                    "target_entity": "MQTT",
-                    "relation_data": {"description": "The ESP32 speaks MQTT.", "keywords": "speaks", "weight": 1.0},
-                }
-            ]
-        }
-    )
 
     source_entity: EntityName
     target_entity: EntityName
@@ -423,10 +372,6 @@ class RelationCreateRequest(BaseModel):
 class EntityMergeRequest(BaseModel):
     """Entities that are one."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"entities_to_change": ["ESP-32", "Esp 32"], "entity_to_change_into": "ESP32"}]}
-    )
-
     entities_to_change: Annotated[list[EntityName], Field(min_length=1, max_length=1000)]
     entity_to_change_into: EntityName = Field(description="One of them, another entity, or a new name.")
 
@@ -434,15 +379,11 @@ class EntityMergeRequest(BaseModel):
 class DeleteEntityRequest(BaseModel):
     """An entity to hide."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"entity_name": "ESP32"}]})
-
     entity_name: EntityName
 
 
 class DeleteRelationRequest(BaseModel):
     """A relation to hide."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"source_entity": "ESP32", "target_entity": "MQTT"}]})
 
     source_entity: EntityName
     target_entity: EntityName
@@ -543,12 +484,6 @@ _Ids = Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=1
 
 class SplitRequest(BaseModel):
     """Which mentions of an entity are another one."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"entity_name": "Java", "new_name": "Java (island)", "document_ids": ["doc-1"]}]
-        }
-    )
 
     entity_name: EntityName
     new_name: EntityName = Field(description="Name of the other one; no entity may have it.")

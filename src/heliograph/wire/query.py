@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.models import (
@@ -13,14 +13,14 @@ from heliograph.query.models import (
     QueryParam,
     Retrieval,
     RetrievedChunk,
-    RetrievedEntity,
-    RetrievedRelation,
     citation_data,
     explanation_data,
     reference_data,
     retrieval_metadata,
 )
 from heliograph.query.plan import check_length
+from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
+from heliograph.wire.base import Shape
 
 # An `Answer` as the JSON of `/query` and of the last lines of a stream.
 
@@ -178,10 +178,6 @@ class QueryOptions(BaseModel):
 class QueryRequest(QueryOptions):
     """A question on one of LightRAG's routes."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "mix", "top_k": 40}]}
-    )
-
     mode: ModeName = Field(LIGHTRAG_MODE.value, description="How the question is answered; `auto` is the best known.")
     query: Question = Field(
         description="The question; all modes but bypass need three characters, of which a Chinese one counts as two."
@@ -217,10 +213,6 @@ class QueryRequest(QueryOptions):
 class RetrieveRequest(QueryOptions):
     """A question to retrieve for."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"query": "How does the ESP32 connect?", "mode": "fusion", "chunk_top_k": 10}]}
-    )
-
     query: Question = Field(description="The question.")
     include_context: bool = Field(True, description="Give the text that a chat model would read.")
 
@@ -239,8 +231,8 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "question": retrieval.question,
         "mode": retrieval.mode.value,
         "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
-        "entities": [_entity(item) for item in context.entities],
-        "relations": [_relation(item) for item in context.relations],
+        "entities": [_told(FoundEntity, item, item.entity) for item in context.entities],
+        "relations": [_told(FoundRelation, item, item.relation) for item in context.relations],
         "chunks": [_chunk(item) for item in context.chunks],
         "references": reference_data(context),
         "warnings": list(retrieval.warnings),
@@ -257,50 +249,15 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
     return body | ({"context": context.text} if include_context else {}) | _explained(retrieval)
 
 
-def _entity(item: RetrievedEntity) -> dict[str, Any]:
-    entity = item.entity
+def _told(shape: type[Shape], found: Any, record: Any, **others: Any) -> dict[str, Any]:
+    """Return the fields of a shape as plain JSON: `others` by name, the rest from what was found or its record."""
     return {
-        "id": entity.id,
-        "name": entity.name,
-        "type": entity.type,
-        "description": entity.description,
-        "chunk_ids": list(entity.chunk_ids),
-        "sources": list(item.sources),
-        "reference_id": item.reference_id,
-        "created_at": entity.created_at,
-    }
-
-
-def _relation(item: RetrievedRelation) -> dict[str, Any]:
-    relation = item.relation
-    return {
-        "id": relation.id,
-        "source": relation.source,
-        "target": relation.target,
-        "description": relation.description,
-        "keywords": list(relation.keywords),
-        "weight": relation.weight,
-        "degree": item.degree,
-        "chunk_ids": list(relation.chunk_ids),
-        "sources": list(item.sources),
-        "reference_id": item.reference_id,
-        "created_at": relation.created_at,
+        name: others[name] if name in others else getattr(found if hasattr(found, name) else record, name)
+        for name in shape.model_fields
     }
 
 
 def _chunk(item: RetrievedChunk) -> dict[str, Any]:
-    chunk = item.chunk
-    return {
-        "id": chunk.id,
-        "document_id": chunk.document_id,
-        "source": item.source,
-        "reference_id": item.reference_id,
-        "content": chunk.text,
-        "start": chunk.start,
-        "end": chunk.end,
-        "page": chunk.page,
-        "headings": list(chunk.headings),
-        "scores": {name: round(score, 6) for name, score in item.scores.items()},
-        "rerank_score": item.rerank_score,
-        "found_by": [str(mark) for mark in item.marks],
-    }
+    scores = {name: round(score, 6) for name, score in item.scores.items()}
+    marks = [str(mark) for mark in item.marks]
+    return _told(FoundChunk, item, item.chunk, content=item.chunk.text, scores=scores, found_by=marks)

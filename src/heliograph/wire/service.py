@@ -14,20 +14,6 @@ from heliograph.wire.base import Shape
 class Problem(BaseModel):
     """What failed, and what to do."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "urn:heliograph:error:NotFoundError",
-                    "title": "Not found",
-                    "status": 404,
-                    "detail": "there is no workspace 'research'; create it first",
-                    "request_id": "5f0c1c6de0a94a7f",
-                }
-            ]
-        }
-    )
-
     type: str = Field(description="Kind of failure: the error's class, or `about:blank`.")
     title: str = Field(description="The kind in words.")
     status: int = Field(description="HTTP status.")
@@ -251,7 +237,7 @@ _NAME = r"^[\w][\w.\-]{0,63}$"
 class NewWorkspace(BaseModel):
     """A workspace to make."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "research"}]})
+    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(pattern=_NAME, description="Letters, digits, `_`, `.` and `-`, at most 64.")
 

@@ -178,7 +178,7 @@ async def test_cache_survives_callers_that_come_and_go_at_random(replies: Any, m
             await asyncio.sleep(0)
     done = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(isinstance(item, asyncio.CancelledError) or item.text in "012" for item in done)
-    assert (model._flights, inner.under_way) == ({}, 0)
+    assert (model._under_way, inner.under_way) == ({}, 0)
 
 
 async def test_cache_that_cannot_be_read_is_an_error(replies: Any, make_request: MakeRequest) -> None:

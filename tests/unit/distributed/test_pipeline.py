@@ -13,7 +13,7 @@ from heliograph.chat.base import ChatRequest
 from heliograph.chat.wrappers import ChatMeter
 from heliograph.distributed import pool
 from heliograph.distributed.messages import WorkerLostError
-from heliograph.distributed.pool import Watch
+from heliograph.distributed.pool import DocumentProgress
 from heliograph.errors import (
     CancelledIngestError,
     ClusterUnavailable,
@@ -29,7 +29,7 @@ from heliograph.models import DocumentStatus
 from heliograph.settings import IngestSettings
 from heliograph.stores.base import CachedReply, DocumentQuery
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
-from heliograph.testing.memory_store import MemoryStore
+from heliograph.testing.memory_store import MemoryReplyCache, MemoryStore
 
 from ..ingest.test_defects import MARK, break_at
 from ..ingest.world import snapshot
@@ -171,7 +171,7 @@ async def test_news_that_cannot_be_told_on_leave_no_question_unanswered(
     def fail(*_: object) -> None:
         raise RuntimeError("nobody listens")
 
-    monkeypatch.setattr(Watch, "read_one", fail)
+    monkeypatch.setattr(DocumentProgress, "read_one", fail)
     pipeline, _ = open_pipeline(store, launcher, stack, chat=FakeChatModel(REPLY))
     async with asyncio.timeout(60):
         report = await pipeline.insert(documents(2))
@@ -339,9 +339,6 @@ class _FullStore(MemoryStore):
         self.replies = _FullReplies()
 
 
-class _FullReplies:
-    async def get_reply(self, key: str) -> None:
-        return None
-
+class _FullReplies(MemoryReplyCache):
     async def put_reply(self, reply: CachedReply) -> None:
         raise StoreUnavailable("the disk is full")

@@ -14,8 +14,8 @@ from typing import Any
 
 from heliograph.chat.base import ChatModel
 from heliograph.chat.wrappers import ChatMeter, wrap_chat_model
-from heliograph.distributed.cluster import ClusterRooms, GivenModels, open_cluster
-from heliograph.distributed.messages import Launcher, Worker, WorkerLostError, WorkerSetup
+from heliograph.distributed.cluster import ClusterParts, open_cluster
+from heliograph.distributed.messages import GivenModels, Launcher, Worker, WorkerLostError, WorkerSetup
 from heliograph.distributed.worker import ReadingWorker
 from heliograph.errors import HeliographError
 from heliograph.extraction.base import Extractor
@@ -114,7 +114,7 @@ def open_pipeline(
     extractor: Extractor | None = None,
     meter: ChatMeter | None = None,
     **rooms: Any,
-) -> tuple[IngestPipeline, ClusterRooms]:
+) -> tuple[IngestPipeline, ClusterParts]:
     """Return a pipeline whose documents are read by workers, as `heliograph.engine` makes it."""
     settings = Settings.load(**{"ray": {"workers": 2, "start_timeout_seconds": 5}, **rooms})
     embedding, meter = FakeEmbeddingModel(16, record=False), meter or ChatMeter()

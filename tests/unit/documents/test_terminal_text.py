@@ -62,9 +62,9 @@ def test_a_manual_page_gets_headings_paragraphs_and_terms() -> None:
     assert "```\nkeeper [-q] -f file\n```" in text
     assert "lights the lamp at dusk and logs every ship that is discovered. It is well-known" in text
     assert "### To trim the wick:" in text
-    assert "`-f file`: Read the tide table from this file.\n\nWithout it the default is used." in text
+    assert "- `-f file`: Read the tide table from this file.\n\n  Without it the default is used." in text
     assert "`-q`: Say nothing." in text
-    assert "`1`: dim\n\n`2`: bright" in text
+    assert "- `modes`: The modes are:\n\n  - `1`: dim\n\n  - `2`: bright" in text
     assert "2020-01-01" not in text
 
 

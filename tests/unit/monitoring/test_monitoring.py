@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -164,9 +165,14 @@ def test_tracing_is_off_by_default() -> None:
 
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    monkeypatch.delitem(sys.modules, "heliograph.monitoring.tracing", raising=False)
+    monkeypatch.delitem(sys.modules, "heliograph.monitoring.otel", raising=False)
     with pytest.raises(MissingDependencyError, match=r"heliograph\[otel\]"):
         build_tracer(MonitoringSettings.model_validate({"traces_endpoint": "http://127.0.0.1:4318/v1/traces"}))
+
+
+def test_without_the_extra_everything_but_spans_works() -> None:
+    program = "import sys; sys.modules['opentelemetry'] = None; import heliograph.monitoring.monitoring"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_unknown_methods_count_as_one() -> None:

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from heliograph.chat.base import Purpose
 from heliograph.engine import Given
-from heliograph.monitoring.tracing import OtelTracer
+from heliograph.monitoring.otel import OtelTracer
 from heliograph.server.app import create_app
 from heliograph.server.run import JsonFormatter
 from heliograph.service.service import Service

@@ -13,6 +13,10 @@ from heliograph.text.phrases import find_names
         ("Die Verarbeitung der Daten erfolgt in Hamburg und nicht auf dem Gerät.", ["Hamburg"]),
         ("Der Hund bellt, und Anna Weber aus Mölln nimmt die Leine mit.", ["Anna Weber", "Mölln"]),
         ("Das Gerät spricht MQTT mit dem ESP32-S3 und nicht mit Strom.", ["MQTT", "ESP32-S3"]),
+        (
+            "Die Liste von Optionen und der Stil von Befehlen stehen hier, sagt Otto von Bismarck.",
+            ["Otto von Bismarck"],
+        ),
         ("Herr Zorblatt ist nicht im Haus, er wird mit Sicherheit kommen.", ["Zorblatt"]),
     ],
 )

@@ -269,7 +269,10 @@ _FORMS = tuple(
             r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b",
         ),
         (r"\bports?\b|端口", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
-        (r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)", r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w.)-])"),
+        (
+            r"\b(?:exit|status|return) (?:code|status|value)\b|退出(?:码|状态)",
+            r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w)-]|\.\d)",
+        ),
         (
             r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"

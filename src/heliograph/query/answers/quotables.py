@@ -224,6 +224,7 @@ class _Reading:
         heading: The heading above.
         term: The term that is explained, from the last line that named one.
         is_term_new: Whether nothing was said of it yet.
+        is_term_listed: Whether it stands in a list item, at whose end its explanation ends.
         explained: What was said of it first; empty if that was long.
         leading: The sentence that leads in to a list, a table or code.
         columns: Names of the columns of the table that is read.
@@ -236,6 +237,7 @@ class _Reading:
     heading: str = ""
     term: str = ""
     is_term_new: bool = True
+    is_term_listed: bool = False
     explained: str = ""
     leading: str = ""
     columns: Sequence[str] = ()
@@ -275,6 +277,7 @@ class _Reading:
             if _NO_STATEMENT.match(shown) or _REFERS.match(shown) or not _LETTER.search(shown):
                 continue
             is_paragraph = _stands_alone(text, start, end)
+            is_listed = _LIST_MARK.match(written) is not None or text[start - 1 : start] in (" ", "\t")
             if _is_row(written):
                 self._add(start, end, _row_text(_cells(written), self.columns), Form.ROW, above)
                 continue
@@ -290,7 +293,11 @@ class _Reading:
                 self.leading, self.is_term_new = "", True
                 self._note(frozenset(terms(shown)), "")
                 continue
+            if self.is_term_listed and not is_listed:
+                # What stands at the margin again is said of no item.
+                self.term, self.is_term_listed = "", False
             if match := _TERM_BEFORE_COLON.match(shown):
+                self.is_term_listed = is_listed
                 self.term, self.is_term_new = match[1], True
             if shown.endswith(_LEADS_IN):
                 self.leading = shown_text(written)

@@ -71,7 +71,6 @@ _UPLOAD_FORM: dict[str, Any] = {
                         "metadata": {"type": "string", "description": "A JSON object, kept with the document."},
                     },
                 },
-                "example": {"file": "ESP32 speaks MQTT over TLS.", "metadata": '{"team": "red"}'},
             }
         },
     }
@@ -386,16 +385,10 @@ async def cancel_pipeline(
     return MessageResponse(status="cancellation_requested", message=message)
 
 
-_RETRY_BODY = {
-    "requestBody": {"content": {"application/json": {"example": {"doc_ids": ["doc-5f2b9c01d3a44e6f8b7a6c5d"]}}}}
-}
-
-
 @router.post(
     "/reprocess_failed",
     summary="Try failed documents again",
     responses=responses(404, 409),
-    openapi_extra=_RETRY_BODY,
 )
 async def reprocess_failed(
     kb: WriteEngine,

@@ -215,11 +215,7 @@ async def get_neighbours(
     """Return entities by distance, then degree, and the relations among them."""
     entity = await _require(engine, name)
     found = await engine.neighbours(entity.name, depth=depth, max_entities=limit)
-    return NeighbourResponse(
-        entities=tuple(map(EntityItem.of, found.entities)),
-        relations=tuple(map(RelationItem.of, found.relations)),
-        is_truncated=found.is_truncated,
-    )
+    return NeighbourResponse.of(found)
 
 
 @router.get("/graph/paths", summary="Return how two entities are connected", responses=responses(400, 404))

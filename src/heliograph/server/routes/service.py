@@ -234,8 +234,6 @@ _OPEN = "Nobody logs in here; everybody is a guest."
 _KEY_ONLY = "Nobody logs in here; a key is needed."
 _MAX_NAME = 256
 _MAX_PASSWORD = 1024
-_LOGIN_EXAMPLE = {"username": "hester", "password": "lamp oil", "grant_type": "password"}
-_LOGIN_FORM = {"requestBody": {"content": {"application/x-www-form-urlencoded": {"example": _LOGIN_EXAMPLE}}}}
 
 
 @router.get("/auth-status", tags=["access"], response_model_exclude_none=True, summary="Whether people log in")
@@ -254,7 +252,7 @@ async def auth_status(service: CurrentService) -> AuthStatus:
     )
 
 
-@router.post("/login", tags=["access"], summary="Log in", responses=responses(401, 429), openapi_extra=_LOGIN_FORM)
+@router.post("/login", tags=["access"], summary="Log in", responses=responses(401, 429))
 async def log_in(
     request: Request,
     service: CurrentService,

@@ -440,7 +440,10 @@ class JobStore:
                    WHERE document_id = ? ORDER BY sequence DESC LIMIT ?"""
         with self._file.reading() as connection:
             rows: list[Any] = connection.execute(query, (document_id, limit)).fetchall()
-        return [DocumentVersion(*row[:5], datetime.fromtimestamp(row[5], UTC)) for row in rows]
+        return [
+            DocumentVersion(id_, author, track_id, length, content_hash, datetime.fromtimestamp(moment, UTC))
+            for id_, author, track_id, length, content_hash, moment in rows
+        ]
 
     def forget_versions(self, document_ids: Sequence[str] | None = None) -> None:
         """Forget the texts that documents had; None forgets all."""

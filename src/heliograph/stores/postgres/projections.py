@@ -12,7 +12,7 @@ from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import SettingsError
 from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
-from heliograph.stores.changeset import Changeset, Collection, OutboxKind, VectorBatch
+from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.database import (
     Address,
     Database,
@@ -220,11 +220,6 @@ class PostgresTextProjection(PostgresProjection, PostgresTextStore, TextProjecti
 
 # Vectors in PostgreSQL beside another store: the three tables that LightRAG's users know, searched as at home.
 
-_KINDS = {
-    OutboxKind.CHUNKS: Collection.CHUNKS,
-    OutboxKind.ENTITIES: Collection.ENTITIES,
-    OutboxKind.RELATIONS: Collection.RELATIONS,
-}
 _REMOVE = "DELETE FROM {table} WHERE workspace = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
 _NEW = """JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id"""
@@ -256,10 +251,10 @@ _COLUMNS = {
 class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorProjection):
     """The vectors of one workspace in pgvector."""
 
-    kinds = frozenset(_KINDS)
+    kinds = frozenset(COLLECTIONS)
     role = "vectors"
     tables = tuple(VECTOR_TABLES.values())
-    scanned: ClassVar = {kind: f"{VECTOR_TABLES[item]} AND embedding IS NOT NULL" for kind, item in _KINDS.items()}
+    scanned: ClassVar = {kind: f"{VECTOR_TABLES[item]} AND embedding IS NOT NULL" for kind, item in COLLECTIONS.items()}
 
     def __init__(self, address: Address, settings: StoreSettings, embedding: EmbeddingInfo) -> None:
         PostgresProjection.__init__(self, address, settings, embedding)
@@ -288,7 +283,7 @@ class PostgresVectorProjection(PostgresProjection, PostgresVectorStore, VectorPr
             Collection.ENTITIES: [item.id for item in change.entities],
             Collection.RELATIONS: [item.id for item in change.relations],
         }
-        for kind, collection in _KINDS.items():
+        for kind, collection in COLLECTIONS.items():
             vectors = change.vectors.get(collection, {})
             bare = [id_ for id_ in there[collection] if id_ not in vectors]
             if gone := [*change.removed.get(kind, ()), *bare]:

@@ -87,12 +87,7 @@ def vector_statements(workspace: str, changeset: Changeset, vector_type: int) ->
 
     A vector whose chunk is not there is passed over.
     """
-    removed = {
-        Collection.CHUNKS: changeset.removed_chunks,
-        Collection.ENTITIES: changeset.removed_entities,
-        Collection.RELATIONS: changeset.removed_relations,
-    }
-    for collection, gone in removed.items():
+    for collection, gone in changeset.removed.items():
         batch = changeset.vectors.get(collection)
         put = batch.ids if batch else ()
         if gone and collection is not Collection.CHUNKS:
@@ -451,12 +446,11 @@ def mark(terms: Sequence[str]) -> str:
 
 def text_statements(workspace: str, changeset: Changeset) -> Iterator[Statement]:
     """Yield what applies the full-text part of a changeset."""
-    removed = {Collection.CHUNKS: changeset.removed_chunks, Collection.ENTITIES: changeset.removed_entities}
     for collection, table in TERMS_TABLES.items():
         # The last of several entries for one id counts.
         entries = {entry.id: entry for entry in changeset.texts.get(collection, ())}
         of = workspace, collection.value
-        if gone := {*removed[collection], *entries}:
+        if gone := {*changeset.removed[collection], *entries}:
             yield Statement(_REMOVE.format(table=table), (workspace, to_json(gone), *of, *of, *of))
         if entries:
             rows = to_json(map(_row, entries.values()))

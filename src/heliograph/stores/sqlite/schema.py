@@ -8,6 +8,8 @@ changed is logged by appending, and the index of degrees holds well-connected en
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from heliograph.errors import SchemaMismatch
@@ -237,7 +239,7 @@ def migrate(connection: apsw.Connection, path: str) -> None:
         raise SchemaMismatch(f"the file {path!r} is a database of another program; choose another data_dir")
     if version == LATEST_VERSION:
         return
-    connection.create_scalar_function("relation_id", lambda *ends: relation_id(*map(str, ends)), 2, deterministic=True)
+    connection.create_scalar_function("relation_id", _relation_id, 2, deterministic=True)
     connection.create_scalar_function("name_keys", name_keys_json, 2, deterministic=True)
     connection.create_scalar_function("name_terms", name_terms, 2, deterministic=True)
     # Sorting all words of a store takes more memory than there may be.
@@ -252,6 +254,10 @@ def migrate(connection: apsw.Connection, path: str) -> None:
             connection.pragma("application_id", APPLICATION_ID)
     finally:
         connection.pragma("temp_store", kept)
+
+
+def _relation_id(*ends: Any) -> str:
+    return relation_id(*map(str, ends))
 
 
 def has_tables(connection: apsw.Connection) -> bool:

@@ -614,10 +614,9 @@ def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Seq
 
 def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     """Apply the full-text part of a changeset."""
-    removed = {Collection.CHUNKS: changeset.removed_chunks, Collection.ENTITIES: changeset.removed_entities}
     for collection in SEARCHED:
         name = collection.value
-        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        gone = [keys[id_] for id_ in changeset.removed[collection] if id_ in keys]
         connection.executemany(f"DELETE FROM {name}_terms WHERE rowid = ?", singles(gone))
         connection.executemany(f"DELETE FROM {name}_words WHERE key = ?", singles(gone))
         rows = [(keys[entry.id], " ".join(entry.terms)) for entry in changeset.texts.get(collection, ())]
@@ -734,14 +733,9 @@ def _exact_scores(
 
 def write_vectors(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:
     """Apply the vector part of a changeset."""
-    removed = {
-        Collection.CHUNKS: changeset.removed_chunks,
-        Collection.ENTITIES: changeset.removed_entities,
-        Collection.RELATIONS: changeset.removed_relations,
-    }
     for collection in Collection:
         table = f"{collection.value}_vector"
-        gone = [keys[id_] for id_ in removed[collection] if id_ in keys]
+        gone = [keys[id_] for id_ in changeset.removed[collection] if id_ in keys]
         connection.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in gone))
         batch = changeset.vectors.get(collection)
         put = [keys[id_] for id_ in batch.ids] if batch else []

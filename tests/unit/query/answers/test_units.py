@@ -22,7 +22,8 @@ def _first(question: str, text: str) -> str:
 
 _OPTIONS = (
     "# keeper(8)\n\n`-q`: Say nothing of tides.\n\n`-j`: Write the list of ships as records.\n\n"
-    "This feature is available in release 3.1.\n\n`-w, --number-width=数字`: 为行号留出指定列的宽度\n\n`-n`: 添加行号\n\nEnd.\n"
+    "This feature is available in release 3.1.\n\n`-w, --number-width=数字`: 为行号留出指定列的宽度\n\n"
+    "`-n`: 添加行号\n\nEnd.\n"
 )
 
 
@@ -70,3 +71,13 @@ def test_a_sentence_goes_on_with_the_one_that_points_back_to_it() -> None:
 def test_what_is_said_of_a_term_is_not_told_twice() -> None:
     text = "`-n`: Sends the full name.\n\nBy default it is cut off.\n\nEnd.\n"
     assert [item.lead for item in _quotables(text)][1].count("-n") == 1
+
+
+def test_a_code_at_the_end_of_a_sentence_is_one() -> None:
+    text = "If the command cannot run, the return code is 127. A return code above 128 means that a signal ended it."
+    assert "127" in _first("What is the return code when the command cannot run?", text)
+
+
+def test_a_term_of_a_list_item_explains_nothing_below_the_list() -> None:
+    leads = {item.shown: item.lead for item in _quotables("- `-q`: Say nothing.\n\n  More on it.\n\nThe lamp burns.\n")}
+    assert leads == {"`-q`: Say nothing.": "", "More on it.": "`-q`", "The lamp burns.": ""}

@@ -139,7 +139,9 @@ def _chats() -> Corpus:
     return Corpus(documents, questions)
 
 
-@pytest.mark.parametrize("corpus", [_encyclopedia(), _site(), _textbook(), _chats()], ids=["encyclopedia", "site", "textbook", "chats"])
+@pytest.mark.parametrize(
+    "corpus", [_encyclopedia(), _site(), _textbook(), _chats()], ids=["encyclopedia", "site", "textbook", "chats"]
+)
 async def test_fusion_is_not_below_its_best_channel(tmp_path: Path, corpus: Corpus) -> None:
     settings = Settings.load(ingest={"chunk_tokens": 100, "overlap_tokens": 0}, store={"data_dir": tmp_path})
     asked = {

@@ -1,0 +1,90 @@
+"""The workspaces in a PostgreSQL database: which there are, what waits in one, and removing one; all of it blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import psycopg
+
+from heliograph.models import WAITING_STATUSES
+from heliograph.settings import StoreSettings
+from heliograph.stores.postgres.database import parse_address, translate_errors
+from heliograph.stores.postgres.schema import TABLES
+from heliograph.stores.postgres.search import INDEXES, index_patterns
+
+# For how long an identity may be taken to hold: asking for it takes a connection.
+IDENTITY_SECONDS = 2.0
+_CONNECT_SECONDS = 10
+_OF_WORKSPACES = (*TABLES, "heliograph_outbox_reader")
+
+
+def find_workspaces(settings: StoreSettings) -> list[str]:
+    """Return the names of the workspaces in the database, sorted; none if nothing was ever stored in it. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return []
+        return [name for (name,) in connection.execute("SELECT name FROM heliograph_workspace ORDER BY name")]
+
+
+def workspace_identity(settings: StoreSettings) -> int | None:
+    """Return a number of the workspace: another one if it was removed and made again, None if it is not there. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return None
+        query = "SELECT made FROM heliograph_workspace WHERE name = %s"
+        row = connection.execute(query, (settings.workspace,)).fetchone()
+        return row[0] if row else None
+
+
+def has_workspace(settings: StoreSettings) -> bool:
+    """Whether the workspace that the settings name is there; blocks, and raises as `workspace_identity`."""
+    return workspace_identity(settings) is not None
+
+
+def may_have_waiting(settings: StoreSettings) -> bool:
+    """Whether documents of the workspace wait to be processed; blocks, and raises as `workspace_identity`."""
+    with _connect(settings) as connection:
+        if connection is None:
+            return False
+        query = "SELECT 1 FROM heliograph_document WHERE workspace = %s AND status = ANY(%s) LIMIT 1"
+        return connection.execute(query, (settings.workspace, list(WAITING_STATUSES))).fetchone() is not None
+
+
+def drop_workspace(settings: StoreSettings) -> None:
+    """Remove the workspace that the settings name with everything in it; nothing may have it open. Blocks.
+
+    Raises:
+        StoreUnavailable: The server cannot be reached.
+    """
+    with _connect(settings) as connection:
+        if connection is None:
+            return
+        # Commits begin by the lock of this row. Where there is none, the rest may stand beside another store.
+        row = "DELETE FROM heliograph_workspace WHERE name = %s"
+        if not connection.execute(row, (settings.workspace,)).rowcount:
+            return
+        for table in _OF_WORKSPACES:
+            connection.execute(f"DELETE FROM {table} WHERE workspace = %s".encode(), (settings.workspace,))
+        for (name,) in connection.execute(INDEXES, (index_patterns(settings.workspace),)).fetchall():
+            connection.execute(f"DROP INDEX IF EXISTS {name}".encode())
+
+
+@contextmanager
+def _connect(settings: StoreSettings) -> Generator[psycopg.Connection | None]:
+    """Give a connection to the database, or None if nothing was ever stored in it."""
+    address = parse_address(settings.url)
+    with (
+        translate_errors(address.label),
+        psycopg.connect(address.conninfo, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        row = connection.execute("SELECT to_regclass('heliograph_workspace') IS NOT NULL").fetchone()
+        yield connection if row and row[0] else None
