@@ -278,7 +278,8 @@ def render_versus(figures: Sequence[Figure], notes: Sequence[str]) -> str:
     rows: dict[str, dict[str, str]] = {}
     for figure in figures:
         what, _, side = figure.name.rpartition(", ")
-        rows.setdefault(what, {})[side] = f"{figure.value:,.3g} {figure.unit}".strip()
+        shown = f"{figure.value:,.0f}" if figure.value >= 1000 else f"{figure.value:.3g}"
+        rows.setdefault(what, {})[side] = f"{shown} {figure.unit}".strip()
     lines = ((what, *(cells.get(side, "") for side in _COLOURS)) for what, cells in rows.items())
     return "\n\n".join((format_table(("", *_COLOURS), lines), *notes[1:]))
 
