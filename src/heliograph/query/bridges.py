@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
@@ -245,7 +244,7 @@ class Wanted:
     near: frozenset[str] = frozenset()
 
 
-def distinction(places: EntityPlaces, near: AbstractSet[str]) -> float:
+def distinction(places: EntityPlaces, near: frozenset[str]) -> float:
     """Return what an entity tells of the chunks near a question: 1 if few of them mention it, 0 if all do.
 
     Pages about one subject all name it, so its name neither answers a question among them nor leads to anything else.
