@@ -112,7 +112,11 @@ def _detect_ole(raw: RawDocument) -> str:
 
 
 _GROUP = "heliograph.loaders"
-# Imported when the first document is loaded: who only asks questions waits for none of them.
+# The loaders of ours, in the order of search. The first loader that claims an ending (or a type) reads it, and third
+# parties' (the entry points of `_GROUP`) come before ours, so that they can replace one. No two of ours may claim one
+# ending: `tests/unit/documents/test_registry.py` refuses that.
+#
+# They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
     mail.MailLoader text_formats.CodeLoader"""

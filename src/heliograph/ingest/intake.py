@@ -2,7 +2,10 @@
 
 `prepare` checks and cleans text and metadata; `Intake.identify` finds which stored document each one is, by id or by
 source; `Intake.enqueue` writes the new and the changed as pending, a few hundred in one transaction. A document that
-cannot be taken in is reported, and the rest go on.
+cannot be taken in is reported, and the rest go on: what is refused is a result, not an exception.
+
+A whole document (a given graph, an import) does not pass here but by `IngestPipeline.insert_whole`. Over HTTP
+`Jobs.check_room` refuses first, when too much waits.
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ from heliograph.ids import content_hash, document_id, is_storable
 from heliograph.ingest.chunking import clean_pages
 from heliograph.ingest.commit import Committer
 from heliograph.ingest.models import DocumentResult, NewDocument, Outcome
-from heliograph.ingest.processing import OUTAGES, Claims, Work, as_failure, as_twin, find_heirs, find_originals, succeed
+from heliograph.ingest.processing import (
+    OUTAGES,
+    Work,
+    WorkLocks,
+    as_failure,
+    as_twin,
+    find_heirs,
+    find_originals,
+    succeed,
+)
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
 from heliograph.stores.changeset import Changeset
@@ -64,37 +76,37 @@ _PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class SourceClaims:
+class SourceOwners:
     """The documents of one source: how many there are, and the first two by id."""
 
     count: int = 0
     first: tuple[Document, ...] = ()
 
 
-async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[str, SourceClaims]:
-    """Return, per source that names a document, who claims it; costs what these sources have, at most two each."""
+async def find_by_source(records: RecordsStore, sources: Iterable[str]) -> dict[str, SourceOwners]:
+    """Return the owners of each source that names a document; reads at most two documents of each."""
     wanted = [source for source in dict.fromkeys(sources) if source and is_storable(source)]
-    found: dict[str, SourceClaims] = {}
+    found: dict[str, SourceOwners] = {}
     for start in range(0, len(wanted), _PAGE):
         some = wanted[start : start + _PAGE]
         page = await records.find_documents(DocumentQuery(filter=Sources(tuple(some)), sort="id", limit=2 * len(some)))
         if page.total > len(page.documents):
             for source in some:
                 alone = await records.find_documents(DocumentQuery(filter=Sources((source,)), sort="id", limit=2))
-                found[source] = SourceClaims(alone.total, alone.documents)
+                found[source] = SourceOwners(alone.total, alone.documents)
             continue
         for document in page.documents:
-            known = found.get(document.source, SourceClaims())
-            found[document.source] = SourceClaims(known.count + 1, (*known.first, document)[:2])
-    return {source: claims for source, claims in found.items() if claims.count}
+            known = found.get(document.source, SourceOwners())
+            found[document.source] = SourceOwners(known.count + 1, (*known.first, document)[:2])
+    return {source: owners for source, owners in found.items() if owners.count}
 
 
 async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str]]) -> list[str]:
     """Return the id of the document that each text stands for, given clean sources and texts, in order."""
-    claims = await find_by_source(records, (source for source, _ in texts if source not in PLACEHOLDER_SOURCES))
+    owners = await find_by_source(records, (source for source, _ in texts if source not in PLACEHOLDER_SOURCES))
     ids: list[str] = []
     for source, text in texts:
-        known = claims.get(source)
+        known = owners.get(source)
         if source not in PLACEHOLDER_SOURCES and (known is None or known.count == 1):
             ids.append(known.first[0].id if known else document_id(source or text))
             continue
@@ -107,10 +119,10 @@ async def identify_texts(records: RecordsStore, texts: Sequence[tuple[str, str]]
 async def identify_files(records: RecordsStore, sources: Sequence[str]) -> list[str]:
     """Return the id of the document that the file or URL at each source stands for, in order."""
     cleaned = [clean_text(source) for source in sources]
-    claims = await find_by_source(records, cleaned)
+    owners = await find_by_source(records, cleaned)
     ids: list[str] = []
     for source in cleaned:
-        known = claims.get(source)
+        known = owners.get(source)
         is_identity = known is not None and known.count == 1 and source not in PLACEHOLDER_SOURCES
         ids.append(known.first[0].id if known and is_identity else document_id(source))
     return ids
@@ -166,7 +178,7 @@ class Intake:
         records: RecordsStore,
         committer: Committer,
         duplicates: Literal["cite", "report", "separate"],
-        texts: Claims,
+        texts: WorkLocks,
     ) -> None:
         """Keep the parts.
 

@@ -36,10 +36,10 @@ from heliograph.ingest.models import (
     ProgressReporter,
 )
 from heliograph.ingest.processing import (
-    Claims,
     DocumentProcessor,
     Run,
     Work,
+    WorkLocks,
     as_twin,
     find_heirs,
     read_stored_chunks,
@@ -164,8 +164,8 @@ class IngestPipeline:
         parallel = settings.max_parallel_documents
         # Who asks for one document at a time gets no commit of several.
         self._most_waiting = 1 if parallel == 1 else _WAITING_PER_READ * parallel
-        self._texts = Claims()
-        self._intake = Intake(store.records, self._committer, settings.duplicates, self._texts)
+        self._text_locks = WorkLocks()
+        self._intake = Intake(store.records, self._committer, settings.duplicates, self._text_locks)
         self._processor = DocumentProcessor(
             store.records,
             reader or InProcessReader(chunker, extractor),
@@ -173,10 +173,10 @@ class IngestPipeline:
             # What a chat model writes takes long and is paid for by document, so each is committed by itself.
             JointCommits(self._committer, drafter, 1 if chat is not None else self._most_waiting),
             parallel,
-            self._texts,
+            self._text_locks,
             shares_texts=settings.duplicates != "separate",
         )
-        self._claims = Claims()
+        self._document_locks = WorkLocks()
         # What comparing an update with what is stored has told, until it is processed.
         self._updates: dict[str, Work] = {}
         self._entry = SharedEntry(exclusive or store.ingest_lock)
@@ -225,7 +225,7 @@ class IngestPipeline:
         batch = track_id or new_track_id("insert")
         candidates = await self._prepare(documents, batch)
         ids = [item.document.id for item in candidates if item.document.id]
-        async with self._run(batch, progress) as run, self._claims.claim(ids) as claim:
+        async with self._run(batch, progress) as run, self._document_locks.claim(ids) as claim:
             entries = await self._intake.enqueue(candidates)
             works = {index: entry for index, entry in enumerate(entries) if isinstance(entry, Work)}
             results = {index: entry for index, entry in enumerate(entries) if isinstance(entry, DocumentResult)}
@@ -272,7 +272,7 @@ class IngestPipeline:
         """
         count = 0
         for id_ in await self._find(DocumentQuery(WAITING_STATUSES)):
-            async with self._claims.claim([id_]):
+            async with self._document_locks.claim([id_]):
                 for document in await self._documents([id_]):
                     if document.status in WAITING_STATUSES:
                         failed = replace(document, status=DocumentStatus.FAILED, error=reason, updated_at=utc_now())
@@ -308,10 +308,10 @@ class IngestPipeline:
             ModelError: It cannot be embedded; nothing was written.
             StoreError: The store cannot be used; nothing was written.
         """
-        async with self._claims.claim([document.id]):
+        async with self._document_locks.claim([document.id]):
             known = await self._documents([document.id])
             if known and known[0].content_hash != document.content_hash:
-                async with self._texts.claim([known[0].content_hash]):
+                async with self._text_locks.claim([known[0].content_hash]):
                     known = await self._documents([document.id])
                     if heirs := await find_heirs(self._store.records, known[0]):
                         left = as_twin(known[0], heirs[0].id)
@@ -383,10 +383,10 @@ class IngestPipeline:
         wanted = list(dict.fromkeys(document_ids))
         deleted: list[str] = []
         chunks = entities = relations = 0
-        async with self._claims.claim(wanted):
+        async with self._document_locks.claim(wanted):
             # Twins first, so that none is made an original only to go as well.
             for document in sorted(await self._documents(wanted), key=lambda item: not item.twin_of):
-                async with self._texts.claim([document.content_hash]):
+                async with self._text_locks.claim([document.content_hash]):
                     removed, commit = await self._delete_document(document.id)
                 self._updates.pop(document.id, None)
                 deleted.append(document.id)
@@ -430,8 +430,8 @@ class IngestPipeline:
     ) -> IngestReport:
         async with self._run(batch, progress) as run, self._entry.enter():
             stored = list(dict.fromkeys(only)) if only else await self._find(DocumentQuery(statuses))
-            found = [id_ for id_ in stored if not self._claims.is_claimed(id_)]
-            async with self._claims.claim(found) as claim:
+            found = [id_ for id_ in stored if not self._document_locks.is_claimed(id_)]
+            async with self._document_locks.claim(found) as claim:
                 # What another task finished since it was found is left alone.
                 works = [
                     self._stored_work(document)

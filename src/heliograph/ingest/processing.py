@@ -55,7 +55,7 @@ from heliograph.text.analysis import chunk_index_text, terms
 
 # Who is working on which document, within one process.
 #
-# Two tasks never work on one document at once: the second waits until the first is done with it. Claims are taken for
+# Two tasks never work on one document at once: the second waits until the first is done with it. Locks are taken for
 # all documents of a call together, so that no two calls wait for each other.
 
 
@@ -80,8 +80,8 @@ class Claim:
             self.release(id_)
 
 
-class Claims:
-    """The documents that are being worked on."""
+class WorkLocks:
+    """Locks documents, by id, while a task works on them; texts, by their hash, are locked alike."""
 
     def __init__(self) -> None:
         self._held: dict[str, asyncio.Future[None]] = {}
@@ -141,7 +141,7 @@ class DocumentProcessor:
         committer: Committer,
         joint: JointCommits,
         max_parallel: int,
-        texts: Claims,
+        texts: WorkLocks,
         *,
         shares_texts: bool,
     ) -> None:

@@ -192,8 +192,8 @@ _REFUSED = "the token is not valid, has expired or was revoked; log in again"
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
-    """What a token says.
+class TokenContent:
+    """The content of a token.
 
     Attributes:
         name: Of the account.
@@ -255,7 +255,7 @@ class TokenSigner:
         }
         return jwt.encode(claims, self._key, algorithm=_ALGORITHM)
 
-    def read(self, token: str) -> Claims:
+    def read(self, token: str) -> TokenContent:
         """Return what a token says, if it is ours and has not expired.
 
         Raises:
@@ -266,7 +266,7 @@ class TokenSigner:
             options: Any = {"require": _REQUIRED, "verify_exp": False, "verify_iat": False}
             said = jwt.decode(token, self._key, algorithms=[_ALGORITHM], issuer=_ISSUER, options=options)
             times = float(said["iat"]), float(said["exp"])
-            claims = Claims(str(said["sub"]), str(said["sid"]), str(said["pwd"]), *times)
+            claims = TokenContent(str(said["sub"]), str(said["sid"]), str(said["pwd"]), *times)
         except (jwt.InvalidTokenError, TypeError, ValueError) as error:
             raise AuthenticationError(_REFUSED) from error
         if claims.expires_at <= self._clock():
@@ -574,7 +574,7 @@ class Identity:
     """
 
     principal: Principal
-    claims: Claims | None = None
+    claims: TokenContent | None = None
     new_token: str | None = None
 
     def __repr__(self) -> str:

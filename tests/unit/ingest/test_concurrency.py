@@ -1,4 +1,4 @@
-"""The small parts that keep tasks apart: claims, the shared entry, and gathering."""
+"""The small parts that keep tasks apart: locks, the shared entry, and gathering."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ import pytest
 
 from heliograph.calls.tasks import gather_or_cancel
 from heliograph.ingest.pipeline import SharedEntry
-from heliograph.ingest.processing import Claims
+from heliograph.ingest.processing import WorkLocks
 
 
 async def test_claim_waits_for_all_its_ids_and_takes_them_together() -> None:
-    claims = Claims()
+    locks = WorkLocks()
     order: list[str] = []
 
     async def second() -> None:
-        async with claims.claim(["b", "c"]):
+        async with locks.claim(["b", "c"]):
             order.append("second")
 
-    async with claims.claim(["a", "b"]) as claim:
+    async with locks.claim(["a", "b"]) as claim:
         waiting = asyncio.create_task(second())
         await asyncio.sleep(0)
-        assert claims.is_claimed("a")
-        assert not claims.is_claimed("c")
+        assert locks.is_claimed("a")
+        assert not locks.is_claimed("c")
         order.append("first")
         claim.release("a")
-        assert not claims.is_claimed("a")
+        assert not locks.is_claimed("a")
         claim.release("b")
         await waiting
     assert order == ["first", "second"]
-    assert not claims.is_claimed("b")
+    assert not locks.is_claimed("b")
 
 
 async def test_releasing_late_does_not_take_the_claim_of_another() -> None:
-    claims = Claims()
-    async with claims.claim(["a"]) as first:
+    locks = WorkLocks()
+    async with locks.claim(["a"]) as first:
         first.release("a")
-        async with claims.claim(["a"]):
+        async with locks.claim(["a"]):
             first.release("a")
             first.release_all()
-            assert claims.is_claimed("a")
+            assert locks.is_claimed("a")
 
 
-async def test_cancelled_waiter_leaves_claims_alone() -> None:
-    claims = Claims()
+async def test_cancelled_waiter_leaves_locks_alone() -> None:
+    locks = WorkLocks()
 
     async def wait() -> None:
-        async with claims.claim(["a"]):
+        async with locks.claim(["a"]):
             pass
 
-    async with claims.claim(["a"]):
+    async with locks.claim(["a"]):
         waiting = asyncio.create_task(wait())
         await asyncio.sleep(0)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert claims.is_claimed("a")
-    assert not claims.is_claimed("a")
+        assert locks.is_claimed("a")
+    assert not locks.is_claimed("a")
 
 
 async def test_entry_is_opened_once_and_again_after_a_refusal() -> None:
