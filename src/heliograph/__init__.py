@@ -79,15 +79,12 @@ if TYPE_CHECKING:
         Usage,
     )
     from heliograph.query.answers.answer import AnswerStream
+    from heliograph.query.answers.models import Answer, AnswerKind, Citation
     from heliograph.query.models import (
-        Answer,
-        AnswerKind,
-        Citation,
         Context,
         Keywords,
         Mode,
         ModeName,
-        QueryData,
         QueryParam,
         Reference,
         Retrieval,
@@ -95,6 +92,7 @@ if TYPE_CHECKING:
         RetrievedEntity,
         RetrievedRelation,
     )
+    from heliograph.query.payloads import QueryData
     from heliograph.rerank.base import Reranker, RerankHit
     from heliograph.settings import Settings
     from heliograph.stores.base import CurationPage, CurationQuery, DocumentPage, DocumentQuery
@@ -223,15 +221,13 @@ _HOMES = {
     "heliograph.functions": ("FunctionChatModel", "FunctionEmbeddingModel", "FunctionReranker"),
     "heliograph.query.answers.answer": ("AnswerStream",),
     "heliograph.rerank.base": ("RerankHit", "Reranker"),
+    "heliograph.query.answers.models": ("Answer", "AnswerKind", "Citation"),
+    "heliograph.query.payloads": ("QueryData",),
     "heliograph.query.models": (
-        "Answer",
-        "AnswerKind",
-        "Citation",
         "Context",
         "Keywords",
         "Mode",
         "ModeName",
-        "QueryData",
         "QueryParam",
         "Reference",
         "Retrieval",

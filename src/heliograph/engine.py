@@ -53,8 +53,10 @@ from heliograph.maintenance.check import CheckProgress, CheckReport
 from heliograph.maintenance.workspace import Maintenance
 from heliograph.models import Batch, Chunk, Document, Entity, GraphPath, Relation, Stats, Subgraph
 from heliograph.query.answers.answer import AnswerStream
+from heliograph.query.answers.models import Answer
 from heliograph.query.engine import QueryEngine
-from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
+from heliograph.query.models import QueryParam, Retrieval
+from heliograph.query.payloads import QueryData
 from heliograph.query.plan import readable_tokens
 from heliograph.rerank.base import Reranker
 from heliograph.rerank.chat import ChatReranker

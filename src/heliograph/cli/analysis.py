@@ -46,7 +46,7 @@ from heliograph.analysis.inspection import (
     inspect_keywords,
     inspect_tokens,
 )
-from heliograph.cli.options import combine_filters
+from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output, one_line
 from heliograph.cli.rendering import ProgressView, make_table, seconds, status_text, to_plain
 from heliograph.cli.session import EXIT_FAILED, Session, current_session
@@ -205,8 +205,6 @@ Modes = Annotated[
     list[Mode] | None, typer.Option("--mode", "-m", help="How to search; may be repeated.", show_default=_ALL_MODES)
 ]
 OneMode = Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")]
-TopK = Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)]
-ChunkTopK = Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)]
 Filters = Annotated[
     list[str] | None,
     typer.Option(
@@ -238,11 +236,9 @@ def inspect(
     ] = None,
     top_k: TopK = None,
     chunk_top_k: ChunkTopK = None,
-    max_entity_tokens: Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)] = None,
-    max_relation_tokens: Annotated[
-        int | None, typer.Option(help="Budget of the relations.", show_default=False)
-    ] = None,
-    max_total_tokens: Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)] = None,
+    max_entity_tokens: MaxEntityTokens = None,
+    max_relation_tokens: MaxRelationTokens = None,
+    max_total_tokens: MaxTotalTokens = None,
     filter_: Filters = None,
 ) -> None:
     """Look into a question: what it covers, what its keywords find, or what the token budgets cut."""

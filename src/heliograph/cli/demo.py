@@ -22,7 +22,8 @@ from heliograph.cli.query import describe_answer, show_answer
 from heliograph.cli.rendering import seconds, to_plain
 from heliograph.cli.session import Session, current_session
 from heliograph.ingest.files import find_samples
-from heliograph.query.models import Answer, Mode, QueryParam
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import Mode, QueryParam
 from heliograph.sync import Heliograph
 
 _WORKSPACE = "demo"

@@ -63,7 +63,7 @@ def render_entities(entities: Sequence[Entity], title: str = "") -> RenderableTy
     table = make_table(title)
     table.add_column("entity", min_width=12, max_width=24)
     table.add_column("type", no_wrap=True, style="dim")
-    table.add_column("degree", justify="right", no_wrap=True)
+    table.add_column("relations", justify="right", no_wrap=True)
     table.add_column("description", ratio=1)
     for item in entities:
         name = FlowText(item.name, "bold")

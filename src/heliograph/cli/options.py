@@ -1,4 +1,4 @@
-"""Options that several commands share: which documents count, and where documents are read.
+"""Options that several commands share: which documents count, how much is kept, and where documents are read.
 
 `combine_filters` makes one filter of `--filter`, `--where` and sources. `engine_settings` applies `--engine`,
 `--workers` and the cluster's address to the settings of the session.
@@ -51,6 +51,14 @@ def _decoded(text: str) -> object:
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"--filter-json is not JSON ({error}): {text!r:.200}") from None
 
+
+# The options that say how much is searched and kept for a question.
+
+TopK = Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)]
+ChunkTopK = Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)]
+MaxEntityTokens = Annotated[int | None, typer.Option(help="Budget of the entities.", show_default=False)]
+MaxRelationTokens = Annotated[int | None, typer.Option(help="Budget of the relations.", show_default=False)]
+MaxTotalTokens = Annotated[int | None, typer.Option(help="Budget of everything.", show_default=False)]
 
 # The options that say where documents are read, and the settings that they lead to.
 

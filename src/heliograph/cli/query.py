@@ -19,12 +19,13 @@ from rich.text import Text
 
 from heliograph.cli.documents import tokens
 from heliograph.cli.graph import render_entities, render_relations
-from heliograph.cli.options import combine_filters
+from heliograph.cli.options import ChunkTopK, MaxEntityTokens, MaxRelationTokens, MaxTotalTokens, TopK, combine_filters
 from heliograph.cli.output import BriefText, FlowText, Output
 from heliograph.cli.rendering import make_table, name_cell, seconds
 from heliograph.cli.session import current_session
 from heliograph.models import DEFAULT_MODE, Usage
-from heliograph.query.models import Answer, AnswerKind, Context, Keywords, Mode, QueryParam, Reference, Retrieval
+from heliograph.query.answers.models import Answer, AnswerKind
+from heliograph.query.models import Context, Keywords, Mode, QueryParam, Reference, Retrieval
 from heliograph.sync import Heliograph
 
 # References and what was retrieved, as tables; how an answer came about, in a line.
@@ -137,8 +138,11 @@ def query(
     ctx: typer.Context,
     question: Annotated[str, typer.Argument(help="The question, or - for standard input.", show_default=False)],
     mode: Annotated[Mode, typer.Option("--mode", "-m", help="How to search.")] = DEFAULT_MODE,
-    top_k: Annotated[int | None, typer.Option(help="Entities and relations searched.", show_default=False)] = None,
-    chunk_top_k: Annotated[int | None, typer.Option(help="Chunks kept.", show_default=False)] = None,
+    top_k: TopK = None,
+    chunk_top_k: ChunkTopK = None,
+    max_entity_tokens: MaxEntityTokens = None,
+    max_relation_tokens: MaxRelationTokens = None,
+    max_total_tokens: MaxTotalTokens = None,
     hl: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="High-level keyword; may be repeated.", show_default=False)
     ] = None,
@@ -180,6 +184,9 @@ def query(
         mode=mode,
         top_k=top_k,
         chunk_top_k=chunk_top_k,
+        max_entity_tokens=max_entity_tokens,
+        max_relation_tokens=max_relation_tokens,
+        max_total_tokens=max_total_tokens,
         hl_keywords=tuple(hl or ()),
         ll_keywords=tuple(ll or ()),
         only_need_context=context_only,

@@ -68,7 +68,9 @@ from heliograph.evaluation.sets import (
 from heliograph.extraction.base import Extractor
 from heliograph.ingest.models import Progress
 from heliograph.models import utc_now
-from heliograph.query.models import Answer, AnswerKind, ContextData, QueryParam
+from heliograph.query.answers.models import Answer, AnswerKind
+from heliograph.query.models import QueryParam
+from heliograph.query.payloads import ContextData
 from heliograph.query.plan import make_plan, readable_tokens
 from heliograph.settings import IngestSettings, Settings
 

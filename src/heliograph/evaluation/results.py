@@ -21,7 +21,7 @@ import numpy as np
 
 from heliograph.errors import InvalidRequestError
 from heliograph.models import Mode
-from heliograph.query.models import AnswerKind
+from heliograph.query.answers.models import AnswerKind
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans
 

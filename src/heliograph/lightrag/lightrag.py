@@ -51,7 +51,8 @@ from heliograph.lightrag.utils import (
 )
 from heliograph.maintenance.lightrag_files import is_lightrag
 from heliograph.models import COMMITTED_STATUSES, Document, Mode
-from heliograph.query.models import AnswerKind, Failure
+from heliograph.query.answers.models import AnswerKind
+from heliograph.query.models import Failure
 from heliograph.query.models import QueryParam as EngineParam
 from heliograph.stores.changeset import Collection
 

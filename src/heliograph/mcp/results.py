@@ -16,7 +16,8 @@ from pydantic import BeforeValidator, Field
 
 from heliograph.ingest.models import DocumentResult
 from heliograph.models import FIELD_SEPARATOR, Stats
-from heliograph.query.models import Answer, Retrieval
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import Retrieval
 from heliograph.service.principal import without_folders
 from heliograph.wire.base import EntityHead, RelationHead, Shape
 
@@ -236,7 +237,7 @@ class RelationsResult(ToolResult):
         return "\n\n".join([fence("\n\n".join([self.entity.as_line(), *around])), *notes])
 
 
-class DocumentItem(ToolResult):
+class DocumentOutcome(ToolResult):
     """What became of a document."""
 
     document_id: str
@@ -246,7 +247,7 @@ class DocumentItem(ToolResult):
     detail: str = Field(description="Why it failed, or what is missing; empty if all is well.")
 
     @classmethod
-    def of(cls, record: DocumentResult) -> DocumentItem:
+    def of(cls, record: DocumentResult) -> DocumentOutcome:
         """Return what became of one document."""
         return cls(
             document_id=record.id,
@@ -265,7 +266,7 @@ class DocumentItem(ToolResult):
 class BatchResult(ToolResult):
     """What became of several documents, in the order given."""
 
-    documents: list[DocumentItem]
+    documents: list[DocumentOutcome]
     failed: int
 
     def as_text(self) -> str:

@@ -40,7 +40,7 @@ from heliograph.ingest.models import DocumentResult, NewDocument, Outcome, Progr
 from heliograph.mcp.results import (
     BatchResult,
     DeleteResult,
-    DocumentItem,
+    DocumentOutcome,
     EntitiesResult,
     EntityItem,
     QueryResult,
@@ -618,7 +618,7 @@ async def insert(
     title: Title = None,
     metadata: Metadata = None,
     document_id: OwnId = None,
-) -> DocumentItem:
+) -> DocumentOutcome:
     """Add one document and wait until questions can be answered from it.
 
     The same text again changes nothing; a known source with another text is refused: use update.
@@ -631,7 +631,7 @@ async def insert(
     (result,) = await _insert(call, [given])
     if result.error is not None:
         raise result.error
-    return DocumentItem.of(result)
+    return DocumentOutcome.of(result)
 
 
 @tool("Add several documents", Role.WRITE)
@@ -650,7 +650,7 @@ async def batch_insert(
     failed = [result for result in results if result.outcome is Outcome.FAILED]
     if len(failed) == len(results) and failed[0].error is not None:
         raise failed[0].error
-    return BatchResult(documents=list(map(DocumentItem.of, results)), failed=len(failed))
+    return BatchResult(documents=list(map(DocumentOutcome.of, results)), failed=len(failed))
 
 
 @tool("Change a document", Role.WRITE, is_destructive=True)
@@ -662,7 +662,7 @@ async def update(
     metadata: Annotated[
         dict[str, Any] | None, Field(description="The new metadata, in place of all of the old.")
     ] = None,
-) -> DocumentItem:
+) -> DocumentOutcome:
     """Replace the text, title or metadata of a document. Only what changed is read again.
 
     Raises:
@@ -685,7 +685,7 @@ async def update(
         (result,) = await _take_in(call, engine, [new])
     if result.error is not None:
         raise result.error
-    return DocumentItem.of(result)
+    return DocumentOutcome.of(result)
 
 
 @tool("Delete documents", Role.WRITE, is_destructive=True, is_idempotent=False)

@@ -128,9 +128,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ChunkPicks:
-    """Chunks that one channel brings, best first, with how often each was listed (1 if missing)."""
+    """Chunks of one origin, as in `SourceMark`, best first, with how often each was listed (1 if missing)."""
 
-    channel: Literal["C", "E", "R"]
+    origin: Literal["C", "E", "R"]
     ids: Sequence[str] = ()
     frequencies: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -153,7 +153,7 @@ class MergedChunks:
         orders = [dict(zip(pick.ids, count(1), strict=False)) for pick in self.picks]
         return [
             tuple(
-                SourceMark(pick.channel, pick.frequencies.get(chunk_id, 1), order[chunk_id])
+                SourceMark(pick.origin, pick.frequencies.get(chunk_id, 1), order[chunk_id])
                 for pick, order in zip(self.picks, orders, strict=True)
                 if chunk_id in order
             )
@@ -172,7 +172,7 @@ def round_robin(lists: Sequence[Sequence[T]], key: Callable[[T], Hashable]) -> l
 
 
 def merge_chunks(picks: Sequence[ChunkPicks]) -> MergedChunks:
-    """Merge the chunks of all channels round robin, in the order C, E, R."""
+    """Merge the chunks of all origins round robin, in the order C, E, R."""
     return MergedChunks(round_robin([pick.ids for pick in picks], key=str), picks)
 
 

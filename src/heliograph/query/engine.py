@@ -22,8 +22,10 @@ from heliograph.models import Usage, utc_now
 from heliograph.observing import Progress, QuestionTimer, stage, tell_lookup
 from heliograph.prompts import load_prompt
 from heliograph.query.answers.answer import AnswerStream, answer_offline, answer_with, answering_model
+from heliograph.query.answers.models import Answer
 from heliograph.query.context.format import builtin_prompt
-from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval, query_data
+from heliograph.query.models import QueryParam, Retrieval
+from heliograph.query.payloads import QueryData, query_data
 from heliograph.query.plan import Plan, make_plan
 from heliograph.query.retrieval import Retriever
 from heliograph.rerank.base import Reranker
@@ -184,7 +186,7 @@ class QueryEngine:
     ) -> QueryData:
         """Return what was found for a question as a dict of status, message, data and metadata.
 
-        `heliograph.query.models` describes its fields. Nothing found is status `failure`, not an error.
+        `heliograph.query.payloads` describes its fields. Nothing found is status `failure`, not an error.
 
         Raises:
             InvalidRequestError: The question or a parameter cannot be served.

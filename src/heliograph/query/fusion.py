@@ -57,6 +57,10 @@ from heliograph.text.analysis import terms
 from heliograph.text.names import mention_entity_id
 from heliograph.text.sentences import paragraph_starts
 
+# The key of what a chunk gains that is about an entity named in the question. It is written `entity`, as are the
+# searches by keywords of `Channel.ENTITY`, which have no part in fused scores.
+NAMED_ENTITY = "entity"
+
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
@@ -185,7 +189,7 @@ class Found:
         """Return scores summed over channels."""
         return by_score(self.channels)
 
-    def add(self, channel: Channel, scores: Scores) -> None:
+    def add(self, channel: str, scores: Scores) -> None:
         """Take over what a channel found in place of what it found before; what it found counts by its cosine too."""
         self.channels[channel] = scores
         near = self.channels.get(Channel.VECTOR)
@@ -420,7 +424,7 @@ class FusedSearch:
         if worded:
             weight = _keyword_weight(near, found.parameters) / max(worded[0].score, 1e-9)
             found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
-        found.add(Channel.ENTITY, _named_scores(found))
+        found.add(NAMED_ENTITY, _named_scores(found))
         return near
 
     async def _search_vectors(self, found: Found, limits: SearchLimits) -> Sequence[Hit]:
@@ -456,7 +460,7 @@ class FusedSearch:
         similar = await find_similar(self._store, found.vector, candidates, limit, least, found.scale)
         found.similar = {id_: found.places[id_] for id_ in similar}
         await found.read_vectors(chunk_id for places in found.similar.values() for chunk_id in places.about)
-        found.add(Channel.ENTITY, _named_scores(found))
+        found.add(NAMED_ENTITY, _named_scores(found))
 
     async def _cross_bridges(self, found: Found) -> dict[str, Gain]:
         """Go from the best chunks over entities to further ones."""

@@ -40,7 +40,7 @@ from heliograph.text.tokens import count_tokens
 
 
 class Channel(StrEnum):
-    """A way of searching."""
+    """A way of searching. `ENTITY` and `RELATION` search by keywords; the others rank chunks in one fused search."""
 
     ENTITY = "entity"
     RELATION = "relation"

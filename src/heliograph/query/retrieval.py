@@ -266,10 +266,10 @@ def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieva
 
 def _with_picks(picks: Sequence[ChunkPicks], fused: Sequence[str]) -> list[ChunkPicks]:
     """Return the lists of a merge with the fused one in place of, or after, that of the chunks' own vectors."""
-    vectors = [pick for pick in picks if pick.channel == "C"]
+    vectors = [pick for pick in picks if pick.origin == "C"]
     own = dict.fromkeys(chunk_id for pick in vectors for chunk_id in pick.ids)
     found = list(dict.fromkeys([*own, *fused]))
-    return [ChunkPicks("C", found), *(pick for pick in picks if pick.channel != "C")]
+    return [ChunkPicks("C", found), *(pick for pick in picks if pick.origin != "C")]
 
 
 Vector = NDArray[np.float32]

@@ -13,7 +13,9 @@ from fastapi import Depends, Request
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import AuthenticationError
 from heliograph.query.answers.answer import AnswerStream
-from heliograph.query.models import Answer, QueryData, QueryParam, Retrieval
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import QueryParam, Retrieval
+from heliograph.query.payloads import QueryData
 from heliograph.server.openapi import responses
 from heliograph.server.responses import until_disconnect
 from heliograph.service.admission import Admission

@@ -1,7 +1,8 @@
 """Answers and retrievals as they go over the wire: what `/query`, `/query/data` and `/api/v1/retrieve` reply.
 
-These are supersets of LightRAG's. The service writes them as plain dicts (`wire.query`), since they may be large; the
-models serve its documentation, its clients and the tests that hold one against the other.
+These are supersets of LightRAG's. The service writes them as plain dicts, since they may be large: `query.payloads`
+has the dicts of `/query/data` and the functions that fill them, `wire.query` writes the answers and `/api/v1/retrieve`.
+The models here serve its documentation, its clients and the tests that hold one against the other.
 """
 
 from __future__ import annotations

@@ -7,17 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, ValidationInfo, model_validator
 
 from heliograph.models import DEFAULT_MODE, ModeName
-from heliograph.query.models import (
-    Answer,
-    Mode,
-    QueryParam,
-    Retrieval,
-    RetrievedChunk,
-    citation_data,
-    explanation_data,
-    reference_data,
-    retrieval_metadata,
-)
+from heliograph.query.answers.models import Answer, citation_data
+from heliograph.query.models import Mode, QueryParam, Retrieval, RetrievedChunk
+from heliograph.query.payloads import explanation_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
 from heliograph.wire.base import Shape
@@ -233,7 +225,7 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
         "entities": [_told(FoundEntity, item, item.entity) for item in context.entities],
         "relations": [_told(FoundRelation, item, item.relation) for item in context.relations],
-        "chunks": [_chunk(item) for item in context.chunks],
+        "chunks": [_found_chunk(item) for item in context.chunks],
         "references": reference_data(context),
         "warnings": list(retrieval.warnings),
         "metadata": retrieval_metadata(retrieval),
@@ -257,7 +249,7 @@ def _told(shape: type[Shape], found: Any, record: Any, **others: Any) -> dict[st
     }
 
 
-def _chunk(item: RetrievedChunk) -> dict[str, Any]:
+def _found_chunk(item: RetrievedChunk) -> dict[str, Any]:
     scores = {name: round(score, 6) for name, score in item.scores.items()}
     marks = [str(mark) for mark in item.marks]
     return _told(FoundChunk, item, item.chunk, content=item.chunk.text, scores=scores, found_by=marks)

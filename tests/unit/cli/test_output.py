@@ -92,7 +92,7 @@ def piped(monkeypatch: pytest.MonkeyPatch, renderable: RenderableType) -> list[s
 def test_nothing_is_cut_or_wrapped_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     entity = Entity("e", f"The Gannet Head {'light ' * 20}house", type="place", description=LONG)
     head, row = piped(monkeypatch, render_entities([entity, entity]))[:2]
-    assert head.split() == ["entity", "type", "degree", "description"]
+    assert head.split() == ["entity", "type", "relations", "description"]
     assert row.startswith(f"{entity.name}  place")
     assert row.endswith(LONG.strip())
 

@@ -85,6 +85,19 @@ def test_query_passes_its_options_on(story: World) -> None:
     assert "Be brief." in request.messages[0].content
 
 
+@pytest.mark.parametrize(
+    ("option", "budgeted"),
+    [("--max-entity-tokens", "entities"), ("--max-relation-tokens", "relationships"), ("--max-total-tokens", "chunks")],
+)
+def test_query_keeps_to_budgets(story: World, option: str, budgeted: str) -> None:
+    def kept(*budget: str) -> int:
+        return len(
+            story.json("query", QUESTION, "--mode", "mix", "--ll", "Tobias Fenn", "--hl", "light", *budget)[budgeted]
+        )
+
+    assert kept(option, "1") < kept()
+
+
 def test_query_prints_context_or_prompt_and_asks_no_model_for_an_answer(story: World) -> None:
     story.chat = chat()
     context = story.run("query", QUESTION, "--context-only").stdout

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from heliograph.query.models import Answer, AnswerKind, QueryParam
+from heliograph.query.answers.models import Answer, AnswerKind
+from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel
 
 from .world import World

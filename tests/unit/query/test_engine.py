@@ -6,7 +6,8 @@ import pytest
 
 from heliograph.chat.base import ChatRequest, Purpose
 from heliograph.errors import BadModelReply, InvalidRequestError, ModelTimeout, ModelUnavailable
-from heliograph.query.models import AnswerKind, QueryParam
+from heliograph.query.answers.models import AnswerKind
+from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel
 
 from .world import World

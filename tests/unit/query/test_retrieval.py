@@ -10,9 +10,10 @@ import pytest
 
 from heliograph.errors import ModelTimeout, ModelUnavailable, StoreUnavailable
 from heliograph.models import GraphPath, Relation
+from heliograph.query.answers.models import AnswerKind
 from heliograph.query.context.assembly import MAX_COUNTED_RELATIONS
 from heliograph.query.context.format import context_format, fit_paths, paths_tokens
-from heliograph.query.models import AnswerKind, Failure, ProcessingInfo, QueryParam, Retrieval
+from heliograph.query.models import Failure, ProcessingInfo, QueryParam, Retrieval
 from heliograph.testing.fakes import FakeReranker
 from heliograph.text.tokens import count_tokens
 

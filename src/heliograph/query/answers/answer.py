@@ -24,8 +24,9 @@ from heliograph.query.answers.citations import (
     with_headings_of_quotes,
 )
 from heliograph.query.answers.extractive import cited_references, nothing_found, quote_answer
+from heliograph.query.answers.models import Answer, AnswerKind
 from heliograph.query.context.format import drops_user_prompt, show_prompt, system_prompt
-from heliograph.query.models import Answer, AnswerKind, Context, Reference, Retrieval
+from heliograph.query.models import Context, Reference, Retrieval
 from heliograph.query.plan import Plan
 from heliograph.stores.base import RecordsStore
 from heliograph.text.sentences import sentence_spans

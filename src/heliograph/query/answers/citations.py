@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from heliograph.calls.tasks import run_together
 from heliograph.ingest.chunking import HeadingPaths
 from heliograph.models import Document
-from heliograph.query.models import Citation, Context, RetrievedChunk
+from heliograph.query.answers.models import Citation
+from heliograph.query.models import Context, RetrievedChunk
 from heliograph.stores.base import RecordsStore
 from heliograph.text.analysis import terms
 from heliograph.text.sentences import sentence_spans

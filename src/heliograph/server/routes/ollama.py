@@ -19,7 +19,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from heliograph.errors import HeliographError, InvalidRequestError, RequestTooLargeError
-from heliograph.query.models import Answer, Mode, QueryParam, reference_data
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import Mode, QueryParam
+from heliograph.query.payloads import reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.openapi import never

@@ -16,7 +16,9 @@ from fastapi import APIRouter, Request, Response
 
 from heliograph.errors import NotFoundError
 from heliograph.models import DEFAULT_MODE
-from heliograph.query.models import Answer, Mode, reference_data
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import Mode
+from heliograph.query.payloads import reference_data
 from heliograph.server.chat_turns import Turn, TurnMessage, problem_text, read_turn
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker, Reader
 from heliograph.server.openapi import never

@@ -11,7 +11,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from heliograph.query.models import Answer, QueryParam, reference_data
+from heliograph.query.answers.models import Answer
+from heliograph.query.models import QueryParam
+from heliograph.query.payloads import reference_data
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
 from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, failure_body, json_line
 from heliograph.wire.answers import DataResponse, QueryResponse, RetrieveResponse

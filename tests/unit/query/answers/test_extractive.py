@@ -10,7 +10,8 @@ from heliograph.embedding.base import USUAL_SCALE, EmbeddingInfo, EmbeddingKind,
 from heliograph.models import Chunk, Usage
 from heliograph.query.answers import sentence_ranking as comparison
 from heliograph.query.answers.extractive import ExtractiveAnswer, nothing_found, quote_answer
-from heliograph.query.models import AnswerKind, Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
+from heliograph.query.answers.models import AnswerKind
+from heliograph.query.models import Context, Failure, Mode, QueryParam, Reference, Retrieval, RetrievedChunk
 from heliograph.testing.memory_store import MemoryStore
 
 from ..world import World

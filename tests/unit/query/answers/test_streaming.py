@@ -7,7 +7,8 @@ import pytest
 from heliograph import observing as asked
 from heliograph.errors import InvalidRequestError, ModelUnavailable
 from heliograph.observing import QuestionReport
-from heliograph.query.models import AnswerKind, QueryParam
+from heliograph.query.answers.models import AnswerKind
+from heliograph.query.models import QueryParam
 from heliograph.testing.fakes import FakeChatModel
 
 from ..world import World

@@ -1,0 +1,299 @@
+"""Retrievals as plain dicts: what `query_data` returns, `/query/data` sends and structured answers contain.
+
+The `TypedDict`s say the shape, and the functions below them fill it; `wire.query` writes the shape of
+`/api/v1/retrieve` instead, from the same `Retrieval`.
+
+A superset of what LightRAG 1.5.7 gives. Where it and the earlier engine differ, the plain field follows the latter
+and the other form stands beside it: `created_at` is ISO 8601 in UTC, `created_at_unix` whole seconds; entities and
+relations carry `reference_id`. Lists inside a string are joined by `<SEP>`, keywords by a comma. The metadata's
+`timings` (seconds a stage), `understanding` (mode `auto`) and six counts in every mode are ours: LightRAG counts only
+chunks in mode naive and nothing in bypass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Literal, NotRequired, TypedDict
+
+from heliograph.models import FIELD_SEPARATOR, GraphPath, Mode
+from heliograph.query.models import (
+    Context,
+    Failure,
+    Reference,
+    Retrieval,
+    RetrievedChunk,
+    RetrievedEntity,
+    RetrievedRelation,
+)
+from heliograph.query.understanding import Understanding
+
+
+class EntityData(TypedDict):
+    """An entity; `source_id` and `file_path` hold ids of chunks and sources, joined by `<SEP>`."""
+
+    entity_name: str
+    entity_type: str
+    description: str
+    source_id: str
+    file_path: str
+    created_at: str
+    created_at_unix: int
+    reference_id: str
+
+
+class RelationData(TypedDict):
+    """A relation; `keywords` are joined by commas."""
+
+    src_id: str
+    tgt_id: str
+    description: str
+    keywords: str
+    weight: float
+    source_id: str
+    file_path: str
+    created_at: str
+    created_at_unix: int
+    reference_id: str
+
+
+class ChunkData(TypedDict):
+    """A chunk, its place in the text of its document, and how it was found."""
+
+    reference_id: str
+    content: str
+    file_path: str
+    chunk_id: str
+    document_id: str
+    start: int
+    end: int
+    page: int | None
+    headings: list[str]
+    source_marks: list[str]
+    rerank_score: float | None
+    scores: NotRequired[dict[str, float]]
+
+
+class ReferenceData(TypedDict):
+    """A document that the chunks come from; `count` is how many."""
+
+    reference_id: str
+    file_path: str
+    count: int
+    content: NotRequired[list[str]]
+    other_file_paths: NotRequired[list[str]]
+
+
+class ContextData(TypedDict, total=False):
+    """What was found; without any key when nothing was."""
+
+    entities: list[EntityData]
+    relationships: list[RelationData]
+    chunks: list[ChunkData]
+    references: list[ReferenceData]
+    paths: list[dict[str, Any]]
+
+
+class QueryData(TypedDict):
+    """What `query_data` returns: a plain dict of these."""
+
+    status: Literal["success", "failure"]
+    message: str
+    data: ContextData
+    metadata: dict[str, Any]
+
+
+def query_data(retrieval: Retrieval, *, include_chunk_content: bool = False) -> QueryData:
+    """Return status, message, data and metadata of a retrieval.
+
+    When nothing was found, `data` is an empty dict, as in LightRAG, and the metadata gives `failure_reason` and `mode`;
+    when something was found and nothing fits the budget, and in mode bypass, `data` holds four empty lists.
+
+    Args:
+        retrieval: What was found.
+        include_chunk_content: Whether references list the texts of their chunks.
+    """
+    is_empty = retrieval.failure not in (None, Failure.EMPTY_CONTEXT)
+    return {
+        "status": retrieval.status,
+        "message": retrieval.message,
+        "data": {} if is_empty else context_data(retrieval.context, include_chunk_content),
+        "metadata": retrieval_metadata(retrieval),
+    }
+
+
+def context_data(context: Context, include_chunk_content: bool = False) -> ContextData:
+    """Return the lists of a context: entities, relationships, chunks and references, and paths if looked for."""
+    data: ContextData = {
+        "entities": [_entity(item) for item in context.entities],
+        "relationships": [_relation(item) for item in context.relations],
+        "chunks": [_chunk_row(item) for item in context.chunks],
+        "references": reference_data(context, include_chunk_content),
+    }
+    if context.paths is not None:
+        data["paths"] = [_path(path) for path in context.paths]
+    return data
+
+
+def reference_data(context: Context, include_chunk_content: bool = False) -> list[ReferenceData]:
+    """Return the references of a context, on request each with the texts of its chunks under `content`."""
+    if not include_chunk_content:
+        return [_reference(reference) for reference in context.references]
+    texts: dict[str, list[str]] = {}
+    for item in context.chunks:
+        texts.setdefault(item.reference_id, []).append(item.chunk.text)
+    return [{**_reference(item), "content": texts.get(item.reference_id, [])} for item in context.references]
+
+
+def explanation_data(retrieval: Retrieval) -> dict[str, Any] | None:
+    """Return the trace of everything found, with the keywords; None unless the question set `explain`."""
+    trace = retrieval.trace
+    if trace is None:
+        return None
+    keywords = retrieval.keywords
+    return {
+        "mode": retrieval.mode.value,
+        "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
+        "respelt": retrieval.respelt,
+        "understanding": None if retrieval.understanding is None else _understanding(retrieval.understanding),
+        "chunks": [
+            asdict(item)
+            | {
+                "headings": list(item.headings),
+                "marks": list(item.marks),
+                "path": list(item.path),
+                "scores": {name: round(score, 6) for name, score in item.scores.items()},
+            }
+            for item in trace.chunks
+        ],
+        "entities": [asdict(item) for item in trace.entities],
+        "relations": [asdict(item) for item in trace.relations],
+        "counts": _processing_info(retrieval),
+        "tokens": dict(trace.tokens),
+        "timings": {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()},
+        "prompt": trace.prompt,
+    }
+
+
+def retrieval_metadata(retrieval: Retrieval) -> dict[str, Any]:
+    """Return mode, keywords and counts, and what went wrong if something did."""
+    metadata: dict[str, Any] = {
+        "query_mode": retrieval.mode.value,
+        "keywords": {
+            "high_level": list(retrieval.keywords.high_level),
+            "low_level": list(retrieval.keywords.low_level),
+        },
+    }
+    if retrieval.failure:
+        metadata |= {"failure_reason": retrieval.failure.value, "mode": retrieval.mode.value}
+    metadata["processing_info"] = _processing_info(retrieval)
+    if retrieval.warnings:
+        metadata["warnings"] = list(retrieval.warnings)
+    if retrieval.respelt:
+        metadata["respelt"] = retrieval.respelt
+    if retrieval.understanding:
+        metadata["understanding"] = _understanding(retrieval.understanding)
+    if retrieval.timings:
+        metadata["timings"] = {stage: round(seconds, 6) for stage, seconds in retrieval.timings.items()}
+    return metadata
+
+
+def _understanding(found: Understanding) -> dict[str, Any]:
+    return {
+        "kind": found.kind.value,
+        "entities": list(found.entities),
+        "expansions": list(found.expansions),
+        "language": found.language,
+        "parts": list(found.parts),
+        "sides": list(found.sides),
+        "by_model": found.by_model,
+    }
+
+
+def _processing_info(retrieval: Retrieval) -> dict[str, int]:
+    """Return the six counts, zeros where nothing was looked for; LightRAG's other name of one of them in mode naive."""
+    info = retrieval.info
+    found = {"total_chunks_found": info.merged_chunks_count} if retrieval.mode is Mode.NAIVE else {}
+    return found | {
+        "total_entities_found": info.total_entities_found,
+        "total_relations_found": info.total_relations_found,
+        "entities_after_truncation": info.entities_after_truncation,
+        "relations_after_truncation": info.relations_after_truncation,
+        "merged_chunks_count": info.merged_chunks_count,
+        "final_chunks_count": info.final_chunks_count,
+    }
+
+
+def _entity(item: RetrievedEntity) -> EntityData:
+    entity = item.entity
+    return {
+        "entity_name": entity.name,
+        "entity_type": entity.type,
+        "description": entity.description,
+        "source_id": FIELD_SEPARATOR.join(entity.chunk_ids),
+        "file_path": FIELD_SEPARATOR.join(item.sources),
+        "created_at": _iso(entity.created_at),
+        "created_at_unix": entity.created_at,
+        "reference_id": item.reference_id,
+    }
+
+
+def _relation(item: RetrievedRelation) -> RelationData:
+    relation = item.relation
+    return {
+        "src_id": relation.source,
+        "tgt_id": relation.target,
+        "description": relation.description,
+        "keywords": ",".join(relation.keywords),
+        "weight": relation.weight,
+        "source_id": FIELD_SEPARATOR.join(relation.chunk_ids),
+        "file_path": FIELD_SEPARATOR.join(item.sources),
+        "created_at": _iso(relation.created_at),
+        "created_at_unix": relation.created_at,
+        "reference_id": item.reference_id,
+    }
+
+
+def _chunk_row(item: RetrievedChunk) -> ChunkData:
+    chunk = item.chunk
+    row: ChunkData = {
+        "reference_id": item.reference_id,
+        "content": chunk.text,
+        "file_path": item.source,
+        "chunk_id": chunk.id,
+        "document_id": chunk.document_id,
+        "start": chunk.start,
+        "end": chunk.end,
+        "page": chunk.page,
+        "headings": list(chunk.headings),
+        "source_marks": [str(mark) for mark in item.marks],
+        "rerank_score": item.rerank_score,
+    }
+    if item.scores:
+        row["scores"] = {name: round(score, 6) for name, score in item.scores.items()}
+    return row
+
+
+def _path(path: GraphPath) -> dict[str, Any]:
+    return {
+        "entities": [entity.name for entity in path.entities],
+        "relations": [relation.description for relation in path.relations],
+    }
+
+
+def _reference(reference: Reference) -> ReferenceData:
+    row: ReferenceData = {
+        "reference_id": reference.reference_id,
+        "file_path": reference.source,
+        "count": reference.count,
+    }
+    if reference.other_sources:
+        row["other_file_paths"] = list(reference.other_sources)
+    return row
+
+
+# What was indexed together has few moments.
+@lru_cache(maxsize=1024)
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
