@@ -38,7 +38,7 @@ from heliograph.text.names import mention_entity_id
 
 @dataclass(frozen=True, slots=True)
 class FusionParameters:
-    """Weights and bounds.
+    """Weights and bounds of fused retrieval, by stage.
 
     Attributes:
         vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
@@ -53,64 +53,73 @@ class FusionParameters:
         least_similar: Least cosine of such an entity.
         similar_limit: Such entities at the most.
         first_hops: Best chunks whose entities may lead on.
-        bridges: Pairs of a chunk and an entity followed from them.
-        residuals: Residual questions embedded for them at the most: of those pairs that promise most.
-        estimate: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
-        estimated: What a gain by such an estimate is worth beside one by an embedded residual question.
-        bridge: Weight of what a bridge gains.
-        question: Share of the question's own vector in a bridge's, which keeps it from drifting away.
+        first_bridges: Pairs of a chunk and an entity followed from them; at most `residual_limit` cost an embedding.
+        residual_limit: Residual questions embedded for them at the most: of those pairs that promise most.
+        entity_share: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
+        estimate_worth: What a gain by such an estimate is worth beside one by an embedded residual question.
+        bridge_weight: Weight of what a bridge gains.
+        question_share: Share of the question's own vector in a bridge's, which keeps it from drifting away.
         mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
         least_gain: Of the difference of two cosines what is taken for chance.
         clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
             it and say the same of something else, so what it leads to counts more.
         most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
         common_mentions: Mentions from which on a name says nothing at all.
-        known: What a bridge over an entity that the question names is worth: it leads back, not on.
-        aside: What a bridge is worth from a paragraph without any word of the question, beside one from that paragraph
-            of the chunk that holds most of them.
+        named_bridge_worth: What a bridge over an entity that the question names is worth: it leads back, not on.
+        aside_worth: What a bridge is worth from a paragraph without any word of the question, beside one from that
+            paragraph of the chunk that holds most of them.
         second_hops: Chunks found over a bridge from which a second one is tried.
         second_bridges: Pairs followed from these, with as many residual questions at the most.
         walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
         walk_starts: Best chunks from which the walk starts.
+        damping: Probability that the walk goes on and does not start anew.
         within_pages: Share of what names, bridges and the walk count where the near chunks are of few documents; words
             count its square.
         account: The same where the question asks for an account of a whole subject ("Summarize ...").
         again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
             otherwise takes the places of all others.
-        damping: Probability that the walk goes on and does not start anew.
     """
 
+    # The first hop: what is near the question, by vectors and by words.
     vector_limit: int = 40
     keyword_limit: int = 100
     keyword_spread: float = 0.025
     most_keyword: float = 0.6
+
+    # Names: what the question names, and what is like it where it names nothing.
     named: float = 0.2
     one_word: float = 0.6
     similar: float = 0.3
     least_similar: float = 0.5
     similar_limit: int = 3
+
+    # Bridges: from the best chunks over entities to others.
     first_hops: int = 5
-    bridges: int = 16
-    residuals: int = 4
-    estimate: float = 0.8
-    estimated: float = 0.8
-    bridge: float = 3.0
-    question: float = 0.3
+    first_bridges: int = 16
+    residual_limit: int = 4
+    entity_share: float = 0.8
+    estimate_worth: float = 0.8
+    bridge_weight: float = 3.0
+    question_share: float = 0.3
     mentioned: float = 0.6
     least_gain: float = 0.03
     clear_lead: float = 0.4
     most_mentions: int = 30
     common_mentions: int = 1000
-    known: float = 0.5
-    aside: float = 0.25
+    named_bridge_worth: float = 0.5
+    aside_worth: float = 0.25
     second_hops: int = 5
     second_bridges: int = 8
+
+    # The walk over the graph around what was found.
     walk: float = 0.1
+    walk_starts: int = 10
+    damping: float = 0.5
+
+    # Places: of which documents the chunks are.
     within_pages: float = 0.3
     account: float = 0.3
     again: float = 0.97
-    walk_starts: int = 10
-    damping: float = 0.5
 
     def where_led(self, lead: float) -> FusionParameters:
         """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
@@ -126,7 +135,7 @@ class FusionParameters:
             keyword_spread=share * share * self.keyword_spread,
             most_keyword=share * share * self.most_keyword,
             named=share * self.named,
-            bridge=share * self.bridge,
+            bridge_weight=share * self.bridge_weight,
             walk=share * self.walk,
         )
 
@@ -355,7 +364,7 @@ def gains(
 def promising(
     estimated: Sequence[Mapping[str, Gain]], scores: Mapping[str, float], parameters: FusionParameters
 ) -> list[int]:
-    """Return the places of the bridges whose residual questions are worth embedding, at most `parameters.residuals`.
+    """Return the places of the bridges whose residual questions are worth embedding, at most `residual_limit`.
 
     A bridge is worth it that may bring a chunk among the first hits; where these are far ahead, none is.
 
@@ -371,7 +380,7 @@ def promising(
         for found in estimated
     ]
     order = sorted((place for place, score in enumerate(reach) if score > least), key=lambda place: -reach[place])
-    return sorted(order[: parameters.residuals])
+    return sorted(order[: parameters.residual_limit])
 
 
 def best_gains(gained: Iterable[Mapping[str, Gain]]) -> dict[str, Gain]:
@@ -445,7 +454,9 @@ def _followed(
     return FollowedBridge(
         bridge=Bridge(start.path[-1], candidate.entity_id, candidate.mention.name, start.path),
         order=order,
-        weight=parameters.bridge * candidate.weight * (parameters.known if candidate.is_named else 1.0),
+        weight=parameters.bridge_weight
+        * candidate.weight
+        * (parameters.named_bridge_worth if candidate.is_named else 1.0),
         mention_count=known.mention_count,
         about=candidate.about,
         mentioning=_others(start, known.chunk_ids) if is_rare else (),

@@ -244,12 +244,12 @@ class Found:
             await self.read_places([mention_entity_id(item) for found in read.values() for item in found])
             self.mentions.update(read)
 
-    async def read_mentions(self, chunk_ids: Sequence[str], aside: float) -> None:
+    async def read_mentions(self, chunk_ids: Sequence[str], aside_worth: float) -> None:
         """Read what an extractor found in chunks, and what else they name.
 
         Args:
             chunk_ids: The chunks.
-            aside: What a mention in a paragraph without any word of the question is worth.
+            aside_worth: What a mention in a paragraph without any word of the question is worth.
         """
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self.mentions]
         if missing:
@@ -266,7 +266,7 @@ class Found:
             for chunk in chunks:
                 found = named_in_passage(chunk.id, chunk.text, runs[chunk.id], self.places)
                 mentions = self.mentions[chunk.id] = (*read.get(chunk.id, ()), *found)
-                self.worth[chunk.id] = worth_of_mentions(chunk.text, mentions, wanted, aside)
+                self.worth[chunk.id] = worth_of_mentions(chunk.text, mentions, wanted, aside_worth)
 
 
 # What the entities of a chunk are worth for a question, where its paragraphs speak of different things.
@@ -276,7 +276,7 @@ class Found:
 
 
 def worth_of_mentions(
-    text: str, mentions: Iterable[EntityMention], wanted: AbstractSet[str], aside: float
+    text: str, mentions: Iterable[EntityMention], wanted: AbstractSet[str], aside_worth: float
 ) -> dict[str, float]:
     """Return, per entity, what the best paragraph that names it is worth; without those that are worth 1.
 
@@ -284,7 +284,7 @@ def worth_of_mentions(
         text: The chunk's text.
         mentions: Entities that it mentions; one whose name is not in the text is worth 1.
         wanted: The question's terms.
-        aside: What a paragraph without any of them is worth, if another has some.
+        aside_worth: What a paragraph without any of them is worth, if another has some.
     """
     parts = [text[start:end] for start, end in pairwise((*paragraph_starts(text), len(text)))]
     shares = [len(set(terms(part)).intersection(wanted)) for part in parts] if len(parts) > 1 else []
@@ -296,7 +296,7 @@ def worth_of_mentions(
     for mention in mentions:
         name, entity_id = mention.name.casefold(), mention_entity_id(mention)
         share = max((share for share, part in zip(shares, folded, strict=True) if name in part), default=most)
-        worth[entity_id] = max(worth.get(entity_id, 0.0), aside + (1.0 - aside) * share / most)
+        worth[entity_id] = max(worth.get(entity_id, 0.0), aside_worth + (1.0 - aside_worth) * share / most)
     return {entity_id: value for entity_id, value in worth.items() if value < 1.0}
 
 
@@ -358,8 +358,8 @@ class FusedSearch:
         limits = limits or SearchLimits()
         found = await self._begin(question, vector, limits)
         if found.channels and limits.channels & {Channel.BRIDGE, Channel.GRAPH}:
-            await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside)
-            if not found.named.linked:
+            await found.read_mentions(self._best(found, self._parameters.first_hops), self._parameters.aside_worth)
+            if not found.named.longest:
                 await self._link_similar(found)
         if found.channels and Channel.BRIDGE in limits.channels:
             gained = await self._cross_bridges(found)
@@ -411,7 +411,7 @@ class FusedSearch:
         if not (near or worded):
             return []
         found.near = frozenset(hit.id for hit in near[:_NEAR])
-        about = [chunk_id for entity in found.named.linked for chunk_id in entity.chunk_ids]
+        about = [chunk_id for entity in found.named.longest for chunk_id in entity.chunk_ids]
         # Of what was found by vector the cosine is known; the vector is read where a bridge leads there.
         found.cosines.update((hit.id, hit.score) for hit in near)
         others = (*(hit.id for hit in worded), *about)
@@ -479,7 +479,7 @@ class FusedSearch:
         ]
         lead = 1.0 - max(0.0, totals[first[1]]) / top if len(first) > 1 else 0.0
         starts[0] = replace(starts[0], weight=(1.0 + lead) * starts[0].weight)
-        gained = await self._follow(found, starts, parameters.bridges, {}, lead)
+        gained = await self._follow(found, starts, parameters.first_bridges, {}, lead)
         found.add(Channel.BRIDGE, {chunk_id: gain.value for chunk_id, gain in gained.items()})
         return gained
 
@@ -489,7 +489,7 @@ class FusedSearch:
         totals = found.totals()
         top = max(totals.values())
         reached = sorted(gained, key=lambda chunk_id: (-totals[chunk_id], chunk_id))[: parameters.second_hops]
-        await found.read_mentions(reached, parameters.aside)
+        await found.read_mentions(reached, parameters.aside_worth)
         starts = [
             Start(
                 (*gained[chunk_id].bridge.path, chunk_id),
@@ -510,7 +510,7 @@ class FusedSearch:
         self, found: Found, starts: Sequence[Start], limit: int, beaten: Mapping[str, float], lead: float = 0.0
     ) -> dict[str, Gain]:
         parameters = found.parameters.where_led(lead)
-        wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.ids, found.near)
+        wanted = Wanted(found.question.casefold(), frozenset(found.words), found.named.all_ids, found.near)
         followed = follow_bridges(starts, found.places, wanted, parameters, limit)
         # What its mentions already show to be common leads only to chunks that are about it.
         phrases = [
@@ -530,15 +530,15 @@ class FusedSearch:
         scores = (found.cosines if Channel.VECTOR in found.channels else {}) | found.totals()
         # What residual questions would find is estimated first, from vectors that are stored.
         unknown = np.zeros_like(found.vector)
-        estimates = found.vector + parameters.estimate * np.stack(
+        estimates = found.vector + parameters.entity_share * np.stack(
             [entities.get(item.bridge.entity_id, unknown) for item in followed]
         )
         estimates /= np.maximum(np.linalg.norm(estimates, axis=1, keepdims=True), 1e-9)
-        nearness = found.nearness(estimates, parameters.question, beyond)
+        nearness = found.nearness(estimates, parameters.question_share, beyond)
         gained = gains(followed, nearness, known, scores, parameters)
         chosen = promising(gained, scores, parameters)
         gained = [
-            {id_: replace(gain, value=parameters.estimated * gain.value) for id_, gain in over.items()}
+            {id_: replace(gain, value=parameters.estimate_worth * gain.value) for id_, gain in over.items()}
             for over in gained
         ]
         if chosen:
@@ -547,7 +547,7 @@ class FusedSearch:
                 residual_question(found.question, _subjects(found, item.bridge), item.bridge.name) for item in embedded
             ]
             vectors = (await self._embedding.embed(texts, "query")).vectors
-            nearness = found.nearness(vectors, parameters.question, beyond)
+            nearness = found.nearness(vectors, parameters.question_share, beyond)
             for place, exact in zip(chosen, gains(embedded, nearness, known, scores, parameters), strict=True):
                 gained[place] = exact
         reached = best_gains(gained)
@@ -559,7 +559,7 @@ class FusedSearch:
 
     def _walk(self, found: Found) -> None:
         totals = found.totals()
-        reached = walk(totals, found.mentions, found.places, found.named.linked, found.parameters)
+        reached = walk(totals, found.mentions, found.places, found.named.longest, found.parameters)
         found.entities = ordered(reached.entities)
         scores = {id_: share for id_, share in reached.chunks.items() if id_ in found.cosines or id_ in totals}
         if scores and found.parameters.walk > 0:
@@ -593,7 +593,7 @@ def _named_scores(found: Found) -> Scores:
             * (parameters.one_word if is_one_word(entity.name) else 1.0)
             * distinction(found.places[entity.id], found.near),
         )
-        for entity in found.named.linked
+        for entity in found.named.longest
     ]
     worth += [(places.about, parameters.named * parameters.similar) for places in found.similar.values()]
     scores: Scores = {}
@@ -630,4 +630,4 @@ def _hits(found: Found, limits: SearchLimits) -> FusedHits:
         )
         for chunk_id in sorted(first, key=lambda chunk_id: (-totals[chunk_id], chunk_id))
     )
-    return FusedHits(hits, found.named.linked, entities=tuple(found.entities), respelt=found.respelt)
+    return FusedHits(hits, found.named.longest, entities=tuple(found.entities), respelt=found.respelt)

@@ -123,12 +123,12 @@ class Named:
     """Entities that a question names.
 
     Attributes:
-        linked: The longest ones, in the order of the question.
-        ids: Ids of all, also of those inside longer names.
+        longest: Those whose name is part of no longer one, in the order of the question.
+        all_ids: Ids of all, also of those inside longer names.
     """
 
-    linked: tuple[LinkedEntity, ...] = ()
-    ids: frozenset[str] = frozenset()
+    longest: tuple[LinkedEntity, ...] = ()
+    all_ids: frozenset[str] = frozenset()
 
 
 def question_spans(question: str) -> list[NameSpan]:
@@ -357,7 +357,7 @@ def _doubtful(question: str, named: Named) -> list[re.Match[str]]:
     free = (
         word
         for word in _WORD.finditer(question)
-        if not any(entity.start < word.end() and word.start() < entity.end for entity in named.linked)
+        if not any(entity.start < word.end() and word.start() < entity.end for entity in named.longest)
     )
     cased = (word for word in free if (word[0][0].isupper() if has_capitals else word[0].lower() != word[0].upper()))
     return list(islice(cased, _MOST_WORDS))
@@ -409,8 +409,8 @@ def alias_spans(question: str, spans: Sequence[NameSpan], named: Named) -> list[
         for span in spans
         if span.end - span.start <= _LONGEST_ALIAS
         and (not has_capitals or is_name_like(span.text))
-        and span.entity_id not in named.ids
-        and not any(entity.start <= span.start and span.end <= entity.end for entity in named.linked)
+        and span.entity_id not in named.all_ids
+        and not any(entity.start <= span.start and span.end <= entity.end for entity in named.longest)
     ]
     return sorted(free, key=lambda span: (span.end - span.start, span.start))
 

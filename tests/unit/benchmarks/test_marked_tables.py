@@ -23,12 +23,16 @@ def test_every_table_has_its_place_on_its_page() -> None:
 
 
 def test_parameters_have_a_row_each_with_what_they_mean() -> None:
-    figures = (Figure(f"a: {USUAL}", 50.0), Figure("a: bridge halved", 40.0), Figure("a: bridge doubled", 45.25))
+    figures = (
+        Figure(f"a: {USUAL}", 50.0),
+        Figure("a: bridge_weight halved", 40.0),
+        Figure("a: bridge_weight doubled", 45.25),
+    )
     lines = render_parameters(_report("sensitivity", *figures)).splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
     assert rows[0][:3] == ["parameter", "value", "a"]
-    (bridge,) = (row for row in rows if row[0] == "`bridge`")
-    assert bridge[2:] == ["40.0 / 45.2", "Weight of what a bridge gains."]
+    (row,) = (item for item in rows if item[0] == "`bridge_weight`")
+    assert row[2:] == ["40.0 / 45.2", "Weight of what a bridge gains."]
     assert len(rows) == 3 + len(FusionParameters.__dataclass_fields__)
 
 

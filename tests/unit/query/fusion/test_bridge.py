@@ -119,7 +119,7 @@ def test_chunk_that_was_not_compared_gains_nothing() -> None:
 def test_gain_is_never_negative_and_bounded(cosine: float, known: float) -> None:
     (found,) = gains([BRIDGE], _near(t=cosine), {"t": known}, {}, PARAMETERS)
     for gain in found.values():
-        assert 0 < gain.value <= 2 * PARAMETERS.bridge + 1e-6
+        assert 0 < gain.value <= 2 * PARAMETERS.bridge_weight + 1e-6
 
 
 def test_chunk_gains_no_more_than_brings_it_up_to_the_one_its_bridge_starts_from() -> None:
@@ -140,7 +140,7 @@ def test_residual_questions_are_embedded_only_where_they_may_bring_a_chunk_to_th
 
 def test_of_many_promising_bridges_the_best_are_embedded() -> None:
     gained = [_gained(t=0.5 + place / 100) for place in range(10)]
-    assert promising(gained, {"p": 1.0}, replace(PARAMETERS, residuals=3)) == [7, 8, 9]
+    assert promising(gained, {"p": 1.0}, replace(PARAMETERS, residual_limit=3)) == [7, 8, 9]
 
 
 def test_chunk_counts_with_its_best_gain() -> None:

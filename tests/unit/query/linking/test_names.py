@@ -36,19 +36,19 @@ def _places(*names: str, about: str = "chunk-1") -> dict[str, EntityPlaces]:
 def test_longest_name_counts_and_the_inner_ones_are_known() -> None:
     places = _places("University of Vienna", "Vienna")
     named = link_entities(question_spans("Who founded the university of vienna?"), places)
-    assert [entity.name for entity in named.linked] == ["university of vienna"]
-    assert named.ids == places.keys()
-    assert named.linked[0].chunk_ids == ("chunk-1",)
+    assert [entity.name for entity in named.longest] == ["university of vienna"]
+    assert named.all_ids == places.keys()
+    assert named.longest[0].chunk_ids == ("chunk-1",)
 
 
 def test_chinese_names_are_found_without_spaces() -> None:
     named = link_entities(question_spans("上海艺术家的编辑单位是什么？"), _places("上海艺术家"))
-    assert [entity.name for entity in named.linked] == ["上海艺术家"]
+    assert [entity.name for entity in named.longest] == ["上海艺术家"]
 
 
 def test_identifiers_are_found_whole() -> None:
     named = link_entities(question_spans("Does the ESP32-S3 speak MQTT?"), _places("ESP32-S3", "MQTT", "ESP32"))
-    assert [entity.name for entity in named.linked] == ["ESP32-S3", "MQTT"]
+    assert [entity.name for entity in named.longest] == ["ESP32-S3", "MQTT"]
 
 
 @given(st.text(max_size=60))
