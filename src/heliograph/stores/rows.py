@@ -83,6 +83,10 @@ def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
     )
 
 
+# Where the columns of a chunk stand, all of which a new one changes: here; on SQLite `schema.py` (the table and a
+# migration) and `records.py` (`_CHUNK`, `_CHUNK_ROW`, `_write_chunks`); on PostgreSQL `schema.py` (likewise),
+# `database.py` (`CHUNK` as read, `CHUNK_COLUMNS` as written, from which `records.py` and `projections.py` make their
+# statements) and `records.py` (`chunk_row`).
 def to_chunk(row: Row) -> Chunk:
     """Return a chunk from its columns."""
     id_, document_id, position, text, token_count, start, end, headings, page, context = row

@@ -143,6 +143,11 @@ DOCUMENT = """document.id, document.source, document.title, document.content_has
   document.output_tokens, document.created_at, document.updated_at, document.page_starts, document.twin_of"""
 CHUNK = """chunk.id, chunk.full_doc_id, chunk.chunk_order_index, chunk.content, chunk.tokens, chunk.start_offset,
   chunk.end_offset, chunk.headings, chunk.page, chunk.context"""
+# As a chunk is written, beside its workspace, its id and its vector.
+CHUNK_COLUMNS = (
+    "full_doc_id text, chunk_order_index integer, tokens integer, content text, start_offset integer, "
+    "end_offset integer, page integer, headings text, context text"
+)
 ENTITY = """entity.id, entity.name, entity.type, entity.description, entity.aliases, entity.chunk_ids,
   entity.token_count, degree.degree, entity.created_at"""
 RELATION = """relation.id, relation.source, relation.target, relation.source_id, relation.target_id,
@@ -379,7 +384,7 @@ class Session:
         await self.run(*statements, Statement("COMMIT"))
 
     async def leave_transaction(self) -> None:
-        """Roll back what is open, if anything; a broken connection is left to the pool, and hides no other error."""
+        """Roll back an open transaction; leaves a broken connection to the pool, and hides no other error."""
         if self._connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             with suppress(psycopg.OperationalError, psycopg.InterfaceError):
                 await self._connection.rollback()
@@ -542,7 +547,7 @@ class Database:
         await self._pool.open()
 
     async def close(self) -> None:
-        """Wait for what is under way and close the connections; closing twice does nothing."""
+        """Wait for the calls under way and close the connections; closing twice does nothing."""
         self._is_closed = True
         await self._pool.close()
 

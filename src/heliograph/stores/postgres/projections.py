@@ -14,6 +14,7 @@ from heliograph.models import Entity, Relation
 from heliograph.settings import StoreSettings
 from heliograph.stores.changeset import COLLECTIONS, Changeset, Collection, OutboxKind, VectorBatch
 from heliograph.stores.postgres.database import (
+    CHUNK_COLUMNS,
     Address,
     Database,
     Session,
@@ -241,8 +242,7 @@ LEFT JOIN {{table}} AS kept ON kept.workspace = %s AND kept.id = new.id
 WHERE ({{kept}}, kept.embedding) IS DISTINCT FROM ({{new}}, vectors.embedding)"""
 # What stands beside the vectors, with its types.
 _COLUMNS = {
-    Collection.CHUNKS: "full_doc_id text, chunk_order_index integer, tokens integer, content text, "
-    "start_offset integer, end_offset integer, page integer, headings text, context text",
+    Collection.CHUNKS: CHUNK_COLUMNS,
     Collection.ENTITIES: "entity_name text, content text",
     Collection.RELATIONS: "src_id text, tgt_id text, content text",
 }

@@ -39,6 +39,7 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import (
     CHUNK,
+    CHUNK_COLUMNS,
     DOCUMENT,
     ENTITY_MENTION,
     RELATION_MENTION,
@@ -446,19 +447,15 @@ INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
 ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
 # Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
-_CHUNKS = """
-INSERT INTO lightrag_chunks AS known (workspace, id, full_doc_id, chunk_order_index, tokens, content, embedding,
-  start_offset, end_offset, page, headings, context)
-SELECT %s, new.id, full_doc_id, chunk_order_index, tokens, content, vectors.embedding, start_offset, end_offset, page,
-  headings, context
-FROM json_to_recordset(%s) AS new (id text, full_doc_id text, chunk_order_index integer, tokens integer, content text,
-  start_offset integer, end_offset integer, page integer, headings text, context text)
+_CHUNK_NAMES = [column.split()[0] for column in CHUNK_COLUMNS.split(", ")]
+_CHUNKS = f"""
+INSERT INTO lightrag_chunks AS known (workspace, id, embedding, {", ".join(_CHUNK_NAMES)})
+SELECT %s, new.id, vectors.embedding, {", ".join(_CHUNK_NAMES)}
+FROM json_to_recordset(%s) AS new (id text, {CHUNK_COLUMNS})
 LEFT JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id
-ON CONFLICT (workspace, id) DO UPDATE SET full_doc_id = excluded.full_doc_id,
-  chunk_order_index = excluded.chunk_order_index, tokens = excluded.tokens, content = excluded.content,
-  embedding = coalesce(excluded.embedding, known.embedding), start_offset = excluded.start_offset,
-  end_offset = excluded.end_offset, page = excluded.page, headings = excluded.headings, context = excluded.context"""
+ON CONFLICT (workspace, id) DO UPDATE SET embedding = coalesce(excluded.embedding, known.embedding),
+  {", ".join(f"{name} = excluded.{name}" for name in _CHUNK_NAMES)}"""
 _PUT_EXTRACTIONS = upsert(
     "heliograph_extraction",
     "chunk_id text, extractor text, error text, reply_keys text, input_tokens bigint, output_tokens bigint",
