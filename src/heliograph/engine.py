@@ -85,7 +85,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What is open.
+    """The open parts of an engine: store, models and pipeline.
 
     Attributes:
         store: The workspace.
@@ -127,7 +127,7 @@ class Opening:
         return await self._open(again=True)
 
     async def use(self) -> Rooms:
-        """Return what is open; the first use opens it.
+        """Return the open parts; the first use opens them.
 
         Raises:
             InvalidRequestError: It is asked for in another event loop than that which uses it.
@@ -174,7 +174,7 @@ class Opening:
 
     @property
     def rooms(self) -> Rooms:
-        """What is open, where nothing can be awaited.
+        """The open parts, for code that cannot await.
 
         Raises:
             InvalidRequestError: It is asked for in another event loop than that which uses it.

@@ -156,7 +156,7 @@ class IngestError(HeliographError):
 
     @classmethod
     def of_defect(cls, what: str, error: Exception) -> Self:
-        """Return what an exception that nobody foresaw means for the one document that was worked on.
+        """Return the error of a document whose processing raised an unforeseen exception.
 
         Args:
             what: What failed, as the start of a sentence.

@@ -69,7 +69,7 @@ def entity_id(key: str) -> str:
 
 
 def succeeding_entity_id(id_: str) -> str:
-    """Return the id of the entity that is given a name anew after the one with this id has lost it by hand."""
+    """Return the id of a new entity of the same name, used after a curation took the name from this one."""
     return f"ent-{_digest('successor', id_)}"
 
 

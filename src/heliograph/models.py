@@ -296,7 +296,7 @@ class Curation:
 
     @property
     def place(self) -> int:
-        """Place in the order of all curations; what is not stored yet comes after all that is."""
+        """Place in the order of all curations; one that is not stored yet comes last."""
         return self.sequence or _AFTER_STORED
 
 
@@ -450,7 +450,7 @@ class GraphPath:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was taken in together.
+    """The documents that were taken in by one call.
 
     Attributes:
         track_id: The batch.

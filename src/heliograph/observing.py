@@ -202,7 +202,7 @@ class StageClock:
 
 
 class QuestionTimer:
-    """Measures a question from being asked to being answered, and reports it once, when its block is left.
+    """Times a question from start to answer, and reports it once, when its block is left.
 
     Args:
         mode: The mode it is asked in.

@@ -97,7 +97,7 @@ class Passage:
 
 
 class PassageSource:
-    """A workspace that is asked for passages.
+    """Finds passages in a workspace.
 
     Args:
         options: How to ask, unless a call says otherwise.

@@ -366,7 +366,7 @@ def check_expectations(
     param: QueryParam | None = None,
     min_recall: float = DEFAULT_RECALL,
 ) -> AssertionReport:
-    """Ask each question and compare what it shows with what is expected.
+    """Ask each question and compare its result with the expected one.
 
     Args:
         kb: The workspace, open.

@@ -26,7 +26,7 @@ _IMPLIED = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class DrawnEntity:
-    """A node; `is_start` marks the entity that was asked for."""
+    """A node; `is_start` marks the entity at the centre."""
 
     id: str
     name: str
@@ -64,7 +64,7 @@ class DrawnChunk:
 
 @dataclass(frozen=True, slots=True)
 class DrawnGraph:
-    """What is drawn.
+    """The nodes and edges of a drawing.
 
     Attributes:
         title: The question, or the name of the entity.

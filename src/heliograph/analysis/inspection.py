@@ -373,7 +373,7 @@ class KeywordFinding:
 
 @dataclass(frozen=True, slots=True)
 class KeywordReport:
-    """Keywords of a question, and what is to be said of them.
+    """The keywords of a question, with warnings about them.
 
     Attributes:
         question: The question.
@@ -522,7 +522,7 @@ class TokenReport:
 
 
 def inspect_tokens(kb: Heliograph, question: str, param: QueryParam | None = None) -> TokenReport:
-    """Return where the tokens of a question's context go and what was cut.
+    """Return the tokens of each part of a question's context, and the items cut.
 
     Args:
         kb: The workspace, open.

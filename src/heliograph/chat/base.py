@@ -109,7 +109,7 @@ class ChatModel(ABC):
         """
 
     async def recall(self, request: ChatRequest) -> ChatReply | None:  # noqa: ARG002 (most models keep nothing)
-        """Return what is kept of an earlier `complete` of this request, or None; never calls a model.
+        """Return the cached reply to this request, or None; never calls a model.
 
         Raises:
             StoreError: The kept replies cannot be read.

@@ -97,7 +97,7 @@ class ReplyBounds:
         self._unchecked = 0
 
     def passes(self, written: str, shown: str) -> bool:
-        """Return whether the reply has gone on for too long with this piece.
+        """Return whether the reply repeats itself for too long with this piece.
 
         Args:
             written: What the model wrote, thoughts included.
@@ -182,7 +182,7 @@ class ReasoningFilter:
         return self._release() if self._is_passing else ""
 
     def finish(self) -> str:
-        """Return what was held back in case it became a tag; thoughts that never closed are dropped."""
+        """Return the text held back as the possible start of a tag; drops thoughts that never closed."""
         return "" if self._closing else self._release()
 
     def _advance(self) -> bool:
@@ -235,7 +235,7 @@ class CallCount:
 
 @dataclass(frozen=True, slots=True)
 class ChatUsage:
-    """What was counted up to one moment; every purpose is there."""
+    """The counts up to one moment, for every purpose."""
 
     by_purpose: Mapping[Purpose, CallCount]
 

@@ -159,7 +159,7 @@ class AsyncDocuments(_Resource):
     async def update(
         self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
     ) -> records.DocumentChange:
-        """Put text, title or metadata in place of what is there; what is None stays."""
+        """Replace text, title or metadata; leaves as it is whatever is None."""
         body = _given(text=text, title=title, metadata=metadata)
         return await self._send(send("PUT", path_of("documents", document_id), records.DocumentChange, body))
 

@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """How a question is asked, beside its mode; None leaves it to the service. `QueryParam` tells what each means.
+    """Parameters of a question, beside its mode; None leaves one to the service. `QueryParam` explains each.
 
     Attributes:
         conversation_history: Earlier messages, oldest first, each `{"role": ..., "content": ...}`; not for `retrieve`.

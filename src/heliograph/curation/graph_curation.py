@@ -197,7 +197,7 @@ class DuplicateFinder:
         return sorted(found.values(), key=lambda pair: (-pair.score, pair.name, pair.other))[:limit]
 
     async def merge_new(self, document_ids: Sequence[str]) -> list[Curation]:
-        """Merge the duplicates of what these documents mention, if the settings say so; return what was recorded."""
+        """Merge duplicates of entities in these documents, if the settings say so; return the curations."""
         if not self._settings.merge_duplicates:
             return []
         ids: dict[str, None] = {}

@@ -1,1 +1,1 @@
-"""Reading documents on many machines: what is sent there, what comes back, and who answers for the store."""
+"""Reading documents on many machines: messages to workers and back, and the service that reaches the store for them."""

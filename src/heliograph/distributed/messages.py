@@ -105,7 +105,7 @@ Notice = ChunksBegun | ChunkRead | CallsCounted | TextsEmbedded | LookUpReply | 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a worker asked for under a ticket, or why it does not get it."""
+    """The answer to a worker's request, by its ticket, or the reason for a refusal."""
 
     ticket: int
     value: CachedReply | None = None
@@ -128,7 +128,7 @@ class Outcome:
 
 
 class WorkerLostError(Exception):
-    """A worker's process has ended, or its machine is gone; says what is known of it."""
+    """A worker's process has ended or its machine is lost; the message says why, where known."""
 
 
 class Worker(ABC):
@@ -145,7 +145,7 @@ class Worker(ABC):
 
     @abstractmethod
     def tell(self, method: str, *arguments: object) -> None:
-        """Call a method and do not wait for it; does nothing if the worker is gone."""
+        """Call a method without waiting for it; does nothing if the worker has ended."""
 
     @abstractmethod
     def kill(self) -> None:

@@ -69,7 +69,7 @@ class DocumentProgress:
             self._progress.finish_chunk()
 
     def finish(self, count: int) -> None:
-        """Note that all chunks were read, whatever was told before."""
+        """Record that all chunks were read, whatever was reported before."""
         if self._expected is None:
             self.begin(count)
         for _ in range(self._told, count):
@@ -92,7 +92,7 @@ class Coordinator:
 
     @contextmanager
     def watching(self, number: int, progress: ChunkProgress) -> Generator[DocumentProgress]:
-        """Pass the progress of a document on within the block, and return what is told of it."""
+        """Pass the progress of a document on within the block, and yield its record."""
         watch = self._watched[number] = DocumentProgress(progress)
         try:
             yield watch
@@ -126,7 +126,7 @@ class Coordinator:
             _log.exception("what a worker told cannot be told on: %s", type(notice).__name__)
 
     async def _answer(self, question: LookUpReply | KeepReply) -> Answer:
-        """Return the answer, whatever happens: who asked waits for it."""
+        """Return an answer, even on errors: the worker waits for one."""
         try:
             if self._replies is None:
                 return Answer(question.ticket)
@@ -245,7 +245,7 @@ class WorkerPool:
         )
 
     async def close(self) -> None:
-        """End all workers and let go of the cluster; whoever waits for one gets `ClusterUnavailable`."""
+        """End all workers and release the cluster; calls that wait for a worker raise `ClusterUnavailable`."""
         self._is_closed = True
         if coming := self._recruiting | self._resting:
             for task in coming:

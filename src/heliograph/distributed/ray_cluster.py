@@ -251,7 +251,7 @@ class _Connection:
             self._users += 1
 
     def release(self) -> None:
-        """Disconnect, if nobody else needs it and it was made here; a cluster that was started here ends."""
+        """Disconnect if no other user is left and the connection was made here; end a cluster started here."""
         with self._lock:
             self._users -= 1
             thread = self._thread
@@ -319,7 +319,7 @@ _CONNECTION = _Connection()
 
 
 def _runtime_env(folder: str, path: Sequence[str]) -> dict[str, Any]:
-    """Return what workers run in: they find what was given where this process found it, and nowhere else.
+    """Return the runtime environment of workers: they import the same modules from the same places as this process.
 
     Left alone, Ray has them look for modules in this process's working folder first, even if this process does not. An
     empty folder stands in its place.

@@ -53,12 +53,12 @@ class Outbox:
         self._has_questions = asyncio.Event()
 
     def tell(self, notice: Notice) -> None:
-        """Have something told soon."""
+        """Queue a message to be sent soon."""
         self._notices.append(notice)
         self._has_news.set()
 
     async def ask(self, question: Callable[[int], Notice]) -> CachedReply | None:
-        """Have something asked at once, and return its answer.
+        """Send a request at once, and return its answer.
 
         Args:
             question: Makes the question, given its ticket.
@@ -100,7 +100,7 @@ class Outbox:
 
 
 class RelayedReplies(ReplyCache):
-    """Replies that are kept by whoever empties the outbox.
+    """Looks up and stores cached replies through the outbox.
 
     Args:
         outbox: Where to ask.
@@ -125,7 +125,7 @@ class RelayedReplies(ReplyCache):
 
 
 class RelayedMeter(ChatMeter):
-    """Counts of chat calls that are told to whoever empties the outbox.
+    """Sends counts of chat calls through the outbox.
 
     Args:
         outbox: Where to tell.

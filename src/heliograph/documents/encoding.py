@@ -1,4 +1,4 @@
-"""Decodes bytes to text, also when nobody says how they are encoded.
+"""Decodes bytes to text, also where their encoding is not declared.
 
 In order: a byte order mark, the declared encoding, UTF-8, UTF-8 with a little damage, an older encoding that the
 letters suggest, and Windows-1252 or Latin-1 as the last resort. Bytes that are no text at all are refused by name.

@@ -124,7 +124,7 @@ _UNBOUNDED_CODINGS = frozenset({"br", "zstd"})
 
 
 def check_url(url: str) -> httpx.URL:
-    """Return a URL in parts, if it may be fetched as far as can be told without asking anybody.
+    """Return the parts of a URL that may be fetched, judged without a request to the network.
 
     Raises:
         IngestError: It is no http or https address, or holds credentials.

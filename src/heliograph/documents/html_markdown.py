@@ -347,7 +347,7 @@ def _item(mark: str, blocks: list[str]) -> str:
 
 
 def _definitions(node: Node, depth: int) -> Iterator[str]:
-    """Yield terms with what is said about them; a term and a single paragraph share a block."""
+    """Yield terms with their descriptions; a term and a single paragraph share a block."""
     term = ""
     for child in _definition_parts(node):
         if child.is_text_node:

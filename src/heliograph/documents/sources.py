@@ -214,7 +214,7 @@ class SourceReader:
         return self._reader.load(raw)
 
     def close(self) -> None:
-        """End what is being read, and the process that reads; the reader may be used again."""
+        """Stop reading and end the reading process; the reader may be used again."""
         self._reader.close()
 
 

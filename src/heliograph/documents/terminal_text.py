@@ -141,7 +141,7 @@ class _Page:
             lines, self._opened = lines[end:], -1
 
     def _tag_of(self, line: Line, column: int) -> tuple[str, str] | None:
-        """Return a term or list mark and what is said of it on its line, or None where a line begins with none.
+        """Return the term or list mark that begins a line and the rest of the line, or None without one.
 
         Args:
             line: The line.
@@ -192,7 +192,7 @@ class _Page:
 
 
 def _led_by(tag: str, blocks: Sequence[str]) -> str:
-    """Return what is said of a term as a list item, the term before it; further blocks are indented below it."""
+    """Return a term and its description as a list item; further blocks are indented below it."""
     mark = "- "
     if _MARK.match(f"{tag}  x"):
         mark, first = (f"{tag} " if tag[0].isdigit() else mark), blocks[0]

@@ -55,7 +55,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     @classmethod
     async def connect(cls, settings: EmbeddingSettings) -> OpenAIEmbeddingModel:
-        """Return a model; if no dimension is set, the service is asked for a vector to see how long it is.
+        """Return a model; without a set dimension, embeds one text to learn it.
 
         Raises:
             SettingsError: As the constructor.
@@ -141,7 +141,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
 
 def _name(settings: EmbeddingSettings) -> str:
-    """Return what a store must not mix: the model, a length asked for, and prefixes; not the address."""
+    """Return the identity of the vectors: model, requested length and prefixes; not the address."""
     name = settings.model
     if settings.send_dimension:
         name += f"/{settings.dimension}"

@@ -194,7 +194,7 @@ _MAX_TEXT_CHARACTERS = 2048
 
 
 class QueryCachedEmbeddingModel(WrapperEmbeddingModel):
-    """Embeds only those query texts that were not seen lately; what is kept costs no tokens.
+    """Caches the vectors of recent query texts; a cached one costs no tokens.
 
     Args:
         inner: The model to call.

@@ -209,7 +209,7 @@ async def ensure_index(
 
 
 def _read_info(plan: IndexPlan) -> IndexInfo | None:
-    """Return what is noted beside an index; None if there is none, or none that was finished."""
+    """Return the notes beside a finished index; None without one."""
     try:
         noted = json.loads((plan.folder / _FILE).read_bytes())
         return _INFO.validate_python({**noted, "was_reused": True})
@@ -456,7 +456,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Who is told how far an evaluation is; each is called from the event loop.
+    """Callbacks for the progress of an evaluation; each is called from the event loop.
 
     Attributes:
         on_set: A set begins: its name, passages and questions.

@@ -90,7 +90,7 @@ def ragas_lines(report: RunReport) -> Iterator[str]:
 
 
 def to_markdown(run: EvaluationRun) -> str:
-    """Return a run as Markdown: per set what was indexed, a table of scores, differences, types, cost and latency."""
+    """Return a run as Markdown: per set its index, a table of scores, differences, types, cost and latency."""
     chat = f", chat model {run.chat}" if run.chat else ", no chat model"
     head = f"Heliograph {run.heliograph}, {run.created_at:%Y-%m-%d %H:%M} UTC, embedding {run.embedding}{chat}."
     return "\n\n".join((head, *(part for report in run.sets for part in _set_parts(report)))) + "\n"

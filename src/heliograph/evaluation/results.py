@@ -1,4 +1,4 @@
-"""What an evaluation is asked for and what it reports, and the means and differences computed from its questions.
+"""The plan and the report of an evaluation, and the means and differences computed from its questions.
 
 Records are frozen and can be written and read as JSON. `summarize` makes the report of one configuration from its
 questions' outcomes, by question type too; `compare` gives the differences between two configurations.
@@ -419,7 +419,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What models were asked in a run: chat calls and their tokens, embedding calls, texts and tokens."""
+    """The use of models in a run: chat calls and their tokens, embedding calls, texts and tokens."""
 
     chat_calls: int = 0
     input_tokens: int = 0
@@ -453,7 +453,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The index that was asked.
+    """The index that a run searched.
 
     Attributes:
         folder: Where it stands.

@@ -65,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class GivenExtraction:
-    """What was read in one passage.
+    """The entities and relations extracted from one passage.
 
     Attributes:
         entities: Names.

@@ -44,7 +44,7 @@ _LEAST_NEEDED = 1024
 
 
 def data_marker(text: str) -> str:
-    """Return a line that fences `text` off from what is said about it, and does not occur in it."""
+    """Return a line that fences `text` off from the instructions, and does not occur in it."""
     return f"=== {content_hash(text)[:16]} ==="
 
 
@@ -194,7 +194,7 @@ def _pair(relation: ParsedRelation) -> tuple[str, str]:
 
 
 def _merge(known: dict[K, list[R]], key: K, records: list[R]) -> bool:
-    """Put a pass's records of one thing in the place of what is known if they say more; return whether they do."""
+    """Replace the known records of a thing by a pass's if these say more; return whether they do."""
     if key in known and _length(records) <= _length(known[key]):
         return False
     known[key] = records
@@ -257,7 +257,7 @@ class _Ledger:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A usable reply, what was read in it, and the request that it answers."""
+    """A usable reply, the records parsed from it, and the request that it answers."""
 
     request: ChatRequest
     reply: ChatReply
@@ -286,7 +286,7 @@ class ChatExtractor(Extractor):
     async def extract(
         self, document: Document, chunks: Sequence[Chunk], on_chunk: Callable[[], None] = ignore_progress
     ) -> list[Extraction]:
-        """See `Extractor`. A chunk without a letter is not asked for.
+        """See `Extractor`. Skips chunks without a letter.
 
         Raises:
             ModelError: The service failed as a whole; calls under way are cancelled.
@@ -349,7 +349,7 @@ class ChatExtractor(Extractor):
         )
 
     async def _try(self, request: ChatRequest, chunk: Chunk, ledger: _Ledger) -> tuple[_Answer | None, str, bool]:
-        """Return the answer if it is usable, what is wrong if it is not, and whether the reply was a kept one."""
+        """Return a usable answer or the error of an unusable one, and whether the reply came from the cache."""
         try:
             reply = await self._chat.complete(request)
         except BadModelReply as error:
@@ -361,7 +361,7 @@ class ChatExtractor(Extractor):
         return None, _problem(reply, parsed), reply.from_cache
 
     async def _glean(self, answer: _Answer, records: ReadRecords, ledger: _Ledger) -> None:
-        """Ask for what was missed, as often as the settings say and as long as something comes.
+        """Ask for missed records, as often as the settings say and as long as new ones come.
 
         What was read before stands whatever becomes of these passes, unless the service fails as a whole.
         """

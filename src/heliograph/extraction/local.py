@@ -433,7 +433,7 @@ class LocalExtractor(Extractor):
         entities_per_1000_tokens: float = DEFAULT_ENTITIES_PER_1000_TOKENS,
         relations_per_1000_tokens: float = DEFAULT_RELATIONS_PER_1000_TOKENS,
     ) -> None:
-        """Bound what is kept, since every entity and relation costs an embedding.
+        """Limit the entities and relations kept, since each costs an embedding.
 
         Args:
             entities_per_1000_tokens: Entities kept per 1000 tokens of a chunk; the shortest chunk may keep sixteen.

@@ -221,7 +221,7 @@ class NameBook:
     """The full names and the types of the names of one chunk."""
 
     def __init__(self, subjects: Iterable[tuple[str, str]], context: Mapping[str, str]) -> None:
-        """Start with what is known before the text is read.
+        """Start with the names known before the text is read.
 
         Args:
             subjects: Names and types of what the chunk is about.

@@ -57,7 +57,7 @@ _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"}
 
 
 def plain(text: str) -> str:
-    """Return a text on one line and without Markdown's marks; what is code, or only looks like marks, stays."""
+    """Return a text on one line and without Markdown's marks; keeps code and mere look-alikes."""
     return _without_marks(_SPACE.sub(" ", text)).strip()
 
 

@@ -171,7 +171,7 @@ class RecordCollector:
             self._relations[key] = relation
 
     def finish(self, *, says_empty: bool) -> ParsedExtraction:
-        """Return what was kept; `says_empty` holds only if no record came at all, usable or not."""
+        """Return the parsed records; `says_empty` holds only if no record came at all, usable or not."""
         has_dropped = any("dropped" in problem for problem in self._problems)
         return ParsedExtraction(
             tuple(self._entities.values()),

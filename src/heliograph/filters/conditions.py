@@ -102,7 +102,7 @@ Filter = Equals | In | Range | Exists | DocumentIds | Sources | SourcePrefix | A
 
 
 def filter_key(filter_: Filter) -> str:
-    """Return a text that only equal filters share; `1`, `1.0` and `True`, equal to Python, are told apart."""
+    """Return a key that only equal filters share; it distinguishes `1`, `1.0` and `True`, which Python does not."""
     return repr(filter_)
 
 
@@ -165,7 +165,7 @@ def _found(metadata: Mapping[str, Any], path: str) -> list[Any]:
 
 
 def _values(metadata: Mapping[str, Any], path: str) -> Iterator[Any]:
-    """Yield what stands at the path, and the elements of what is a list."""
+    """Yield the value at the path, and the elements of a list there."""
     for value in _found(metadata, path):
         yield value
         if isinstance(value, list | tuple):

@@ -140,7 +140,7 @@ Change = DocumentChange | CurationChange
 
 @dataclass(slots=True)
 class DraftMemo:
-    """What is known of a change so far.
+    """The state of a change while its changeset is computed.
 
     Attributes:
         resolution: The change, its mentions counting for what the rules lead to; None before the first draft.
@@ -167,13 +167,13 @@ class DraftMemo:
     usage: Usage = field(default_factory=Usage)
 
     def begin(self, resolution: Resolution, delta: MentionDelta) -> None:
-        """Begin anew with a change that is resolved otherwise; what was paid for is kept."""
+        """Restart with a change whose names are resolved otherwise; keeps summaries and vectors already paid for."""
         self.resolution, self.delta = resolution, delta
         for known in (self.entities, self.relations, self.folded_entities, self.folded_relations):
             known.clear()
 
     def forget_description(self, id_: str) -> None:
-        """Have the description of an entity or relation made anew."""
+        """Mark the description of an entity or relation to be written again."""
         if id_ in self.entities:
             self.entities[id_] = replace(self.entities[id_], description=None)
         else:

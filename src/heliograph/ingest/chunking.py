@@ -137,7 +137,7 @@ def find_blocks(text: str, headings: Iterable[Heading]) -> list[Block]:
 
 
 class _Reader:
-    """Reads lines one by one; what is open (fence, code, table, list, paragraph) is its state."""
+    """Reads lines one by one; its state is the open block (fence, code, table, list, paragraph)."""
 
     def __init__(self, text: str, headings: Iterable[Heading]) -> None:
         self.blocks: list[Block] = []
@@ -598,7 +598,7 @@ class Overlap:
     def __init__(
         self, text: str, blocks: Sequence[Block], ends: NDArray[np.int64], max_tokens: int, overlap_tokens: int
     ) -> None:
-        """Keep what is known of the text.
+        """Keep the text and its structure.
 
         Args:
             text: All of it.

@@ -127,7 +127,7 @@ class Drafter:
             self._kept = {}
 
     async def draft(self, change: Change, memo: DraftMemo) -> Draft:
-        """Compute the changeset of a change from what is stored now.
+        """Compute the changeset of a change from the current state of the store.
 
         Raises:
             ConflictError: Somebody else curated the same entities since the change was checked against them.
@@ -438,7 +438,7 @@ class Committer:
             )
 
     async def _apply(self, changeset: Changeset) -> int:
-        """Apply to the end even if cancelled, so that whoever cancels knows that nothing is under way any more."""
+        """Apply to the end even if cancelled, so that no commit is under way when the cancellation returns."""
         applying = asyncio.ensure_future(self._store.apply(changeset))
         try:
             return await asyncio.shield(applying)
@@ -463,7 +463,7 @@ _MOST_CHUNKS = 64
 
 
 def is_plain(change: DocumentChange) -> bool:
-    """Whether a change only adds what was read in a document that had no chunks, and no alias of a name is among it."""
+    """Whether a change only adds the extractions of a document that had no chunks, with no alias among them."""
     if change.document is None or change.is_new or change.text is not None:
         return False
     others = (change.removed_chunks, change.replaced, change.dropped_texts, change.others, change.gone, change.expected)
@@ -495,7 +495,7 @@ class _Waiting:
     context: Context = field(default_factory=copy_context)
 
     def settle(self, outcome: Commit | BaseException | None) -> None:
-        """Tell it, unless it waits no more; None is that nobody will commit it."""
+        """Resolve its future unless that is done; None cancels it, since no task will commit it."""
         if self.outcome.done():
             return
         if outcome is None:
@@ -585,7 +585,7 @@ class JointCommits:
         self._begin()
 
     async def _leave(self, waiting: _Waiting) -> None:
-        """Leave the line; or see the commit under way to its end, which is soon if nobody else waits for it."""
+        """Leave the queue, or wait for the commit under way, which ends soon if no other task waits for it."""
         if waiting in self._waiting:
             self._waiting.remove(waiting)
         elif waiting in self._group and self._task is not None:

@@ -246,7 +246,7 @@ class _Whole:
         )
 
     def _characters_ahead(self, to_read: int) -> float:
-        """Return how many characters of what is not opened yet will have to be read, if that goes on as it went."""
+        """Estimate the characters still to be read in unopened files, from those of the opened ones."""
         size, length = self._known.get("", (0, 0))
         average, pace = size / max(1, self._opened), length / size if size else 1.0
         ahead = 0.0
@@ -397,7 +397,7 @@ class FolderChange:
 
 @dataclass(frozen=True, slots=True)
 class FolderActions:
-    """What is done about changes.
+    """How changes of files are applied.
 
     Attributes:
         insert: Takes files in.
@@ -417,7 +417,7 @@ async def watch_folder(
     *,
     once: bool = False,
 ) -> AsyncGenerator[FolderChange]:
-    """Bring what is stored into step with a folder, and keep it so until closed.
+    """Synchronise the store with a folder, and keep it synchronised until closed.
 
     Yields:
         What was done, after each change; the first one always, even if nothing had to be done.

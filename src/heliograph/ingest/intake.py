@@ -45,7 +45,7 @@ _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 def clean_metadata(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """Return metadata as JSON reads it back, without NUL, so that it compares equal with what is stored.
+    """Return metadata as JSON reads it back, without NUL, so that it compares equal with stored metadata.
 
     Args:
         metadata: As given.
@@ -218,7 +218,7 @@ class Intake:
         return [_against(candidate, chosen.get(candidate.document.id)) for candidate in named]
 
     async def enqueue(self, candidates: Sequence[Candidate]) -> list[Work | DocumentResult]:
-        """Store what is new or changed; return per candidate, in order, what is to be done or what became of it.
+        """Store new and changed documents; return per candidate, in order, the work to do or its result.
 
         Raises:
             ConflictError: Another process changed a document with the same text as one that changes here.
@@ -284,7 +284,7 @@ class Intake:
         return {document.id: document for document in await self._records.get_documents(ids)}
 
     async def _find_originals(self, batch: Sequence[Candidate], known: Mapping[str, Document]) -> dict[str, Document]:
-        """Return, per content hash of what is new or changed, the document that has this text already."""
+        """Return, per content hash of new and changed texts, the stored document with the same text."""
         if self._duplicates == "separate":
             return {}
         changed = [
@@ -379,7 +379,7 @@ def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:
 
 
 def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | None, Work | DocumentResult]:
-    """Return the row to write, if any, and what is to be done or what became of the document."""
+    """Return the row to write, if any, and the work to do or the result of the document."""
     document = candidate.document
     if candidate.error is not None:
         # Over what failed as well, without a text, it is recorded: what it says now is why.
@@ -406,7 +406,7 @@ def _decide(candidate: Candidate, stored: Document | None) -> tuple[Document | N
 
 
 def _renewed(candidate: Candidate, stored: Document) -> Document:
-    """Return the row of a document that is stored already; what is not given stays as it is."""
+    """Return the updated row of a stored document; fields that are not given stay."""
     document = candidate.document
     return replace(
         document,

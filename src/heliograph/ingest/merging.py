@@ -287,14 +287,14 @@ def fold_relation(
 
 
 def shown_evidence(evidence: RelationEvidence, overrides: RelationOverrides) -> RelationEvidence:
-    """Return what of the evidence shows in a fold: nothing of a relation that was made anew after it was deleted."""
+    """Return the evidence that counts in a fold: none of a relation that was created again after its deletion."""
     if not overrides.is_anew:
         return evidence
     return unmentioned_relation_evidence(evidence.id, (evidence.source_id, evidence.target_id))
 
 
 def split_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
-    """Return the single keywords in what was written: split at commas and semicolons, trimmed, distinct, sorted."""
+    """Return single keywords: split at commas and semicolons, trimmed, distinct, sorted."""
     return _split_keywords(tuple(keywords))
 
 
@@ -459,7 +459,7 @@ class Touched(Generic[E, F, S]):
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing mentions it any more and nobody keeps it, or somebody deleted it."""
+        """Whether it has no mentions left and no curation keeps it, or a curation deleted it."""
         return self.overrides.is_hidden or not (self.evidence.mention_count or self.overrides.is_kept)
 
     @property

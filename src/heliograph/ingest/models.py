@@ -254,7 +254,7 @@ class ProgressReporter:
         self._characters_total = 0
 
     def expect(self, documents: int, characters: int) -> None:
-        """Set what is to be done."""
+        """Set the total of the work."""
         self._tally.documents_total = documents
         self._characters_total = characters
         self._report()

@@ -83,7 +83,7 @@ class SharedEntry:
             await _ended(asyncio.create_task(self._leave()))
 
     async def _leave(self) -> None:
-        """Close behind the last run; one that starts meanwhile waits, and opens the section anew."""
+        """Close the section after the last run; a run that starts meanwhile waits and reopens it."""
         async with self._opening:
             if not self._inside and (stack := self._stack):
                 self._stack = None
@@ -196,7 +196,7 @@ class IngestPipeline:
 
     @property
     def committer(self) -> Committer:
-        """What commits its changes; whoever else changes the graph in this process commits through it, too."""
+        """The committer of its changes; all other changes to the graph in this process go through it, too."""
         return self._committer
 
     async def insert(

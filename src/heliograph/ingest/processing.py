@@ -92,7 +92,7 @@ class WorkLocks:
 
     @asynccontextmanager
     async def claim(self, ids: Iterable[str]) -> AsyncGenerator[Claim]:
-        """Wait until nobody works on any of these, then hold them all until they are released or this ends."""
+        """Wait until no other task holds any of these, then hold them all until they are released or this ends."""
         wanted = set(ids)
         while busy := [self._held[id_] for id_ in wanted if id_ in self._held]:
             await asyncio.wait(busy)
@@ -272,7 +272,7 @@ class DocumentProcessor:
 
 
 def as_failure(what: str, error: Exception) -> HeliographError:
-    """Return why a document fails when its work raises; what is a defect is logged with its traceback.
+    """Return the error of a document whose work raised; logs a defect with its traceback.
 
     Args:
         what: What was worked on, as the start of a sentence.
@@ -285,7 +285,7 @@ def as_failure(what: str, error: Exception) -> HeliographError:
 
 
 async def read_stored_chunks(records: RecordsStore, document_id: str) -> StoredChunks:
-    """Return a document's chunks as they are stored, and what was read in them."""
+    """Return a document's stored chunks and their extractions."""
     chunks = await records.get_document_chunks(document_id)
     extractions = await records.get_extractions([chunk.id for chunk in chunks])
     return StoredChunks({chunk.id: chunk for chunk in chunks}, {item.chunk_id: item for item in extractions})

@@ -280,7 +280,7 @@ def _spells(short: str, long: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunks:
-    """A document's chunks as they are stored, and what was read in them.
+    """A document's stored chunks and their extractions.
 
     Attributes:
         chunks: All of them, by id.
@@ -382,7 +382,7 @@ _THREAD_FROM_CHARACTERS = 4_000
 
 
 class ChunkProgress(Protocol):
-    """Is told how far the reading of one document has come, from the event loop's thread."""
+    """Receives the progress of reading one document, in the event loop's thread."""
 
     def begin_chunks(self, count: int) -> None:
         """Note how many chunks will be read."""

@@ -329,7 +329,7 @@ _NAMING = (
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Curations of one thing by sequence: those of itself, and those of what was merged into it."""
+    """Curations of one thing by sequence: its own, and those of the things merged into it."""
 
     own: list[Curation]
     merged: list[Curation]

@@ -115,7 +115,7 @@ class DescriptionSummarizer:
         return sum(map(_byte_count, distinct)) >= limit and sum(map(count_tokens, distinct)) >= limit
 
     def stand_in(self, fragments: Sequence[str], replaced: str = "") -> Summary:
-        """Return what stands in for a summary for which no model may be asked: the first whole fragments that fit.
+        """Return a substitute for a summary without a model: the first whole fragments that fit.
 
         It is about as long as what it replaces, so that as many entities as before fit into the budgets of a question.
 

@@ -1,4 +1,4 @@
-"""What goes into and comes out of `LightRAG`: how a question is asked, states of documents, results of deletions."""
+"""The parameters and results of `LightRAG`: of questions, states of documents, deletions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TextChunkSchema = dict[str, Any]
 
 @dataclass
 class QueryParam:
-    """How one question is asked; fields, order and defaults are those of LightRAG 1.5.7.
+    """Parameters of one question; fields, order and defaults are those of LightRAG 1.5.7.
 
     `top_k` and the token budgets take `TOP_K`, `CHUNK_TOP_K`, `MAX_ENTITY_TOKENS`, `MAX_RELATION_TOKENS` and
     `MAX_TOTAL_TOKENS` of the environment as defaults.

@@ -113,7 +113,7 @@ class GraphMethods(ABC):
     async def aedit_entity(
         self, entity_name: str, updated_data: dict[str, Any], allow_rename: bool = True, allow_merge: bool = False
     ) -> dict[str, Any]:
-        """Change what is said of an entity, or its name.
+        """Change the attributes of an entity, or its name.
 
         Returns:
             As `get_entity_info`, and `operation_summary`.
@@ -195,7 +195,7 @@ class GraphMethods(ABC):
     async def aedit_relation(
         self, source_entity: str, target_entity: str, updated_data: dict[str, Any]
     ) -> dict[str, Any]:
-        """Change what is said of a relation.
+        """Change the attributes of a relation.
 
         Raises:
             ValueError: There is no such relation, or a field is none of a relation's.

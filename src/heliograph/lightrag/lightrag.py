@@ -495,7 +495,7 @@ class LightRAG(Fields, GraphMethods):
         self._roles.builder = builder
 
     def set_role_llm_metadata(self, role: str, **metadata: Any) -> None:
-        """Note what a builder is told of a role."""
+        """Record the metadata of a role for its builder."""
         self._roles.role(role).metadata |= {name: value for name, value in metadata.items() if value is not None}
 
     async def aupdate_llm_role_config(
@@ -508,7 +508,7 @@ class LightRAG(Fields, GraphMethods):
         timeout: int | None = None,
         **metadata: Any,
     ) -> None:
-        """Change the model of one role from the next call on; what is None stays.
+        """Change the model of one role from the next call on; None leaves a value as it is.
 
         Args:
             role: `extract`, `keyword` or `query`.

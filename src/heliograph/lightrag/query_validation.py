@@ -1,4 +1,4 @@
-"""Questions that cannot be asked, as programs written for LightRAG catch them; each is a `ValueError`."""
+"""Errors of invalid questions, as programs written for LightRAG catch them; each is a `ValueError`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class QueryValidationError(ValueError):
-    """A question that cannot be asked."""
+    """An invalid question."""
 
 
 class EmptyQueryError(QueryValidationError):

@@ -90,7 +90,7 @@ class Rows:
     # Chunks
 
     def forget(self) -> None:
-        """Look chunks up anew: documents have changed."""
+        """Forget the chunks looked up, since documents have changed."""
         self._names.clear()
 
     async def chunk_names(self, ids: Iterable[str]) -> dict[str, str]:
@@ -249,7 +249,7 @@ class Rows:
     # Questions
 
     async def retrieval(self, retrieval: Retrieval) -> dict[str, Any]:
-        """Return what was found for a question, as `aquery_data` does."""
+        """Return a retrieval as `aquery_data` does."""
         mode = retrieval.mode.value
         if retrieval.failure in (Failure.NO_RESULTS, Failure.NO_KEYWORDS):
             return {

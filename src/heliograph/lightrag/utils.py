@@ -60,7 +60,7 @@ _told: set[str] = set()
 
 
 def warn_once(text: str) -> None:
-    """Warn of what is not here as in LightRAG, once a process."""
+    """Warn of a difference from LightRAG, once a process."""
     if text not in _told:
         _told.add(text)
         warnings.warn(text, UserWarning, stacklevel=3)
@@ -87,7 +87,7 @@ def lightrag_number(name: str, default: float) -> float:
 
 @dataclass
 class EmbeddingFunc:
-    """An embedding function with what is known of it.
+    """An embedding function with its properties.
 
     Attributes:
         embedding_dim: Length of its vectors.
@@ -330,7 +330,7 @@ class TokenTracker:
         self.call_count += 1
 
     def get_usage(self) -> dict[str, int]:
-        """Return what was spent."""
+        """Return the tokens spent."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,

@@ -42,7 +42,7 @@ _ANSWERS = "query"
 
 @dataclass(frozen=True, slots=True)
 class WholeDocument:
-    """A document with its text (None if none is kept), its chunks in order, and what was read in each."""
+    """A document with its text (None if none is kept), its chunks in order, and the extraction of each."""
 
     document: Document
     text: str | None
@@ -124,7 +124,7 @@ class Contents:
         return await self._store.graph.name_ends(await self._store.graph.get_relations([item.id for item in ranked]))
 
     async def _whole(self, id_: str) -> WholeDocument | None:
-        """Return a document as of one moment; None if it is gone."""
+        """Return a document as of one moment; None if it was deleted."""
         records = self._store.records
         while found := await records.get_documents([id_]):
             text = await records.get_document_text(id_)
@@ -164,7 +164,7 @@ class ExportFormat(StrEnum):
 
 
 class ImportKind(StrEnum):
-    """What was imported."""
+    """The kind of source that is imported."""
 
     ARCHIVE = "archive"
     LIGHTRAG = "lightrag"
@@ -299,7 +299,7 @@ class WholeDocumentIntake:
 
     @property
     def drafter(self) -> Drafter:
-        """What embeds what is taken in."""
+        """The drafter, which embeds imported documents."""
         return self._pipeline.drafter
 
     async def is_empty(self) -> bool:
@@ -432,14 +432,14 @@ class DocumentImport:
             await self.finish()
 
     async def finish(self) -> None:
-        """Take in what was added and is not yet; raises as `add`."""
+        """Import the documents added so far; raises as `add`."""
         waiting, self._waiting = self._waiting, []
         await gather_or_cancel(self._take(whole) for whole in waiting)
 
     def report(
         self, kind: ImportKind, path: Path | str, *, curations: int = 0, graph: SourceGraph | None = None
     ) -> ImportReport:
-        """Return what was done."""
+        """Return the counts of the import."""
         report = ImportReport(
             *(kind, str(path), self._counts[Taken.ADDED], self._counts[Taken.UPDATED], self._counts[Taken.UNCHANGED]),
             *(self._counts[None], self._chunks, curations),

@@ -174,7 +174,7 @@ class Recounter:
         self._summarizer = summarizer
 
     async def entities(self, ids: Sequence[str]) -> dict[str, Refolded[EntityEvidence, Entity]]:
-        """Return what these entities should be; what nothing mentions and nobody keeps is absent."""
+        """Return these entities as they should be; those without mentions that no curation keeps are absent."""
         counted: dict[str, EntityEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=True):
             known = counted.get(id_) or empty_entity_evidence(id_)
@@ -193,7 +193,7 @@ class Recounter:
         return found
 
     async def relations(self, ids: Sequence[str]) -> dict[str, Refolded[RelationEvidence, Relation]]:
-        """Return what these relations should be; what nothing mentions and nobody keeps is absent."""
+        """Return these relations as they should be; those without mentions that no curation keeps are absent."""
         counted: dict[str, RelationEvidence] = {}
         async for id_, page in self._mentions(ids, of_entities=False):
             known = counted.get(id_) or empty_relation_evidence(id_, page[0])
@@ -410,7 +410,7 @@ def _differences(
     folds: Mapping[str, F],
     vectors: frozenset[str],
 ) -> Iterable[Problem]:
-    """Yield how what should be there differs from what is: evidence, fold, vector."""
+    """Yield the differences between the expected and the stored: evidence, fold, vector."""
     for id_, item in wanted.items():
         known, fold = stored.get(id_), folds.get(id_)
         is_counted = (
@@ -485,7 +485,7 @@ def _describe(difference: FollowerDifference) -> str:
 
 
 async def rebuild_role(store: Store, role: str) -> CheckReport:
-    """Make what serves a role anew from the truth, and compare it; a cache is emptied.
+    """Rebuild the projection of a role from the primary store, and compare it; empties a cache.
 
     Raises:
         InvalidRequestError: The role is served by the store with the truth.
@@ -516,7 +516,7 @@ async def find_leftovers(store: Store) -> Mapping[str, int]:
 
 
 async def forget_follower(settings: StoreSettings, name: str) -> None:
-    """Keep nothing more for another engine; if a setting names it again, it is made anew.
+    """Stop the replication to another engine; it is rebuilt if a setting names it again.
 
     Args:
         settings: The workspace.
@@ -594,7 +594,7 @@ class Checker:
         return bool(found) and not repair
 
     async def rebuild(self, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Make all projections anew from the truth; answers before, meanwhile and after are the same.
+        """Rebuild all projections from the primary store; answers before, meanwhile and after are the same.
 
         Raises:
             ModelError: The embedding model failed; what was made before stands, and the rest is as it was.
@@ -706,7 +706,7 @@ class _Digests:
 
 
 class _Tally:
-    """Adds up what was found."""
+    """Adds up the findings of a check."""
 
     def __init__(self, progress: CheckProgress | None) -> None:
         self.repaired = 0

@@ -376,7 +376,7 @@ async def export_lightrag(contents: Contents, folder: Path) -> int:
 
 @dataclass(slots=True)
 class _Files:
-    """What was read of the documents so far.
+    """The documents read so far.
 
     Attributes:
         rows: Rows of the JSON files that tell of documents, by file.

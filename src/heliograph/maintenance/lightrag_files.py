@@ -67,7 +67,7 @@ def read_files(path: Path, notes: NoteList) -> LightragRows:
 
 
 def _embedded(folder: Path, name: str, notes: NoteList) -> tuple[EmbeddedRow, ...]:
-    """Return the rows of a vector file; one that cannot be read is noted, since vectors can be made anew."""
+    """Return the rows of a vector file; notes an unreadable one, since vectors can be computed again."""
     path = folder / f"vdb_{name}.json"
     if not path.is_file():
         return ()

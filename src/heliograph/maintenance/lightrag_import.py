@@ -86,7 +86,7 @@ class PlacedDocument:
 def place_documents(
     contents: LightragContents, track_id: str, notes: NoteList, taken: frozenset[str] = frozenset()
 ) -> list[PlacedDocument]:
-    """Return all documents with a text or with chunks; note what is repaired and what is left out.
+    """Return all documents with a text or with chunks; notes repairs and omissions.
 
     They keep their ids, but those that are `taken` by documents that did not come from LightRAG.
     """

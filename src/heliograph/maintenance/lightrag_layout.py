@@ -77,7 +77,7 @@ class EmbeddedRow:
 
 @dataclass(frozen=True, slots=True)
 class LightragVectors:
-    """What was embedded of the three kinds, each empty where it is not kept."""
+    """The embedded texts of the three kinds, each empty where it is not kept."""
 
     chunks: tuple[EmbeddedRow, ...] = ()
     entities: tuple[EmbeddedRow, ...] = ()
@@ -138,7 +138,7 @@ def join_rows(found: Sequence[LightragRows], notes: NoteList) -> LightragRows:
 
 @dataclass(frozen=True, slots=True)
 class LightragContents:
-    """Documents and chunks, and what else is told of them.
+    """The documents and chunks of a LightRAG workspace, and what belongs to them.
 
     Attributes:
         documents: By id.
@@ -363,7 +363,7 @@ def make_node(label: str, values: Mapping[str, str], *, is_shouted: bool = False
 
 
 def make_edge(labels: tuple[str, str], values: Mapping[str, str], notes: NoteList) -> GraphEdge:
-    """Return an edge by its attributes; note what is repaired."""
+    """Return an edge by its attributes; notes repairs."""
     is_quoted = _is_quoted(labels[0])
     said = values.get("keywords", "").replace(FIELD_SEPARATOR, ",")
     keywords = ",".join(clean_text(part).strip(' "') for part in said.split(","))

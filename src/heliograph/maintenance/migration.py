@@ -56,7 +56,7 @@ class MigratedKind:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What was moved.
+    """The counts of a migration.
 
     Attributes:
         kinds: Everything that was compared.
@@ -170,7 +170,7 @@ async def _pages(store: Store, section: str) -> AsyncIterator[list[str]]:
 
 
 async def _read(store: Store, section: str, ids: Sequence[str]) -> dict[str, Parts]:
-    """Return the parts of what is there under these ids. The target counts degrees itself, so they are left out."""
+    """Return the stored records under these ids, without degrees, which the target counts itself."""
     records, vectors = store.records, store.vectors
     match section:
         case "documents":

@@ -53,7 +53,7 @@ class ReembedReport:
 
 
 class Reembedder:
-    """Makes the vectors of one workspace anew.
+    """Computes the vectors of one workspace again.
 
     Args:
         store: The workspace, opened whatever embedding fills it.
@@ -155,7 +155,7 @@ class Maintenance:
         return await self._checker.check(repair=repair, progress=progress)
 
     async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Make every projection anew while no ingest runs, or one role's; see `Checker.rebuild` and `rebuild_role`."""
+        """Rebuild every projection while no ingest runs, or one role's; see `Checker.rebuild` and `rebuild_role`."""
         if role is not None:
             return await rebuild_role(self._store, role)
         async with self._store.ingest_lock():
@@ -176,7 +176,7 @@ async def reembed_workspace(
     has_chat: bool,
     progress: ReembedProgress | None = None,
 ) -> ReembedReport:
-    """Embed a workspace anew, whatever embedding fills it; who has it open meanwhile gets answers from the old one.
+    """Embed a workspace again, whatever embedding fills it; open engines answer from the old one meanwhile.
 
     Args:
         store: Where it is.

@@ -163,7 +163,7 @@ _SPEND = (_CALLS, _FAILURES, _TOKENS)
 
 @dataclass(frozen=True, slots=True)
 class ModelSpend:
-    """What one kind of model was asked for one purpose, and what it cost: calls, failed ones among them, tokens."""
+    """The use of one kind of model for one purpose: calls, failed ones among them, tokens."""
 
     model: str
     purpose: str
@@ -236,7 +236,7 @@ class Metrics:
         yield from self._plain.collect()
 
     def spent(self) -> list[ModelSpend]:
-        """Return what models were asked and cost since the start, over all workers, by model and purpose."""
+        """Return the calls and tokens of models since the start, over all workers, by model and purpose."""
         found: dict[tuple[str, str], dict[str, float]] = {}
         for family in self.collect():
             if family.name not in _SPEND:
@@ -276,7 +276,7 @@ class Metrics:
         self.http_requests_running = _gauge("heliograph_http_requests_running", "Requests being served.", registry)
 
     def count_question(self, report: QuestionReport) -> None:
-        """Count a question; what was given up has no latency worth knowing."""
+        """Count a question; records no latency of an abandoned one."""
         self._questions.labels(report.mode, report.outcome).inc()
         if report.outcome == "cancelled":
             return

@@ -1,4 +1,4 @@
-"""Spans: which part of the work took how long, under the request that asked for it.
+"""Spans: how long each part of the work took, under the request that caused it.
 
 The seam between this program and OpenTelemetry. Without an address to send to, `build_tracer` gives the tracer that
 does nothing, and no package of OpenTelemetry is loaded. Attributes are words and numbers of this program; of an error
@@ -23,7 +23,7 @@ class Span:
     """Something that lasts; this one is recorded nowhere."""
 
     def describe(self, **attributes: str | int) -> None:
-        """Add what is known only now."""
+        """Add attributes that are known only now."""
 
 
 class Tracer(ABC):
@@ -54,7 +54,7 @@ class Tracer(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Send what is left; closing twice does nothing. May wait for the network."""
+        """Send the remaining spans; closing twice does nothing. May wait for the network."""
 
 
 class NoTracer(Tracer):

@@ -184,7 +184,7 @@ class QueryEngine:
     async def query_data(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None
     ) -> QueryData:
-        """Return what was found for a question as a dict of status, message, data and metadata.
+        """Retrieve for a question; return a dict of status, message, data and metadata.
 
         `heliograph.query.payloads` describes its fields. Nothing found is status `failure`, not an error.
 
@@ -200,7 +200,7 @@ class QueryEngine:
     async def retrieve(
         self, question: str, param: QueryParam = _DEFAULTS, progress: Progress | None = None, *, is_bounded: bool = True
     ) -> Retrieval:
-        """Return what was found for a question, typed; raises as `query_data` does.
+        """Retrieve for a question; return it typed. Raises as `query_data` does.
 
         Unless `is_bounded`, the budgets alone bound it, and not what the chat model can read.
         """

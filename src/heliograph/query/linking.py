@@ -61,13 +61,13 @@ class Respelling:
 
 @dataclass(frozen=True, slots=True)
 class Respelt:
-    """A question as it was read, and the words in which that differs from what was written."""
+    """A question with its misspelt names corrected, and the corrected words."""
 
     question: str
     changes: tuple[Respelling, ...] = ()
 
     def read(self, part: str) -> str:
-        """Return a part of the question, or what was made of it, read in the same way."""
+        """Return a part of the question, or a rewriting of it, corrected in the same way."""
         for change in self.changes:
             part = re.sub(rf"\b{re.escape(change.written)}\b", lambda _, read=change.read: read, part)
         return part

@@ -29,7 +29,7 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """What is searched for.
+    """The keywords of a search.
 
     Attributes:
         high_level: Themes; searched among the relations.

@@ -86,7 +86,7 @@ class ReferenceData(TypedDict):
 
 
 class ContextData(TypedDict, total=False):
-    """What was found; without any key when nothing was."""
+    """The retrieved items; without any key when there are none."""
 
     entities: list[EntityData]
     relationships: list[RelationData]

@@ -86,7 +86,7 @@ class Retriever:
         self._keeper = ChunkKeeper(store.records, reranker, rerank_settings)
 
     async def retrieve(self, plan: Plan, chat: ChatModel | None, progress: Progress) -> Retrieval:
-        """Return what was found; `failure` says why, if that is nothing.
+        """Retrieve for a plan; `failure` says why nothing was found.
 
         Raises:
             ModelError: A model that is needed failed. A failing reranker is only a warning.
@@ -252,7 +252,7 @@ def _fused_channels(plan: Plan) -> frozenset[Channel]:
 
 
 def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
-    """Return what was found with how misspelt names were read, and linked names as keywords where there were none."""
+    """Return a retrieval with corrected names, and linked names as keywords where there were none."""
     if fused.respelt:
         changes = ((item.written, item.read) for item in fused.respelt.changes)
         read = (f"{old!r} stands in no document that was searched and is read as {new!r}" for old, new in changes)

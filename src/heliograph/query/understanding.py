@@ -454,7 +454,7 @@ def find_parts(question: str, entities: Sequence[str]) -> tuple[str, ...]:
 
 
 def _of_each(text: str, chinese: bool) -> tuple[str, ...]:
-    """Return one question for each thing that the same is asked of, or that a list asks for."""
+    """Split a question about several things into one question for each."""
     if chinese:
         match = _OF_EACH_ZH.search(text)
         return tuple(f"{match[side].strip()}{match['rest']}{match['tail']}" for side in "ab") if match else ()
@@ -686,7 +686,7 @@ _NEEDED_TOKENS = 2048
 
 @dataclass(frozen=True, slots=True)
 class FoundUnderstanding:
-    """What is understood, warnings, and what a chat model spent."""
+    """An understanding, warnings, and the tokens that a chat model spent."""
 
     understanding: Understanding
     warnings: tuple[str, ...] = ()

@@ -186,7 +186,7 @@ class Requests:
 
 
 class _Response:
-    """What was sent so far.
+    """The state of the response so far.
 
     Attributes:
         status: Of the response; 0 before it has begun.

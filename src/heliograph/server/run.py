@@ -344,7 +344,7 @@ class Reports:
 
 
 class Workers(Multiprocess):
-    """Runs the workers until told to stop, or until one of the first cannot start.
+    """Runs the workers until a signal to stop, or until one of the first cannot start.
 
     One that is gone later is replaced; a replacement that cannot start is tried again, while the others serve.
 

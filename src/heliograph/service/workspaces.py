@@ -1,4 +1,4 @@
-"""The workspaces that one process serves: opened when first asked for, shared by requests, closed when long idle.
+"""The workspaces that one process serves: opened on first use, shared by requests, closed when long idle.
 
 Models are opened once and lent to every workspace; each workspace keeps its own store, cache of replies and counts.
 A workspace that is being removed is given to nobody. One that another process removed, and perhaps made again, is

@@ -870,7 +870,7 @@ class Store(StoreView):
         )
 
     async def close(self) -> None:
-        """Finish what is under way and let go of files and connections; closing twice does nothing."""
+        """Finish the work under way and release files and connections; closing twice does nothing."""
         return
 
     def describe(self) -> Mapping[str, str]:

@@ -131,7 +131,7 @@ class Changeset:
 
     @property
     def removed(self) -> Mapping[Collection, tuple[str, ...]]:
-        """What is removed, per collection."""
+        """The removed ids, per collection."""
         return {
             Collection.CHUNKS: self.removed_chunks,
             Collection.ENTITIES: self.removed_entities,

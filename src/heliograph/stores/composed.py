@@ -94,7 +94,7 @@ class Lookup:
             yield await self.look_up(ids | kept)
 
     async def look_up(self, ids: Mapping[OutboxKind, Sequence[str]]) -> ProjectionChange:
-        """Return what is stored under these ids now, and which ids were removed."""
+        """Return the records now stored under these ids, and the ids that were removed."""
         wanted = {kind: list(named) for kind, named in ids.items() if kind in self._projection.kinds}
         documents = await self._home.records.get_documents(wanted.get(OutboxKind.DOCUMENTS, []))
         chunks = await self._home.records.get_chunks(wanted.get(OutboxKind.CHUNKS, []))

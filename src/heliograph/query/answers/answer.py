@@ -411,7 +411,7 @@ class AnswerStream:
             self.answer = await finished_answer(self._plan, self.retrieval, written, reply, self._records)
 
     async def aclose(self) -> None:
-        """Stop reading and end the call; closing twice does nothing. What was not begun cannot be read afterwards.
+        """Stop reading and end the call; closing twice does nothing. An unread stream cannot be read afterwards.
 
         Raises:
             InvalidRequestError: Another task waits for a piece; cancelling that task ends the call.

@@ -1,4 +1,4 @@
-"""What is known of a question and of each sentence that may answer it.
+"""The features of a question and of each sentence that may answer it.
 
 Where the question asks, what kind of thing it asks for, and what a sentence holds of it.
 """
@@ -305,7 +305,7 @@ def expected_type(focus: Focus) -> AnswerType:
 
 
 def reads_chinese(text: str) -> bool:
-    """Return whether a text is Chinese, what is marked as code in it left out: its script tells no language."""
+    """Return whether a text is Chinese; ignores code in it, whose script tells no language."""
     return is_chinese(_MARKED.sub("", text)) or is_chinese(text)
 
 
@@ -433,7 +433,7 @@ class AskedQuestion:
         return 0.0
 
     def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
-        """Return how well a sentence fits what is asked for, from 0 to 1; arguments as of `type_match`."""
+        """Return how well a sentence fits the type of the question, from 0 to 1; arguments as of `type_match`."""
         fit = type_match(self.expected, sentence, new_names, self.folded)
         if self.form is None:
             return fit

@@ -118,7 +118,7 @@ class Answer:
         return self.retrieval.context.references
 
     def payload(self, param: QueryParam) -> str | dict[str, Any]:
-        """Return the answer in the shape that the question asked for.
+        """Return the answer in the shape that the parameters choose.
 
         Returns:
             The text; with `include_sources` a dict of `answer`, `entities`, `relationships`, `chunks`, `references`

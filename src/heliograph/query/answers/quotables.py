@@ -218,7 +218,7 @@ def _is_beside(sentence: Quotable, other: Quotable) -> bool:
 
 @dataclass
 class _Reading:
-    """A chunk while it is read: what was found, and what the lines read so far say of those to come.
+    """The state of reading a chunk: the sentences found, and the context for the lines to come.
 
     Attributes:
         heading: The heading above.

@@ -380,7 +380,7 @@ def shortlist(
 def _in_other_languages(
     question: str, asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]]
 ) -> Sequence[tuple[float, int, Quotable]]:
-    """Return sentences of the first chunks in another language, those with what is asked for first.
+    """Return sentences of the first chunks in another language, those of the question's type first.
 
     Words tell nothing of them, so their meaning is read of more of them.
     """

@@ -1,1 +1,1 @@
-"""From what was retrieved to the text that a model reads: budgets, order, references, format, prompt."""
+"""From retrieved items to the text that a model reads: budgets, order, references, format, prompt."""

@@ -96,7 +96,7 @@ def evidence_order(chunks: Sequence[Chunk], chains: Mapping[str, Sequence[str]])
 
 
 def needed_chunks(ranked: Sequence[str], chains: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the chunks of every hop of the best chain: the first hit, what was passed, and what was reached.
+    """Return the chunks of every hop of the best chain: first hit, those passed, and the last one.
 
     Empty if none of the first five was reached over a bridge.
 

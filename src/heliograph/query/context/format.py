@@ -240,7 +240,7 @@ class ContextFormat(ABC):
 
 
 class JsonContext(ContextFormat):
-    """One JSON object a row. Rows of entities and relations cost what was counted when they were folded."""
+    """One JSON object a row. The token counts of entities and relations were stored when they were folded."""
 
     language: ClassVar[str] = "json"
     headings: ClassVar[Mapping[str, str]] = {

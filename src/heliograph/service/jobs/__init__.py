@@ -1,1 +1,1 @@
-"""Durable work in the background: what was accepted is done, whatever process dies in between."""
+"""Durable work in the background: accepted jobs are completed even if a process dies in between."""

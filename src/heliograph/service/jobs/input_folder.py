@@ -162,7 +162,7 @@ class InputFolder:
             raise StoreUnavailable(f"an upload cannot be written: {error.strerror}; check the disk") from error
 
     def sync(self, part: Path) -> None:
-        """Have what was written on disk.
+        """Flush a written file to disk.
 
         Raises:
             StoreUnavailable: It cannot be.

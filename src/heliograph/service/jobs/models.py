@@ -63,7 +63,7 @@ UNFINISHED = (JobState.WAITING, JobState.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """What is asked for.
+    """A request for a job.
 
     Attributes:
         kind: What to do.

@@ -375,7 +375,7 @@ class JobStore:
             connection.execute(query, (without_folders(error), attempts, time.time() + delay_seconds, id_))
 
     def cancel(self, id_: str, author: str) -> Job:
-        """Ask for a job to be cancelled: at once if it waits, else whoever runs it does so.
+        """Cancel a job: at once if it waits, else by the process that runs it.
 
         Raises:
             NotFoundError: There is none of this id.

@@ -255,7 +255,7 @@ class RedisProjection(Projection):
         return cls(RedisConnection(url, settings.workspace + cls.suffix, f"store.{cls.role}_url"))
 
     async def prepare(self) -> None:
-        """Also warns of settings that lose what is kept."""
+        """Also warns of settings that lose stored data."""
         with self._connection.errors():
             self._durability = await self._connection.check_durability()
 

@@ -423,7 +423,7 @@ class Database:
         return connection
 
     async def read(self, work: Callable[[apsw.Connection], T], *, by_writer: bool = False) -> T:
-        """Run `work` on a reading connection, or behind what is being written; all it reads is of one moment."""
+        """Run `work` on a reading connection, or behind the current write; it reads one consistent state."""
         connect = (lambda: self._writer_connection) if by_writer else self._reader_connection
 
         def run() -> T:
