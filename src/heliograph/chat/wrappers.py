@@ -97,7 +97,7 @@ class ReplyBounds:
         self._unchecked = 0
 
     def passes(self, written: str, shown: str) -> bool:
-        """Return whether the reply repeats itself for too long with this piece.
+        """Return whether with this piece the reply is too long or repeats itself for too long.
 
         Args:
             written: What the model wrote, thoughts included.
