@@ -59,7 +59,7 @@ async def test_all_tools_work(serve: Serve, mode: str, mcp: dict[str, Any]) -> N
 
 async def test_nobody_comes_in_without_a_key(serve: Serve) -> None:
     address = serve(**GUARDED)
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         assert (await http.post(f"{address}/mcp", json=HELLO)).status_code == 403
         assert (await http.post(f"{address}/mcp", json=HELLO, headers={"X-API-Key": "wrong"})).status_code == 403
         bearer = {"Authorization": f"Bearer {ADMIN}"}
@@ -88,14 +88,14 @@ async def test_workspaces_are_those_of_the_header_and_the_key(serve: Serve, mode
             assert "there is no workspace 'nowhere'" in text_of(told)
     async with connected(address, ADMIN, mode) as client:
         assert (await checked(client, "knowledge.stats"))["documents"] == 2
-    async with httpx2.AsyncClient(headers=ACCEPT | {"X-API-Key": BOUND}) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT | {"X-API-Key": BOUND}, timeout=60) as http:
         refused = await http.post(f"{address}/mcp", json=HELLO)
         assert (refused.status_code, refused.json()["title"]) == (403, "Not allowed")
 
 
 async def test_session_is_there_for_its_owner_alone(serve: Serve) -> None:
     address = serve(**GUARDED)
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         opened = await http.post(f"{address}/mcp", json=HELLO, headers={"X-API-Key": ADMIN})
         session = {"Mcp-Session-Id": opened.headers["Mcp-Session-Id"]}
         own = await http.post(f"{address}/mcp", json=LIST, headers=session | {"X-API-Key": ADMIN})
@@ -112,7 +112,7 @@ async def test_session_is_there_for_its_owner_alone(serve: Serve) -> None:
 
 async def test_sessions_are_limited_and_end_when_idle(serve: Serve) -> None:
     address = serve(mcp={"max_sessions": 2, "session_idle_seconds": 0.5})
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         opened = [await http.post(f"{address}/mcp", json=HELLO) for _ in range(3)]
         assert [response.status_code for response in opened] == [200, 200, 503]
         session = {"Mcp-Session-Id": opened[0].headers["Mcp-Session-Id"]}
@@ -126,7 +126,7 @@ async def test_sessions_are_limited_and_end_when_idle(serve: Serve) -> None:
 
 async def test_one_key_leaves_sessions_to_others(serve: Serve) -> None:
     address = serve(mcp={"max_sessions": 5, "max_client_sessions": 2}, **GUARDED)
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
 
         async def opened(key: str) -> httpx2.Response:
             return await http.post(f"{address}/mcp", json=HELLO, headers={"X-API-Key": key})
@@ -179,7 +179,7 @@ async def test_hundred_sessions_ask_at_once(serve: Serve) -> None:
 
 async def test_pages_of_other_names_do_not_get_at_an_open_service(serve: Serve) -> None:
     address = serve()
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         for headers, status in (
             ({"Host": "evil.example"}, 403),
             ({"Origin": "http://evil.example"}, 403),
@@ -195,7 +195,7 @@ async def test_pages_of_other_names_do_not_get_at_an_open_service(serve: Serve) 
 
 async def test_names_given_to_an_open_service_come_beside_those_of_its_machine(serve: Serve) -> None:
     address = serve(allowed_hosts=["kb.example.org:*"])
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         for host, status in (("kb.example.org:8080", 200), ("127.0.0.1:9621", 200), ("evil.example", 403)):
             found = await http.post(f"{address}/mcp", json=HELLO, headers={"Host": host})
             assert found.status_code == status
@@ -203,7 +203,7 @@ async def test_names_given_to_an_open_service_come_beside_those_of_its_machine(s
 
 async def test_only_named_hosts_are_served_where_some_are_named(serve: Serve) -> None:
     address = serve(allowed_hosts=["kb.example.org"], **GUARDED)
-    async with httpx2.AsyncClient(headers=ACCEPT | {"X-API-Key": ADMIN}) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT | {"X-API-Key": ADMIN}, timeout=60) as http:
         for host, status in (("kb.example.org", 200), ("evil.example", 403)):
             found = await http.post(f"{address}/mcp", json=HELLO, headers={"Host": host})
             assert found.status_code == status
@@ -212,7 +212,7 @@ async def test_only_named_hosts_are_served_where_some_are_named(serve: Serve) ->
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "x"])
 async def test_protocol_versions_are_negotiated(serve: Serve, version: str) -> None:
     address = serve()
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         hello = HELLO | {"params": HELLO["params"] | {"protocolVersion": version}}  # type: ignore[operator]
         (line,) = [
             line for line in (await http.post(f"{address}/mcp", json=hello)).text.splitlines() if "protocol" in line
@@ -223,7 +223,7 @@ async def test_protocol_versions_are_negotiated(serve: Serve, version: str) -> N
 
 async def test_hostile_bodies_are_refused_and_the_service_goes_on(serve: Serve) -> None:
     address = serve()
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         deep = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
         for body in (b"", b"garbage", b"[]", b"null", b'{"jsonrpc":"2.0"}', deep, b"\xff\xfe", b'{"a":NaN}'):
             found = await http.post(f"{address}/mcp", content=body)
@@ -234,7 +234,7 @@ async def test_hostile_bodies_are_refused_and_the_service_goes_on(serve: Serve) 
 
 async def test_service_that_offers_no_tools_has_no_such_path(serve: Serve) -> None:
     address = serve(mcp={"serve": False})
-    async with httpx2.AsyncClient(headers=ACCEPT) as http:
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=60) as http:
         assert (await http.post(f"{address}/mcp", json=HELLO)).status_code in (404, 405)
 
 
