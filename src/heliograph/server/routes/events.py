@@ -31,7 +31,15 @@ _BUSY_SECONDS = 0.4
 _IDLE_SECONDS = 1.5
 # Proxies close what is silent for longer.
 _SIGN_OF_LIFE_SECONDS = 15.0
-_EXAMPLE = 'event: work\ndata: {"documents":{"processed":35},"jobs":[],"latest":null}\n\n'
+# The schema of one event, of a media type that is a sequence of them (OpenAPI 3.2).
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["work", "error"]},
+        "data": {"type": "string", "description": "A `WorkEvent` as JSON, or a problem."},
+    },
+    "required": ["event", "data"],
+}
 _MOST_FOLLOWERS = 200
 _RETRY_AFTER_SECONDS = 30.0
 
@@ -44,7 +52,7 @@ _RETRY_AFTER_SECONDS = 30.0
         200: {
             "description": "Server-sent events: `work` now and whenever something changed, with a `WorkEvent` as its "
             "data; `error` is the last, with a problem.",
-            "content": {_EVENTS: {"schema": {"type": "string"}, "example": _EXAMPLE}},
+            "content": {_EVENTS: {"itemSchema": _EVENT}},
         },
         **responses(404, 429, 503),
     },
