@@ -164,7 +164,7 @@ class _Source:
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
         own.sort(key=lambda item: -sum(item.scores.values()))
-        sentences = quotable_sentences(own or chunks, self.in_code)
+        sentences = quotable_sentences(own or chunks, self.in_code, detect_language(question))
         titles = {document.id: document.title for document in self.documents.values()}
         return shortlist(question, sentences, titles, understanding) if sentences else None
 
