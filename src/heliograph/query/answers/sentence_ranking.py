@@ -314,6 +314,7 @@ _ENGLISH_WORD = re.compile(
 )
 _NAME = re.compile(r"[A-Z][A-Za-z0-9._+-]*(?: [A-Z][A-Za-z0-9._+-]*)*|[a-z]+[A-Z_]\w*")
 _LATIN = re.compile(r"[A-Za-z][A-Za-z0-9._+-]+")
+_MADE_NAME = re.compile(r"[a-z][A-Z]|[A-Z]{2}")
 # A sentence this near to the question answers it though it shares no word with it.
 _NEAR_ALONE = 0.4
 
@@ -532,7 +533,8 @@ def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
     elif _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
         names = [name for match in _NAME.finditer(question) if (name := _without_opening(question, match))]
     else:
-        return False
+        # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
+        names = [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
     texts = {sentence.item.chunk.id: sentence.item.chunk.text for sentence in sentences}
     held = frozenset(word.casefold() for text in texts.values() for word in _LATIN.findall(text))
     held |= {part for word in held for part in re.split(r"[._+-]+", word)}
@@ -543,7 +545,7 @@ def _without_opening(question: str, match: re.Match[str]) -> str:
     """Return a name without a capital that only begins a sentence."""
     opens = match.start() == 0 or question[: match.start()].rstrip()[-1:] in ".?!"
     first, _, rest = match[0].partition(" ")
-    return rest if opens and not re.search(r"[a-z][A-Z]|[A-Z]{2}", first) else match[0]
+    return rest if opens and not _MADE_NAME.search(first) else match[0]
 
 
 def _scored(

@@ -120,3 +120,17 @@ _GERMAN = (
 )
 def test_german_words_count_by_their_stems_and_as_parts_of_longer_ones(question: str, said: str) -> None:
     assert said in _first(question, _GERMAN)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which command makes a collection in {}?",
+        "{} 用哪个命令创建集合？",
+        "Welcher Befehl legt in {} eine Sammlung an?",
+    ],
+)
+def test_a_question_whose_name_stands_nowhere_needs_more_to_be_answered(question: str) -> None:
+    quotables = _quotables("In TowerDB legt der Befehl `make` eine Sammlung an.\n\nThe keeper makes a collection.\n")
+    known, unknown = (shortlist(question.format(name), quotables, {}).least for name in ("TowerDB", "LampDB"))
+    assert unknown > known
