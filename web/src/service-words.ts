@@ -51,6 +51,7 @@ const SENTENCES: [RegExp, string][] = [
   [/^(.*) is in no encoding known here; .*$/s, "$1 的编码无法识别；请另存为 UTF-8"],
   [/^(.*) is a (.*) file, not text; .*$/s, "$1 是 $2 文件，不是文本；请先转换为 Markdown 或纯文本"],
   [/^(.*) is (?:not an e-mail message|a message whose parts are broken)\b.*$/s, "$1 不是完整的邮件；请重新另存为 .eml"],
+  [/^(.*) is not a mailbox: .*$/s, "$1 不是邮箱文件；请重新导出为 .mbox"],
   [/^(?:line \S+ of )?(.*) (?:is not JSON|is JSON that cannot be read|nests too deeply)\b.*$/s, "$1 不是可读取的 JSON；请修正，或改名为 .txt 按文本读取"],
   [/^(.*) is not delimited text (\(.*\)); .*$/s, "$1 不是分隔文本 $2；请另存为 UTF-8 的 CSV"],
   [/^the document (.*) (?:is empty|holds nothing but separators); .*$/s, "文档 $1 没有文本；请提供文本"],

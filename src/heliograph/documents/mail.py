@@ -1,9 +1,10 @@
-"""E-mail messages (.eml): who, when and about what, then the text; attachments are listed by name."""
+"""E-mail messages (.eml) and mailboxes (.mbox): who, when and about what, then the text; attachments by name."""
 
 from __future__ import annotations
 
 import email
 import email.policy
+import re
 from email.message import EmailMessage, MIMEPart
 from email.utils import parsedate_to_datetime
 
@@ -16,6 +17,10 @@ from heliograph.errors import IngestError
 _SHOWN = ("From", "To", "Cc", "Date")
 # A message this long without a header is no message.
 _LEAST_HEADERS = ("from", "to", "subject", "date", "message-id", "received", "content-type", "mime-version")
+
+# A line of this form parts two messages of a mailbox; in a message such a line is escaped by `>`.
+_MAILBOX_SEPARATOR = re.compile(rb"\n\n+From [^\n]*\n")
+_ESCAPED_FROM = re.compile(rb"(?m)^>(>*From )")
 
 
 class MailLoader(Loader):
@@ -31,25 +36,54 @@ class MailLoader(Loader):
         message = email.message_from_bytes(raw.data, policy=email.policy.default)
         if not any(name in message for name in _LEAST_HEADERS):
             raise IngestError(f"{raw.name!r} is not an e-mail message: it has no headers; save it as .eml again")
-        subject = _header(message, "Subject")
-        lines = [f"{name}: {value}" for name in _SHOWN if (value := _header(message, name))]
-        attachments = [
-            f"- {' '.join(clean_text(name).split())} ({part.get_content_type()})"
-            for part in message.walk()
-            if (name := part.get_filename())
-        ]
-        blocks = [
-            f"# {subject}" if subject else "",
-            "\n".join(lines),
-            _body(message, raw.name).strip(),
-            "\n".join(["Attachments:", "", *attachments]) if attachments else "",
-        ]
         metadata = {
             "author": _header(message, "From"),
             "created_at": _date(message),
             "recipients": _header(message, "To"),
         }
-        return LoadedDocument(raw.name, subject, "\n\n".join(block for block in blocks if block) + "\n", metadata)
+        return LoadedDocument(raw.name, _header(message, "Subject"), _as_markdown(message, raw.name, 1), metadata)
+
+
+class MailboxLoader(Loader):
+    """Mailboxes, as mail programs and archives of lists export them: a section for each message, in their order."""
+
+    suffixes = frozenset({".mbox"})
+    mime_types = frozenset({"application/mbox"})
+    runs_isolated = True
+
+    def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
+        if not raw.data.strip():
+            return LoadedDocument(raw.name, "", "")
+        _, *pieces = _MAILBOX_SEPARATOR.split(b"\n\n" + raw.data.replace(b"\r\n", b"\n").lstrip(b"\n"))
+        if not pieces:
+            raise IngestError(f"{raw.name!r} is not a mailbox: no line begins with 'From '; export it as .mbox again")
+        sections: list[str] = []
+        for piece in pieces:
+            message = email.message_from_bytes(_ESCAPED_FROM.sub(rb"\1", piece), policy=email.policy.default)
+            try:
+                sections.append(_as_markdown(message, raw.name, 2))
+            except IngestError:
+                # The others are not lost for one.
+                sections.append(f"## {_header(message, 'Subject')}\n\n(This message is broken and was not read.)\n")
+        return LoadedDocument(raw.name, "", "\n".join(sections), {"message_count": len(sections)})
+
+
+def _as_markdown(message: EmailMessage, name: str, level: int) -> str:
+    # In a mailbox every message is a section, also one without a subject.
+    subject = _header(message, "Subject") or (_header(message, "From") if level > 1 else "")
+    lines = [f"{header}: {value}" for header in _SHOWN if (value := _header(message, header))]
+    attachments = [
+        f"- {' '.join(clean_text(file).split())} ({part.get_content_type()})"
+        for part in message.walk()
+        if (file := part.get_filename())
+    ]
+    blocks = [
+        f"{'#' * level} {subject}" if subject else "",
+        "\n".join(lines),
+        _body(message, name).strip(),
+        "\n".join(["Attachments:", "", *attachments]) if attachments else "",
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def _header(message: EmailMessage, name: str) -> str:

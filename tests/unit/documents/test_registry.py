@@ -66,6 +66,7 @@ def test_known_suffixes_are_those_of_all_loaders() -> None:
         ".jsonl",
         ".py",
         ".eml",
+        ".mbox",
     }
     assert expected <= known_suffixes()
 

@@ -138,6 +138,28 @@ def test_mail_in_an_unknown_charset_or_with_a_broken_date_is_read() -> None:
     assert "created_at" not in document.metadata
 
 
+def test_mailbox_has_a_section_for_each_message_and_loses_none_for_a_broken_one() -> None:
+    broken = b"Subject: Odd\nContent-Type: multipart/alternative; boundary=\n\n--\nContent-Type: text/plain\n\nx\n"
+    plain = b"From: Bo <bo@example.org>\n\nThe pump runs.\n>From here it stops.\n\nFromage is no separator.\n"
+    parts = (b"From ada Wed May  1 08:00:00 2024\n" + MAIL, b"From bo Wed\n" + plain, b"From x Wed\n" + broken)
+    for data in (b"\n".join(parts), b"\n".join(parts).replace(b"\n", b"\r\n")):
+        document = load("list.mbox", data)
+        first, second, third = document.text.split("## ")[1:]
+        assert first.startswith("The new gateway\n\nFrom: Ada")
+        assert "It works.\n\nAttachments:\n\n- plan.pdf (application/pdf)" in first
+        assert second.strip() == (
+            "Bo <bo@example.org>\n\nFrom: Bo <bo@example.org>\n\nThe pump runs.\nFrom here it stops.\n\n"
+            "Fromage is no separator."
+        )
+        assert third.startswith("Odd\n")
+        assert document.metadata["message_count"] == 3
+
+
+def test_file_without_messages_is_no_mailbox() -> None:
+    with pytest.raises(IngestError, match="not a mailbox"):
+        load("list.mbox", "just some words")
+
+
 def test_text_that_is_no_mail_is_refused() -> None:
     with pytest.raises(IngestError, match="no headers"):
         load("a.eml", "just some words")
