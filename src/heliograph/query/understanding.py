@@ -20,7 +20,7 @@ from heliograph.errors import BadModelReply
 from heliograph.extraction.reply_readers import objects_in
 from heliograph.models import Usage
 from heliograph.prompts import load_prompt
-from heliograph.text.analysis import detect_language, is_chinese
+from heliograph.text.analysis import detect_language, is_chinese, stop_words, word_list
 from heliograph.text.chinese import tag_words
 from heliograph.text.phrases import SentenceReading, read_texts
 
@@ -368,7 +368,7 @@ _BREAK = re.compile(
 )
 _ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
 _BREAK_DE = re.compile(
-    rf"(?<=\?)\s*(?=[^\sa-z])|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
+    rf"(?<=\?)\s*(?=(?-i:[^\sa-z]))|\s*[,;]?\s+(?:und|oder|aber)\s+(?=(?:[a-z]+\s+)?{_ASKING_DE}\b)", re.IGNORECASE
 )
 _GERMAN = re.compile(rf"(?:(?:in|an|auf|mit|von|zu|bei|aus|nach|seit|für|über|durch)\s+)?{_ASKING_DE}\b", re.IGNORECASE)
 _BREAK_ZH = re.compile(
@@ -422,6 +422,10 @@ _OF_EACH_ZH = re.compile(
 # What a Chinese subject begins with, by part of speech.
 _NOMINAL = frozenset(
     {"n", "nz", "nw", "nr", "ns", "nt", "s", "t", "r", "a", "b", "vn", "an", "PER", "LOC", "ORG", "TIME"}
+)
+# What an English question speaks of: "how big is the buffer", "where does the keeper sleep".
+_SUBJECT = re.compile(
+    rf"\b(?:(?P<be>is|are|was|were)|{_AUXILIARY})\s+(?:the|an?)\s+(?P<words>[\w-]+(?:\s+[\w-]+){{0,5}})", re.IGNORECASE
 )
 # Up to here the first part of a Chinese question is its subject.
 _SUBJECT_ZH = re.compile(r"^(.{1,16}?)(?:的|是|在|由|用|于|默认|叫|有|从|位于)")
@@ -530,9 +534,16 @@ def _standing_alone(part: str, before: Sequence[str], entities: Sequence[str]) -
 
 
 def _subject(first: str) -> str:
-    """Return what a Chinese first part without a name speaks of: what stands before its verb."""
+    """Return what a first part without a name speaks of: in Chinese what stands before its verb, else behind it."""
     if not is_chinese(first):
-        return ""
+        match = _SUBJECT.search(first)
+        spoken = match["words"].split() if match else []
+        words = list(takewhile(lambda word: word.lower() not in stop_words("en"), spoken))
+        # Without their verb: "does the keeper sleep", "was the tower built"; not "is the keeper", "does the keeper do".
+        ends_with_verb = match is not None and not match["be"] and spoken[len(words) : len(words) + 1] != ["do"]
+        is_past = words[-1:] and (words[-1].endswith("ed") or words[-1].lower() in word_list("verb_forms"))
+        words = words[:-1] if ends_with_verb or is_past else words
+        return f"the {' '.join(words)}" if words else ""
     text = _COURTESY_ZH.sub("", first, count=1)
     if match := _SUBJECT_ZH.match(text):
         return match[1]

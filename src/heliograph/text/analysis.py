@@ -208,6 +208,27 @@ def terms(text: str) -> list[str]:
     return found
 
 
+# Of the languages in Latin letters, those that are not stemmed as English is, which the index does for all of them.
+_STEMMERS = {"de": "german", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch", "pt": "portuguese"}
+
+
+def terms_in(text: str, language: str) -> list[str]:
+    """Return the terms of a text as words of one language: stemmed by its rules, without its stop words.
+
+    Only for comparing texts with each other; the full-text index holds what `terms` returns. For English, and languages
+    in other letters, both are the same.
+    """
+    if language not in _STEMMERS:
+        return terms(text)
+    stem, dropped = _stemmer(_STEMMERS[language]), _stop_terms(language)
+    return [stem(term) if term.isalpha() else term for term in terms(text) if term not in dropped]
+
+
+@cache
+def _stop_terms(language: str) -> frozenset[str]:
+    return frozenset(term for word in stop_words(language) for term in terms(word))
+
+
 @lru_cache(maxsize=65_536)
 def _token_terms(token: str) -> tuple[str, ...]:
     return _terms_of(token)

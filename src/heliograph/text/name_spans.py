@@ -134,8 +134,9 @@ _UNSURE_PLACES = frozenset(
     {"area", "building", "channel", "drive", "field", "fields", "pass", "path", "plain", "port", "range", "state"}
     | {"station", "summit", "zone"}
 )
-_OF = frozenset({"of", "for"})
-_NAME_PARTICLES = frozenset({"van", "von", "bin", "ibn"})
+_OF = frozenset({"of", "for", "des", "der", "von", "vom"})
+# Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
+_NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
 _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
 _NEXT_WORD = re.compile(r"\s*(\w+)")
 _INITIAL = re.compile(r"\b[A-Z]\.")
@@ -166,7 +167,7 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
 
 
 def _by_head(words: Sequence[str]) -> str:
-    """Judge by the head word: the last one, or the one before "of"."""
+    """Judge by the head word: the last one, or the one before "of", in German "des" and the like."""
     if len(words) < 2:
         return ""
     head = next((words[i - 1] for i, word in enumerate(words) if i and word in _OF), "")

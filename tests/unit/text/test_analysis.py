@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heliograph.text.analysis import MAX_TERM_LENGTH, terms
+from heliograph.text.analysis import MAX_TERM_LENGTH, terms, terms_in
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,10 @@ def test_terms_ignore_letter_case(text: str) -> None:
     assert [t for t in terms(text) if t not in {"us", "it", "who"}] == [
         t for t in terms(text.lower()) if t not in {"us", "it", "who"}
     ]
+
+
+def test_terms_in_a_language_are_stemmed_by_its_rules_and_without_its_stop_words() -> None:
+    assert terms_in("Welche Lampen werden vom Turm geprüft?", "de") == terms_in("Lampe Turm geprüfte", "de")
+    assert terms_in("les lampes", "fr") == terms_in("Lampe", "fr")
+    assert terms_in("lamps of the tower", "en") == terms("lamps of the tower")
+    assert terms_in("灯塔的灯", "zh") == terms("灯塔的灯")

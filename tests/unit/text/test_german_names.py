@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.text.name_spans import type_of_name
 from heliograph.text.phrases import find_names
 
 
@@ -22,3 +23,18 @@ from heliograph.text.phrases import find_names
 )
 def test_nouns_are_left_out_in_german(text: str, expected: list[str]) -> None:
     assert [name.text for name in find_names(text)] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Paketquellen von Dritten", "unknown"),
+        ("Neustart des Systems", "unknown"),
+        ("Gruppe von Dritten", "unknown"),
+        ("Otto von Bismarck", "person"),
+        ("Vincent van Gogh", "person"),
+        ("University of Zorblatt", "organization"),
+    ],
+)
+def test_nouns_tied_by_german_words_are_neither_persons_nor_what_their_last_word_is(name: str, kind: str) -> None:
+    assert type_of_name(name, "", "") == kind

@@ -14,6 +14,9 @@ from heliograph.text.analysis import detect_language, is_chinese, stop_words
     [
         ("The broker forwards what the sensor publishes.", "en"),
         ("Der Broker leitet weiter, was der Sensor an das Netz sendet, und das ist nicht alles.", "de"),
+        ("Welches Feld steht in einer Zeile an erster Stelle?", "de"),
+        ("In welke map staat het bestand en wie is de eigenaar?", "nl"),
+        ("In an hour I am in an inn.", "en"),
         ("Le serveur envoie les données dans le réseau et ne les garde pas.", "fr"),
         ("El servidor envía los datos a la red y no los guarda.", "es"),
         ("ESP32-S3 支持哪些 TLS 版本？", "zh"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from heliograph.query.answers.quotables import Quotable
-from heliograph.text.analysis import is_chinese, terms, word_list
+from heliograph.text.analysis import is_chinese, terms_in, word_list
 from heliograph.text.name_spans import (
     DEMONYMS,
     EVENT_WORDS,
@@ -95,13 +95,13 @@ def _without_closing(text: str) -> str:
     return text[:end]
 
 
-def nearness(focus: Focus) -> Mapping[str, float]:
+def nearness(focus: Focus, language: str) -> Mapping[str, float]:
     """Return how near each term of a question stands to its question word, from 1 down to 0."""
     if focus.start == focus.end and not focus.is_chinese:
-        return dict.fromkeys(terms(focus.text), 1.0)
+        return dict.fromkeys(terms_in(focus.text, language), 1.0)
     fading = _FADING_PAIR if focus.is_chinese else _FADING
     near: dict[str, float] = {}
-    for side in (terms(focus.text[focus.end :]), terms(focus.text[: focus.start])[::-1]):
+    for side in (terms_in(focus.text[focus.end :], language), terms_in(focus.text[: focus.start], language)[::-1]):
         for distance, term in enumerate(side):
             near[term] = max(near.get(term, 0.0), fading**distance)
     return near
@@ -196,12 +196,17 @@ _GERMAN = tuple(
     for kind, cue in (
         (AnswerType.PERSON, "wer|wem|wen|wessen"),
         (AnswerType.DATE, "wann|(?:welche[rsnm]?|seit welchem) (?:jahr|tag|monat|datum)"),
-        (AnswerType.NUMBER, "wie ?(?:viele?|hoch|groß|lange?|oft|alt|tief|schwer|breit|weit)|welcher betrag"),
+        (
+            AnswerType.NUMBER,
+            "wie ?(?:viele?|hoch|groß|lange?|oft|alt|tief|schwer|breit|weit)"
+            r"|welche[rsnm]? \w*(?:betrag|wert|zahl|nummer|grenze|höhe|länge|dauer|port)",
+        ),
         (AnswerType.LOCATION, "wo|wohin|woher|(?:aus )?welche[rsnm]? (?:stadt|land|ort|staat|bundesstaat|insel)"),
         (
             AnswerType.CODE,
-            r"welche[rsnm]? (?:befehl|kommando|option|parameter|funktion|\w*datei|\w*verzeichnis|paket|taste|schalter"
-            "|direktive|variable|feld)",
+            r"welche[rsnm]? \w*(?:befehl|kommando|option|parameter|funktion|datei|verzeichnis|ordner|pfad|paket"
+            "|programm|werkzeug|skript|modul|klasse|methode|dienst|taste|schalter|direktive|anweisung|einstellung|variable"
+            "|attribut|element|feld|format|endung|signal|protokoll|schlüssel)",
         ),
     )
 )
@@ -274,9 +279,10 @@ _FORMS = tuple(
             r"(?<![A-Za-z\d.(-])\d{1,3}(?![\w)-]|\.\d)",
         ),
         (
-            r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe",
+            r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
-            r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+)",
+            r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
+            r"|\b(?:standardmäßig|voreingestellt)\b)",
         ),
     )
 )
@@ -401,7 +407,7 @@ class AskedQuestion:
         weights: Weight of each of its terms that the context holds.
         total: Their sum, above 0.
         near: Of each term, how near it stands to the question word, from 0 to 1.
-        is_chinese: Whether it is Chinese.
+        language: Its ISO 639-1 code.
         expected: What it asks for.
         sides: What it lets choose between, in lower case; empty unless it compares.
         form: What an answer looks like, where the question says more than the kind; None if it does not.
@@ -412,11 +418,16 @@ class AskedQuestion:
     weights: Mapping[str, float]
     total: float
     near: Mapping[str, float]
-    is_chinese: bool
+    language: str
     expected: AnswerType
     sides: tuple[str, ...] = ()
     form: re.Pattern[str] | None = None
     options: frozenset[str] = frozenset()
+
+    @property
+    def is_chinese(self) -> bool:
+        """Whether it is Chinese."""
+        return self.language == "zh"
 
     def explains(self, sentence: Quotable) -> float:
         """Return whether a sentence is of an option that the question names, from 0 to 1; words tell nothing of it."""
@@ -453,8 +464,9 @@ class AskedQuestion:
         """Return the share that a sentence holds; of a Chinese question and another script, of what both can say."""
         if not self.is_chinese or reads_chinese(text):
             return self.share(words)
-        total = sum(weight for word, weight in self.weights.items() if word.isascii())
-        return _OTHER_SCRIPT * sum(self.weights.get(word, 0.0) for word in words) / total if total else 0.0
+        of_both = {word: weight for word, weight in self.weights.items() if word.isascii()}
+        held = sum(of_both.get(word, 0.0) for word in words)
+        return _OTHER_SCRIPT * held / sum(of_both.values()) if held else 0.0
 
     def near_share(self, words: Iterable[str]) -> float:
         """Return the same, each term counted by how near it stands to the question word."""

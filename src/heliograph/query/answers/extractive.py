@@ -164,22 +164,29 @@ class _Source:
         scores = part.scores if part else {}
         own = [replace(item, scores=scores[item.chunk.id]) for item in chunks if item.chunk.id in scores]
         own.sort(key=lambda item: -sum(item.scores.values()))
-        sentences = quotable_sentences(own or chunks, self.in_code)
+        sentences = quotable_sentences(own or chunks, self.in_code, detect_language(question))
         titles = {document.id: document.title for document in self.documents.values()}
         return shortlist(question, sentences, titles, understanding) if sentences else None
 
 
 def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple[str, Sequence[Quotable]]]:
-    """Return the parts with their quotes, none of them twice; parts with the same answer are put together."""
-    written: list[tuple[str, list[Quotable]]] = []
+    """Return the parts with their quotes, none of them twice; parts with the same answer are put together.
+
+    What answers a part, its first quote, stays with it; further quotes stay with the first part that has them.
+    """
+    written: dict[tuple[str, int, int] | str, tuple[str, list[Quotable]]] = {}
     for part, quotes in sections:
-        known = {_place(quote): place for place, (_, given) in enumerate(written) for quote in given}
-        fresh = [quote for quote in quotes if _place(quote) not in known]
-        if quotes and (place := known.get(_place(quotes[0]))) is not None:
-            written[place] = (f"{written[place][0].rstrip('?？ ')} / {part}", [*written[place][1], *fresh])
-        else:
-            written.append((part, fresh))
-    return [*written]
+        key = _place(quotes[0]) if quotes else part
+        before, given = written.get(key, ("", []))
+        written[key] = (f"{before.rstrip('?？ ')} / {part}" if before else part, [*given, *quotes])
+    shown = {key for key in written if isinstance(key, tuple)}
+    found: list[tuple[str, Sequence[Quotable]]] = []
+    for part, quotes in written.values():
+        fresh = [quote for place, quote in enumerate(quotes) if place == 0 or _place(quote) not in shown]
+        fresh = list({_place(quote): quote for quote in fresh}.values())
+        shown |= {_place(quote) for quote in fresh}
+        found.append((part, fresh))
+    return found
 
 
 def _headed(part: str, question: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from heliograph.query.models import RetrievedChunk
-from heliograph.text.analysis import terms
+from heliograph.text.analysis import is_chinese, terms_in
 from heliograph.text.sentences import sentence_spans
 
 _FENCE_LINE = re.compile(r"^[ \t>]{0,12}(```|~~~)", re.MULTILINE)
@@ -71,6 +71,8 @@ _TAKEN_IN = 3
 # What only says where to read on.
 _REFERS = re.compile(r"[(（]?(?:see|cf\.|siehe|vgl\.|see also|参见|参阅|请参见|请参阅|详见)\b.{0,160}$", re.IGNORECASE)
 _LONGEST_LEAD = 200
+# Of what breaks off before a block of code.
+_LEAST_HAN_SENTENCE, _LEAST_SPACES = 8, 3
 
 
 class Form(Enum):
@@ -123,16 +125,19 @@ class Quotable:
         return ". ".join(part for part in dict.fromkeys((self.heading, self.lead, self.shown)) if part)
 
 
-def quotable_sentences(chunks: Sequence[RetrievedChunk], in_code: Collection[str] = ()) -> list[Quotable]:
+def quotable_sentences(
+    chunks: Sequence[RetrievedChunk], in_code: Collection[str] = (), language: str = "en"
+) -> list[Quotable]:
     """Return what may be quoted of these chunks in order, each text once.
 
     Args:
         chunks: Chunks, best first.
         in_code: Ids of chunks that begin inside a block of code.
+        language: Of the question, whose terms theirs are compared with.
     """
     found: dict[str, Quotable] = {}
     for place, item in enumerate(chunks):
-        for quotable in _Reading(item, place, is_code=item.chunk.id in in_code).read():
+        for quotable in _Reading(item, place, is_code=item.chunk.id in in_code, language=language).read():
             found.setdefault(f"{quotable.lead}\n{quotable.shown}", quotable)
     return list(found.values())
 
@@ -234,6 +239,7 @@ class _Reading:
     item: RetrievedChunk
     place: int
     is_code: bool
+    language: str = "en"
     heading: str = ""
     term: str = ""
     is_term_new: bool = True
@@ -251,7 +257,7 @@ class _Reading:
         text = self.item.chunk.text
         headings = self.item.chunk.headings
         self.heading = headings[-1] if headings else ""
-        above = frozenset(terms(" ".join(headings)))
+        above = self._terms(" ".join(headings))
         spans = sentence_spans(text)
         for place, (start, end) in enumerate(spans):
             written = text[start:end]
@@ -284,14 +290,17 @@ class _Reading:
             self.columns = ()
             if _is_question(shown, is_paragraph):
                 self.term, self.is_term_new, self.leading = shown.strip("*_ "), True, ""
-                self._note(frozenset(terms(shown)), "")
+                self._note(self._terms(shown), "")
                 continue
-            if is_paragraph and _is_term(shown):
+            following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
+            # "To show the default target, run", with the command below it.
+            breaks_off = _FENCE_LINE.match(following) is not None and _breaks_off(shown)
+            if is_paragraph and not breaks_off and _is_term(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
                 self.term = both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown
                 self.leading, self.is_term_new = "", True
-                self._note(frozenset(terms(shown)), "")
+                self._note(self._terms(shown), "")
                 continue
             if self.is_term_listed and not is_listed:
                 # What stands at the margin again is said of no item.
@@ -299,9 +308,9 @@ class _Reading:
             if match := _TERM_BEFORE_COLON.match(shown):
                 self.is_term_listed = is_listed
                 self.term, self.is_term_new = match[1], True
-            if shown.endswith(_LEADS_IN):
+            if breaks_off or shown.endswith(_LEADS_IN):
                 self.leading = shown_text(written)
-                self._note(frozenset(terms(shown)), self.leading)
+                self._note(self._terms(shown), self.leading)
                 continue
             is_item = _LIST_MARK.match(written.lstrip()) is not None
             if not is_item and _begins_paragraph(text, start):
@@ -313,7 +322,7 @@ class _Reading:
         text = self.item.chunk.text
         if not shown or not _LETTER.search(shown):
             return
-        words = frozenset(terms(shown))
+        words = self._terms(shown)
         # What it takes in is near it: its words make it no more than the sentence that says them.
         before = frozenset[str]()
         for previous in self._pointed_at(shown, form, start, end):
@@ -328,8 +337,8 @@ class _Reading:
                 if self.explained.startswith(self.term)
                 else f"{self.term.rstrip(':：')}: {self.explained}"
             )
-        nearby = above | frozenset(terms(self.heading)) | self.first | self.before | before
-        told = frozenset(terms(f"{self.term}\n{self.leading}\n{lead}")) | frozenset(terms(" ".join(self.columns)))
+        nearby = above | self._terms(self.heading) | self.first | self.before | before
+        told = self._terms(f"{self.term}\n{self.leading}\n{lead}") | self._terms(" ".join(self.columns))
         self.found.append(
             Quotable(self.item, self.place, start, end, shown, words | told, nearby, is_cut, form, lead, self.heading)
         )
@@ -368,6 +377,9 @@ class _Reading:
             return leading
         return self.heading if self.heading.casefold() not in folded else ""
 
+    def _terms(self, text: str) -> frozenset[str]:
+        return frozenset(terms_in(text, self.language))
+
     def _note(self, words: frozenset[str], shown: str) -> None:
         self.first, self.before = self.first or words, words
         self.before_text = "" if shown.startswith("`") and shown.endswith("`") else shown
@@ -387,6 +399,12 @@ def _is_question(shown: str, is_paragraph: bool) -> bool:
     """Return whether a line asks what the lines below it answer."""
     asks = shown.rstrip("*_ ").endswith(("?", "？")) and len(shown) <= _LONGEST_QUESTION
     return asks and (is_paragraph or _QUESTION_MARK.match(shown) is not None)
+
+
+def _breaks_off(shown: str) -> bool:
+    """Return whether a line is a sentence without its end, longer than most terms are."""
+    is_sentence = len(shown) >= _LEAST_HAN_SENTENCE if is_chinese(shown) else shown.count(" ") >= _LEAST_SPACES
+    return is_sentence and shown[-1] not in _TERM_ENDS and len(shown) <= _LONGEST_LEAD
 
 
 def _is_term(shown: str) -> bool:

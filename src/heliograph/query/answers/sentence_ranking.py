@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from heliograph.query.answers.candidates import (
@@ -25,7 +25,7 @@ from heliograph.query.answers.candidates import (
 from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
 from heliograph.query.understanding import LONGEST_READ, Understanding, sides_by_rules
-from heliograph.text.analysis import detect_language, is_chinese, terms
+from heliograph.text.analysis import detect_language, is_chinese, terms_in
 from heliograph.text.phrases import read_texts
 
 # Sentences for a question that compares: one for each side, the side that wins first where dates decide it.
@@ -217,7 +217,7 @@ def _alone(asked: AskedQuestion, lead: Candidate, candidates: Sequence[Candidate
     """Return the sentence that answers alone: of the document that the question names, all of it and of its kind."""
     if not asked.names(lead.title):
         return []
-    title = frozenset(terms(lead.title))
+    title = frozenset(terms_in(lead.title, asked.language))
     whole = [
         item
         for item in candidates
@@ -264,6 +264,9 @@ _FIRST_CHUNKS = 3
 _FOREIGN = 24
 _FOREIGN_CHUNKS = 5
 _LONGEST_DETECTED = 600
+# Languages that write several nouns as one word, and from how many letters on a part of one is looked for.
+_COMPOUNDING = frozenset({"de", "nl"})
+_LEAST_PART_OF_COMPOUND = 5
 # Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
 # a number, a date or code that is asked for and not said by the question is worth more: it is seldom there by chance.
 _NEARBY = 0.1
@@ -360,33 +363,42 @@ def shortlist(
         titles: Titles of documents by id.
         understanding: What the question asks for, if it is known; else rules say so.
     """
-    words = frozenset(terms(question))
-    asked = _read_question(question, words, sentences, understanding)
+    language = detect_language(question)
+    words = frozenset(terms_in(question, language))
+    if language in _COMPOUNDING:
+        sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
+    asked = _read_question(question, language, words, sentences, understanding)
     is_comparable = _is_comparable(question, sentences)
     is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
     least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
     least = (least if is_told else CLEARLY_ANSWERED) + _NAME_MISSING * _misses_name(question, sentences)
-    titled = {id_: frozenset(terms(title)) for id_, title in titles.items()}
+    titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
-    others = _in_other_languages(question, asked, scored)
+    others = _in_other_languages(asked, scored)
     longer = [item for best in scored[:_CONTINUED] for item in scored if _continues(item[2], best[2])]
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others, *longer)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
     return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
 
 
+def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
+    """Return a sentence that also holds the words with which its longer words begin or end ("Vordergrundmodus")."""
+    parts = [word for word in words - sentence.words if len(word) >= _LEAST_PART_OF_COMPOUND]
+    found = {part for part in parts for word in sentence.words if word.startswith(part) or word.endswith(part)}
+    return replace(sentence, words=sentence.words | found) if found else sentence
+
+
 def _in_other_languages(
-    question: str, asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]]
+    asked: AskedQuestion, scored: Sequence[tuple[float, int, Quotable]]
 ) -> Sequence[tuple[float, int, Quotable]]:
     """Return sentences of the first chunks in another language, those of the question's type first.
 
     Words tell nothing of them, so their meaning is read of more of them.
     """
-    language = detect_language(question)
     chunks = {item[2].item.chunk.id: item[2].item.chunk.text for item in scored if item[2].place < _FOREIGN_CHUNKS}
-    foreign = {id_ for id_, text in chunks.items() if detect_language(text[:_LONGEST_DETECTED]) != language}
+    foreign = {id_ for id_, text in chunks.items() if detect_language(text[:_LONGEST_DETECTED]) != asked.language}
     found = [item for item in scored if item[2].item.chunk.id in foreign]
     return sorted(found, key=lambda item: (-asked.fit(item[2].told, ()), -item[0]))[:_FOREIGN]
 
@@ -408,10 +420,12 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         listed: The sentences.
         cosines: Of the question and each of them, in the usual scale.
     """
-    wanted = frozenset(terms(listed.asked.folded))
+    language = listed.asked.language
+    wanted = frozenset(terms_in(listed.asked.folded, language))
     if not wanted and not listed.asked.weights:
         return 1.0
-    if len(wanted) > 1 and any(wanted <= frozenset(terms(sentence.in_place)) for _, sentence in listed.items):
+    told = (frozenset(terms_in(sentence.in_place, language)) for _, sentence in listed.items)
+    if len(wanted) > 1 and any(wanted <= words for words in told):
         return 1.0
     nearest = max(cosines, default=0.0)
     chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
@@ -455,7 +469,11 @@ def term_weights(wanted: Iterable[str], texts: Sequence[frozenset[str]]) -> dict
 
 
 def _read_question(
-    question: str, words: frozenset[str], sentences: Sequence[Quotable], understanding: Understanding | None
+    question: str,
+    language: str,
+    words: frozenset[str],
+    sentences: Sequence[Quotable],
+    understanding: Understanding | None,
 ) -> AskedQuestion:
     chunks: dict[str, set[str]] = {}
     for sentence in sentences:
@@ -468,8 +486,8 @@ def _read_question(
         question.casefold(),
         weights,
         total,
-        nearness(focus),
-        is_chinese(question),
+        nearness(focus, language),
+        language,
         expected_type(focus),
         compared_sides(read, understanding),
         expected_form(read),
@@ -535,10 +553,10 @@ def _scored(
     found: list[tuple[float, int, Quotable]] = []
     for order, sentence in enumerate(sentences):
         nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words
-        score = asked.shared_by(sentence.shown, sentence.words) + _NEARBY * asked.share(nearby)
+        score = asked.shared_by(sentence.told, sentence.words) + _NEARBY * asked.share(nearby)
         score += _standing(sentence, best) - _LENGTH * math.log1p(len(sentence.shown) / 100)
         score += _EXPLAINS * asked.explains(sentence) - _CODE * (sentence.form is Form.CODE)
-        score *= 1.0 if reads_chinese(sentence.shown) == asked.is_chinese else _OTHER_SCRIPT
+        score *= 1.0 if reads_chinese(sentence.told) == asked.is_chinese else _OTHER_SCRIPT
         found.append((score, order, sentence))
     return found
 
@@ -566,7 +584,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             Candidate(
                 sentence,
                 score + fits + _MEANING * cosine,
-                asked.shared_by(sentence.shown, own) + _EXPLAINS * asked.explains(sentence) + fits + _MEANING * cosine,
+                asked.shared_by(sentence.told, own) + _EXPLAINS * asked.explains(sentence) + fits + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,

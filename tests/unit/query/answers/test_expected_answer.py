@@ -66,6 +66,7 @@ def test_sentence_fits_by_new_names_and_dates_and_numbers() -> None:
         ("Where are the rules kept?", ["in /etc/rules.d/", "see my.conf"], ["in the house", "and/or"]),
         ("配置文件在哪里？", ["/etc/inetd.conf"], ["软件包"]),
         ("How many columns may a table have?", ["1,600 columns", "of 32 index columns"], ["8192 bytes"]),
+        ("Welcher Modus ist voreingestellt?", ["Der voreingestellte Modus ist »rot«"], ["Der Modus ist rot"]),
         ("On which port does it listen?", ["port 9418"], ["2 hosts"]),
     ],
 )

@@ -198,6 +198,34 @@ async def test_question_of_two_parts_is_answered_part_by_part() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("question", "texts"),
+    [
+        (
+            "Which command edits the quota? Which command creates an account?",
+            (
+                "`shrink` is the command that edits the quota of an account.",
+                "`make` is the command that creates an account.",
+            ),
+        ),
+        (
+            "编辑配额用什么命令？创建账号用什么命令？",
+            ("用命令 `shrink` 编辑账号的配额。", "用命令 `make` 创建账号。"),
+        ),
+        (
+            "Mit welchem Befehl ändert man die Quote? Mit welchem Befehl legt man ein Konto an?",
+            ("Der Befehl `shrink` ändert die Quote an einem Konto.", "Der Befehl `make` legt ein Konto an."),
+        ),
+    ],
+)
+async def test_what_answers_one_part_is_no_further_quote_of_another(question: str, texts: tuple[str, ...]) -> None:
+    text = (await _quoted(question, _context(*texts))).text
+    parts = text.partition("### References")[0].split("\n**")[1:]
+    assert len(parts) == 2
+    assert ["shrink" in part for part in parts] == [True, False]
+    assert ["make" in part for part in parts] == [False, True]
+
+
 async def test_part_that_nothing_answers_says_so() -> None:
     context = _context("The bell was cast in 1887.", "Sheep graze on the island.")
     text = (await _quoted("When was the bell cast, and how tall is a redwood?", context)).text

@@ -49,12 +49,12 @@ def test_long_question_is_read_in_linear_time(question: str, unit: str) -> None:
 
 
 def test_words_near_the_question_word_count_more() -> None:
-    near = nearness(find_focus("Who is the mother of the keeper of the lighthouse?"))
+    near = nearness(find_focus("Who is the mother of the keeper of the lighthouse?"), "en")
     assert near["mother"] == 1.0 > near["keeper"] > near["lighthous"] > 0.0
-    near = nearness(find_focus("灯塔的看守人的国籍是什么？"))
+    near = nearness(find_focus("灯塔的看守人的国籍是什么？"), "en")
     assert near["国籍"] > near["看守"] > near["灯塔"] > 0.0
 
 
 def test_without_a_question_word_all_words_are_as_near() -> None:
-    assert set(nearness(find_focus("Wer repariert den Leuchtturm?")).values()) == {1.0}
-    assert nearness(find_focus("")) == {}
+    assert set(nearness(find_focus("Wer repariert den Leuchtturm?"), "en").values()) == {1.0}
+    assert nearness(find_focus(""), "en") == {}

@@ -9,15 +9,16 @@ from heliograph.models import Chunk
 from heliograph.query.answers.quotables import Quotable, quotable_sentences
 from heliograph.query.answers.sentence_ranking import best_sentences, choose, shortlist
 from heliograph.query.models import RetrievedChunk
+from heliograph.text.analysis import detect_language
 
 
-def _quotables(text: str) -> list[Quotable]:
+def _quotables(text: str, language: str = "en") -> list[Quotable]:
     chunk = Chunk("chunk-1", "doc-1", 0, text, 99, 0, len(text), (), None)
-    return quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())])
+    return quotable_sentences([RetrievedChunk(chunk, "a.md", "1", ())], (), language)
 
 
 def _first(question: str, text: str) -> str:
-    return best_sentences(question, _quotables(text), {}, 3)[0].told
+    return best_sentences(question, _quotables(text, detect_language(question)), {}, 3)[0].told
 
 
 _OPTIONS = (
@@ -81,3 +82,41 @@ def test_a_code_at_the_end_of_a_sentence_is_one() -> None:
 def test_a_term_of_a_list_item_explains_nothing_below_the_list() -> None:
     leads = {item.shown: item.lead for item in _quotables("- `-q`: Say nothing.\n\n  More on it.\n\nThe lamp burns.\n")}
     assert leads == {"`-q`: Say nothing.": "", "More on it.": "`-q`", "The lamp burns.": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("To show which ships are near, run\n\n```\nkeeper --ships\n```\n\nMore.\n", "`keeper --ships`"),
+        ("要显示附近的所有船只，请执行\n\n```\nkeeper --ships\n```\n\n完。\n", "`keeper --ships`"),
+        ("Um die Schiffe zu zeigen, geben Sie ein\n\n```\nkeeper --ships\n```\n", "`keeper --ships`"),
+    ],
+)
+def test_a_sentence_that_breaks_off_before_code_stands_before_the_code(text: str, command: str) -> None:
+    first = _quotables(text)[0]
+    assert first.shown == command
+    assert first.lead == text.partition("\n")[0]
+
+
+def test_a_chinese_question_finds_code_by_what_leads_in_to_it() -> None:
+    text = "要显示附近的所有船只，请执行\n\n```\nkeeper --ships\n```\n\n灯塔在 `/dev/tower` 上发光，船只很多。\n"
+    assert "keeper --ships" in _first("哪个命令显示附近的所有船只？", text)
+
+
+_GERMAN = (
+    "Die Datei `/etc/turm.conf` steuert, welche Lampen der Turm von Hand oder mit der Uhr schaltet.\n\n"
+    "`-f`: bleibt im Vordergrundmodus und wird nicht zum Dienst.\n\n`-n`: kürzt den Namen.\n\n"
+    "Der voreingestellte Modus ist »nachtlicht«. Gelöschte Lampen werden nicht gezählt.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("Welche Option lässt den Turm im Vordergrund laufen?", "`-f`"),
+        ("Welcher Modus ist voreingestellt?", "nachtlicht"),
+        ("Mit welcher Konfigurationsdatei wird die Lampe gesteuert?", "/etc/turm.conf"),
+    ],
+)
+def test_german_words_count_by_their_stems_and_as_parts_of_longer_ones(question: str, said: str) -> None:
+    assert said in _first(question, _GERMAN)
