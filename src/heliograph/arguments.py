@@ -52,6 +52,9 @@ def checks_arguments(cls: type[C]) -> type[C]:
     return cls
 
 
+_field_types = lru_cache(maxsize=64)(get_type_hints)
+
+
 def check_fields(item: Any) -> None:
     """Hold the fields of a dataclass that a caller made against the types that it states.
 
@@ -61,11 +64,6 @@ def check_fields(item: Any) -> None:
     types = _field_types(type(item))
     for field in fields(item):
         _check(f"{type(item).__name__}.{field.name}", getattr(item, field.name), types[field.name])
-
-
-@lru_cache(maxsize=64)
-def _field_types(cls: type[Any]) -> Mapping[str, Any]:
-    return get_type_hints(cls)
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:

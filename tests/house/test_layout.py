@@ -145,7 +145,7 @@ def test_mode_has_one_default_but_on_the_routes_of_lightrag() -> None:
     assert len(found) > 10
 
 
-def test_every_face_takes_every_parameter_of_questions() -> None:
+def test_rest_and_client_take_every_parameter_of_questions() -> None:
     known = {field.name for field in fields(QueryParam)}
     # Models and prompts are the server's own; how an answer is sent follows from the route.
     own = {

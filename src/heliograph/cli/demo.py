@@ -65,21 +65,17 @@ def demo(ctx: typer.Context) -> None:
         session.output.note(summarize_results(report.results, progress))
         if not session.output.is_json:
             session.output.show("", render_stats(engine.stats(), settings.store))
-        _load_models(session, engine)
+        # Asked in vain, so that the time of the first question is that of a question.
+        loading = time.perf_counter()
+        with session.output.waiting("loading the embedding model"):
+            engine.query_data("Is the model ready?", QueryParam(mode=Mode.NAIVE, chunk_top_k=1))
+        session.output.note(f"embedding model ready after {seconds(time.perf_counter() - loading)}")
         answers = [_ask(session, engine, number) for number in range(len(QUESTIONS))]
     if session.output.is_json:
         session.output.json({"questions": answers})
     session.output.note(f"\nall of it took {seconds(time.perf_counter() - started)}; look at it in the browser:")
     session.output.note(f"  heliograph serve --workspace {_WORKSPACE}\nthen try your own documents:")
     session.output.note("  heliograph index PATHS...\n  heliograph query QUESTION")
-
-
-def _load_models(session: Session, engine: Heliograph) -> None:
-    """Ask something in vain, so that the time of the first question is that of a question."""
-    started = time.perf_counter()
-    with session.output.waiting("loading the embedding model"):
-        engine.query_data("Is the model ready?", QueryParam(mode=Mode.NAIVE, chunk_top_k=1))
-    session.output.note(f"embedding model ready after {seconds(time.perf_counter() - started)}")
 
 
 def _ask(session: Session, engine: Heliograph, number: int) -> object:

@@ -364,7 +364,11 @@ def delete(
             found |= {item.id: item for item in _matching(engine, source_prefix, filter_)}
         known = [item for item in found.values() if item is not None]
         if known and not yes:
-            _confirm_deletion(session, known)
+            for item in known[:_NAMED]:
+                session.output.note(f"{item.id}  {item.source}")
+            if len(known) > _NAMED:
+                session.output.note(f"and {len(known) - _NAMED:,} more")
+            typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
         report = engine.delete([item.id for item in known])
     missing = [name for name, item in found.items() if item is None or item.id in report.missing]
     if session.output.is_json:
@@ -450,14 +454,6 @@ def _matching(engine: Heliograph, source_prefix: str, expressions: list[str] | N
         found += page
         if len(page) < _PAGE:
             return found
-
-
-def _confirm_deletion(session: Session, known: list[Document]) -> None:
-    for item in known[:_NAMED]:
-        session.output.note(f"{item.id}  {item.source}")
-    if len(known) > _NAMED:
-        session.output.note(f"and {len(known) - _NAMED:,} more")
-    typer.confirm(f"Delete {len(known):,} document{'' if len(known) == 1 else 's'}?", abort=True, err=True)
 
 
 def parse_metadata(pairs: list[str]) -> dict[str, str]:

@@ -253,7 +253,7 @@ async def run_checks(load_settings: Callable[[], Settings], given: Sequence[str]
     where = f"workspace {settings.store.workspace!r} in {str(settings.store.data_dir)!r}"
     checks += [
         Check("settings", State.OK, f"{where}; {said or 'otherwise all defaults'}"),
-        await _guarded("data folder", lambda: _check_folder(settings.store)),
+        await _guarded("data folder", lambda: asyncio.to_thread(_try_folder, settings.store.data_dir)),
     ]
     checks.append(await _guarded("Chinese words", _check_chinese))
     embedding, info = await _check_embedding(settings.embedding)
@@ -312,10 +312,6 @@ def _check_versions() -> list[Check]:
         detail = f"not installed: {', '.join(missing)}; run: pip install --force-reinstall heliograph"
         checks.append(Check("packages", State.FAIL, detail))
     return checks
-
-
-async def _check_folder(store: StoreSettings) -> Check:
-    return await asyncio.to_thread(_try_folder, store.data_dir)
 
 
 def _try_folder(folder: Path) -> Check:

@@ -193,19 +193,18 @@ class Attempts:
             HeliographError: There is to be none.
         """
         self._tries += 1
-        if response is not None and response.status_code == 401 and self._may_log_in_again:
+        may_log_in_again = self._connection.secret.password is not None and not self._has_logged_in
+        if response is not None and response.status_code == 401 and may_log_in_again:
             self._connection.token = None
             return 0.0
-        wait = self._next_wait(response) if self._may_repeat(response, error) else None
-        if wait is not None:
-            return wait
+        if self._may_repeat(response, error):
+            told = retry_after_seconds(response.headers) if response is not None else None
+            wait = _FIRST_WAIT_SECONDS * 2 ** (self._tries - 1) if told is None else told
+            if wait <= self._connection.options.max_wait_seconds:
+                return wait
         if response is None:
             raise transport_error(self._connection, error or httpx.TransportError("nothing came")) from error
         raise response_error(response.status_code, response.content, response.headers)
-
-    @property
-    def _may_log_in_again(self) -> bool:
-        return self._connection.secret.password is not None and not self._has_logged_in
 
     def _may_repeat(self, response: httpx.Response | None, error: httpx.HTTPError | None) -> bool:
         if not self._call.is_safe or self._tries > self._connection.options.retries:
@@ -214,11 +213,6 @@ class Attempts:
             return response.status_code in _LATER
         # A time-out of the reply is not among them: it would come again, and the service is at work on the first.
         return isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
-
-    def _next_wait(self, response: httpx.Response | None) -> float | None:
-        told = retry_after_seconds(response.headers) if response is not None else None
-        wait = _FIRST_WAIT_SECONDS * 2 ** (self._tries - 1) if told is None else told
-        return wait if wait <= self._connection.options.max_wait_seconds else None
 
 
 def request_arguments(call: Call[Any]) -> dict[str, Any]:

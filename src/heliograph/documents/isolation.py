@@ -128,7 +128,9 @@ class DocumentReader:
         """Return what the bytes of a source say; raises as `read`."""
         if self._isolate and find_loader(raw).runs_isolated:
             with self._lock:
-                return self._load_isolated(raw)
+                fields: dict[str, Any] = _reply_of(self._ask(raw))["document"]
+            fields["page_starts"] = tuple(fields["page_starts"])
+            return LoadedDocument(**fields)
         return load_document(raw, self._limits)
 
     def draw_page(self, path: str | os.PathLike[str], name: str, number: int, width: int) -> bytes:
@@ -156,11 +158,6 @@ class DocumentReader:
             process.kill()
         with self._lock:
             self._stop()
-
-    def _load_isolated(self, raw: RawDocument) -> LoadedDocument:
-        fields: dict[str, Any] = _reply_of(self._ask(raw))["document"]
-        fields["page_starts"] = tuple(fields["page_starts"])
-        return LoadedDocument(**fields)
 
     def _ask(self, raw: RawDocument, drawing: tuple[int, int] | None = None) -> dict[str, Any]:
         if self._process is None or self._process.poll() is not None or self._served >= _DOCUMENTS_PER_PROCESS:

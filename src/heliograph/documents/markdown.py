@@ -219,7 +219,7 @@ def finish(loaded: LoadedDocument, limits: Limits) -> LoadedDocument:
         IngestError: Its text is too long.
     """
     if len(loaded.text) > limits.max_characters:
-        raise too_long(loaded.source, limits.max_characters)
+        raise too_long(loaded.source, limits.max_characters, len(loaded.text))
     pages = [clean_text(page) for page in _pages(loaded)]
     starts: list[int] = []
     position = 0
@@ -246,11 +246,18 @@ def name_title(source: str) -> str:
     return clean_text(name) or source
 
 
-def too_long(name: str, max_characters: int) -> IngestError:
-    """Return the error of a text that is too long."""
-    return IngestError(
-        f"{name!r} has more than {max_characters:,} characters; split it, or raise ingest.max_document_characters"
+def too_long(name: str, max_characters: int, length: int = 0) -> IngestError:
+    """Return the error of a text that is too long, whatever way it came in: the only place that words it.
+
+    Args:
+        name: The document, as its caller knows it.
+        max_characters: What is allowed.
+        length: What it has; 0 where its loader stopped reading at the bound.
+    """
+    found = (
+        f"{length:,} characters, more than {max_characters:,}" if length else f"more than {max_characters:,} characters"
     )
+    return IngestError(f"{name!r} has {found}; split it, or raise ingest.max_document_characters")
 
 
 def _pages(loaded: LoadedDocument) -> list[str]:

@@ -471,16 +471,11 @@ class GivenExtractor(Extractor):
     def _read(self, document: Document, chunk: Chunk) -> Extraction:
         records = ReadRecords()
         sentences = _Sentences(chunk.text)
-        for item in self._given_in(document, chunk):
-            records.add(_parsed(item, sentences))
-        return Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ()))
-
-    def _given_in(self, document: Document, chunk: Chunk) -> Iterator[GivenExtraction]:
         text = chunk.text.casefold()
-        span = ChunkSpan(document.source, chunk.start, chunk.end)
-        for passage, is_whole in self._corpus.passages_in(span):
+        for passage, is_whole in self._corpus.passages_in(ChunkSpan(document.source, chunk.start, chunk.end)):
             item = self._given.get(passage, GivenExtraction())
-            yield item if is_whole else item.named_in(text)
+            records.add(_parsed(item if is_whole else item.named_in(text), sentences))
+        return Extraction(chunk.id, self.name, *to_mentions(records, document, chunk, ()))
 
 
 class _Sentences:

@@ -211,7 +211,7 @@ _PERSONS = frozenset({"person", "unknown"})
 
 
 def cleaned_name(text: str) -> str:
-    """Return the name to store, without its article; empty when nothing is left that names anything."""
+    """Return the name to store, without its article; empty if it has no letter, or is one character long."""
     name = clean_name(text)
     name = (_ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name).strip(_MARKS)
     return name if len(name) > 1 and any(character.isalpha() for character in name) else ""

@@ -844,14 +844,12 @@ def _fit(text: str, start: int, core: Core, max_tokens: int) -> Iterator[Span]:
         yield Span(core.start + window.start, core.start + window.end, window.token_count)
 
 
+_remembered_count = lru_cache(maxsize=4_096)(count_tokens)
+
+
 def _count(text: str) -> int:
     """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
     return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
-
-
-@lru_cache(maxsize=4_096)
-def _remembered_count(text: str) -> int:
-    return count_tokens(text)
 
 
 def _sentence_spans(text: str) -> Sequence[tuple[int, int]]:

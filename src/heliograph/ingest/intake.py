@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any, Literal
 
-from heliograph.documents.markdown import clean_text, find_title, replace_surrogates
+from heliograph.documents.markdown import clean_text, find_title, replace_surrogates, too_long
 from heliograph.errors import ConflictError, HeliographError, IngestError, InvalidRequestError
 from heliograph.filters import Sources
 from heliograph.ids import content_hash, document_id, is_storable
@@ -433,10 +433,7 @@ def _text(new: NewDocument, max_characters: int) -> tuple[str, tuple[int, ...]]:
     if not isinstance(new.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequestError(f"the text of the document {label!r} must be a string, got {type(new.text).__name__}")
     if len(new.text) > max_characters:
-        raise IngestError(
-            f"the document {label!r} has {len(new.text):,} characters, more than {max_characters:,}; "
-            "split it, or raise ingest.max_document_characters"
-        )
+        raise too_long(label, max_characters, len(new.text))
     text, page_starts = clean_pages(new.text, new.page_starts, label)
     if not text or text.isspace():
         raise IngestError(f"the document {label!r} is empty; give it a text")

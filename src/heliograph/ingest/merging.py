@@ -339,18 +339,12 @@ def _leading(
     return tuple(kept[:limit])
 
 
-def _most_frequent(counts: Mapping[str, int]) -> str:
-    if len(counts) == 1:
-        return next(iter(counts))
-    return min(counts, key=lambda key: (-counts[key], key))
-
-
 def _spelling(counts: Mapping[str, int], id_: str, other_name: str) -> str:
     """Return the commonest name of those whose id this is, else `other_name`, else the commonest of all."""
     if len(counts) > 1 or other_name:
         own = {name: count for name, count in counts.items() if name_to_entity_id(name) == id_}
         counts = own or ({other_name: 1} if other_name else counts)
-    return _most_frequent(counts)
+    return min(counts, key=lambda name: (-counts[name], name))
 
 
 def _relation_keywords(evidence: RelationEvidence, overrides: RelationOverrides) -> tuple[str, ...]:

@@ -573,7 +573,11 @@ def _succession(
     known: StoredChunks,
 ) -> DocumentChange:
     heir = heirs[0]
-    ids = _new_ids(heir.id, chunks)
+    occurrences: Counter[str] = Counter()
+    ids: dict[str, str] = {}
+    for chunk in chunks:
+        ids[chunk.id] = chunk_id(heir.id, chunk.text, occurrences[chunk.text])
+        occurrences[chunk.text] += 1
     moved = tuple(replace(chunk, id=ids[chunk.id], document_id=heir.id) for chunk in chunks)
     passages = {chunk.id: chunk_index_text(heir.title, chunk) for chunk in moved}
     extractions = (
@@ -596,12 +600,3 @@ def _succession(
         others=tuple(replace(twin, twin_of=heir.id) for twin in heirs[1:]),
         expected={original.id: original.content_hash},
     )
-
-
-def _new_ids(document_id: str, chunks: Sequence[Chunk]) -> dict[str, str]:
-    occurrences: Counter[str] = Counter()
-    ids: dict[str, str] = {}
-    for chunk in chunks:
-        ids[chunk.id] = chunk_id(document_id, chunk.text, occurrences[chunk.text])
-        occurrences[chunk.text] += 1
-    return ids

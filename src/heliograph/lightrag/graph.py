@@ -12,7 +12,6 @@ import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 from xml.sax.saxutils import escape
@@ -403,15 +402,11 @@ def _write_csv(path: Path, tables: Tables) -> None:
     with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
         for title, rows in tables.items():
             if rows:
-                file.write(f"# {title.upper()}\n{_csv(rows)}\n\n")
-
-
-def _csv(rows: Sequence[Mapping[str, str]]) -> str:
-    text = StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+                file.write(f"# {title.upper()}\n")
+                writer = csv.DictWriter(file, list(rows[0]))
+                writer.writeheader()
+                writer.writerows(rows)
+                file.write("\n\n")
 
 
 def _write_markdown(path: Path, tables: Tables) -> None:

@@ -306,7 +306,7 @@ class LightRAG(Fields, GraphMethods):
         for (document, file), chunks in graph.documents.items():
             id_ = document
             known = await kb.document(id_)
-            if known is not None and not _is_custom(known):
+            if known is not None and not known.metadata.get(DETAILS, {}).get("custom_kg"):
                 id_ = compute_mdhash_id(f"{document}\n{file}", "doc-custom-")
             keys = {chunk.key for chunk in chunks}
             await kb.insert_graph(
@@ -609,10 +609,6 @@ class LightRAG(Fields, GraphMethods):
     query_llm = blocking(aquery_llm)
     delete_by_doc_id = blocking(adelete_by_doc_id)
     clear_cache = blocking(aclear_cache)
-
-
-def _is_custom(document: Document) -> bool:
-    return bool(document.metadata.get(DETAILS, {}).get("custom_kg"))
 
 
 def _listed(given: str | Iterable[str]) -> list[str]:

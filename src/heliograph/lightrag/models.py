@@ -152,11 +152,8 @@ class LightragEmbeddingModel(EmbeddingModel):
         if not np.all(np.isfinite(norms)):
             raise BadModelReply(f"the embedding function {self._info.name!r} gave numbers that are not finite")
         # A text without a word that a toy embedding knows is near nothing.
-        return Embeddings(np.where(norms > 0, vectors / np.where(norms > 0, norms, 1), _first_axis(dimension)), Usage())
-
-
-def _first_axis(dimension: int) -> Any:
-    return np.eye(1, dimension, dtype=np.float32)
+        first_axis = np.eye(1, dimension, dtype=np.float32)
+        return Embeddings(np.where(norms > 0, vectors / np.where(norms > 0, norms, 1), first_axis), Usage())
 
 
 class LightragReranker(Reranker):

@@ -107,9 +107,8 @@ class Rows:
         """Remember the ids of some chunks; `given` are documents whose chunks a program gave."""
         for chunk in chunks:
             is_given = chunk.document_id in given
-            self._names[chunk.id] = (
-                _given_name(chunk) if is_given else f"{chunk.document_id}-chunk-{chunk.position:03d}"
-            )
+            made = f"{chunk.document_id}-chunk-{chunk.position:03d}"
+            self._names[chunk.id] = compute_mdhash_id(chunk.text, "chunk-") if is_given else made
 
     async def _given(self, chunk_ids: Sequence[str]) -> frozenset[str]:
         ids = {chunk.document_id for chunk in await self.store.records.get_chunks(chunk_ids)}
@@ -154,7 +153,10 @@ class Rows:
     async def entities(self, items: Sequence[Entity]) -> list[dict[str, Any]]:
         """Return the properties of nodes, in order."""
         origins = await self._origins(items)
-        given = await self._given_origins(item.id for item in items)
+        given: dict[str, dict[str, str]] = {}
+        for rules in await self.store.curations.get_rules(list(dict.fromkeys(item.id for item in items))):
+            if origin := given_origin([item for item in rules.curations if len(item.entity_ids) == 1]):
+                given[rules.id] = origin
         return [
             {
                 "entity_id": item.name,
@@ -198,13 +200,6 @@ class Rows:
                 "file_path": FIELD_SEPARATOR.join(files) or MANUAL,
             }
         return origins
-
-    async def _given_origins(self, ids: Iterable[str]) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = {}
-        for rules in await self.store.curations.get_rules(list(dict.fromkeys(ids))):
-            if origin := given_origin([item for item in rules.curations if len(item.entity_ids) == 1]):
-                found[rules.id] = origin
-        return found
 
     async def _given_relation_origins(self, items: Sequence[Relation]) -> dict[str, dict[str, str]]:
         ends = list(dict.fromkeys(item.source_id for item in items))
@@ -330,10 +325,6 @@ def _processing_info(retrieval: Retrieval) -> dict[str, int]:
 def _has_given_chunks(document: Document) -> bool:
     details = document.metadata.get(DETAILS)
     return isinstance(details, dict) and bool(details.get("has_given_chunks"))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-
-
-def _given_name(chunk: Chunk) -> str:
-    return compute_mdhash_id(chunk.text, "chunk-")
 
 
 def base_name(path: object) -> str:

@@ -411,8 +411,12 @@ class _Files:
         id_, path = self._ids.get(document.id, document.id), self._path(document)
         moments = {"create_time": _seconds(document.created_at), "update_time": _seconds(document.updated_at)}
         text = whole.text or ""
-        digest = md5(text.encode("utf-8", "ignore"), usedforsecurity=False).hexdigest()
-        names = [self._chunk_name(document, id_, chunk.position, chunk.text) for chunk in whole.chunks]
+        digest = _digest("", text)
+        details = document.metadata.get("lightrag")
+        if isinstance(details, dict) and details.get("has_given_chunks"):  # pyright: ignore[reportUnknownMemberType]
+            names = [_digest("chunk-", chunk.text) for chunk in whole.chunks]
+        else:
+            names = [f"{id_}-chunk-{chunk.position:03d}" for chunk in whole.chunks]
         own = {
             "id": document.id,
             "source": document.source,
@@ -490,12 +494,6 @@ class _Files:
         """Return a document's file name, by which LightRAG knows it; the whole source where others have it, too."""
         name = _file_name(document.source)
         return name if self._names.get(name, 0) == 1 else document.source
-
-    def _chunk_name(self, document: Document, id_: str, position: int, text: str) -> str:
-        details = document.metadata.get("lightrag")
-        if isinstance(details, dict) and details.get("has_given_chunks"):  # pyright: ignore[reportUnknownMemberType]
-            return f"chunk-{md5(text.encode('utf-8', 'ignore'), usedforsecurity=False).hexdigest()}"
-        return f"{id_}-chunk-{position:03d}"
 
 
 def _file_name(source: str) -> str:

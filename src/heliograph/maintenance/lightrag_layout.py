@@ -1,4 +1,4 @@
-"""What LightRAG keeps, wherever it keeps it: tables of rows, vectors, and a graph of nodes and edges.
+"""LightRAG's rows as our `LightragDocument` and `LightragChunk`, and its nodes and edges, wherever it keeps them.
 
 Whatever reads a layout (`lightrag_files`, `lightrag_servers`, `graphrag_files`) gives `LightragRows`; `read_rows` makes
 documents and chunks of them, `make_node` and `make_edge` the graph. Any part may be missing; what a row lacks is taken

@@ -20,7 +20,7 @@ from opentelemetry.trace import Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from heliograph._version import __version__
-from heliograph.monitoring.tracing import REQUEST_SPAN, Span, Tracer
+from heliograph.monitoring.monitoring import REQUEST_SPAN, Span, Tracer
 from heliograph.settings import MonitoringSettings
 
 _PROPAGATOR = TraceContextTextMapPropagator()

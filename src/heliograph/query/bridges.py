@@ -96,7 +96,7 @@ class FusionParameters:
     # Bridges: from the best chunks over entities to others.
     first_hops: int = 5
     first_bridges: int = 16
-    residual_limit: int = 4
+    residual_limit: int = 2
     entity_share: float = 0.8
     estimate_worth: float = 0.8
     bridge_weight: float = 3.0

@@ -314,8 +314,7 @@ class Retrieval:
                 return "Query returned empty dataset."
 
 
-# A new parameter goes through `QuerySettings` (its default), `Plan` and `make_plan` in `query/plan.py`, `QueryOptions`
-# in `wire/query.py` and in `client/records.py`, and `cli/query.py`; "Adding something" in ARCHITECTURE.md says more.
+# Where a new parameter goes besides is listed under "Adding something" in ARCHITECTURE.md.
 @dataclass(frozen=True, slots=True)
 class QueryParam:
     """How one question is to be answered. None means the default of `QuerySettings`.

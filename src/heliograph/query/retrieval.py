@@ -354,18 +354,13 @@ class AutoSearch:
         if pieces:
             if whole.respelt:
                 pieces = [whole.respelt.read(piece) for piece in pieces]
-            found = await self._search_all(pieces, replace(limits, is_read=True))
+            vectors = (await self._embedding.embed(pieces, "query")).vectors
+            limits = replace(limits, is_read=True)
+            found = await run_together(
+                *(self._search.search(piece, vector, limits) for piece, vector in zip(pieces, vectors, strict=True))
+            )
             return _merged(whole, found, limits.hits) if sides else _shared_out(whole, pieces, found, limits.hits)
         return await self._spread(whole) if understanding.kind is QuestionKind.GLOBAL else whole
-
-    async def _search_all(self, questions: Sequence[str], limits: SearchLimits) -> Sequence[FusedHits]:
-        embedded = await self._embedding.embed(questions, "query")
-        return await run_together(
-            *(
-                self._search.search(question, vector, limits)
-                for question, vector in zip(questions, embedded.vectors, strict=True)
-            )
-        )
 
     async def _spread(self, whole: FusedHits) -> FusedHits:
         """Take turns among documents, the best chunk of each first, documents in the order of their best chunk."""

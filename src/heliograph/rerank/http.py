@@ -31,13 +31,12 @@ from heliograph.settings import RerankSettings
 # `BadModelReply`; the search then keeps its own order. Results may be fewer than texts, and in any order.
 
 
-def read_results(body: object, results_path: Sequence[str], score_key: str, sent: int, service: str) -> list[RerankHit]:
+def read_results(body: object, form: Service, sent: int, service: str) -> list[RerankHit]:
     """Return the hits of a reply, best first, of equals the one that was sent first.
 
     Args:
         body: The decoded reply.
-        results_path: Keys that lead to the list of results.
-        score_key: Name of the score in a result.
+        form: Where the reply has the results and what is in one.
         sent: How many texts were sent.
         service: Who replied, as a message should name it.
 
@@ -45,8 +44,8 @@ def read_results(body: object, results_path: Sequence[str], score_key: str, sent
         BadModelReply: It is not what was asked for; says what is wrong with it.
     """
     scores: dict[int, float] = {}
-    for result in _results(body, results_path, service):
-        index, score = _field(result, "index"), _field(result, score_key)
+    for result in _results(body, form.results_path, service):
+        index, score = _field(result, form.index_key), _field(result, form.score_key)
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < sent:
             raise _bad(service, f"the index {index!r:.80}, where 0 to {sent - 1} were sent")
         if index in scores:
@@ -101,6 +100,7 @@ class Service:
         model: What is asked for when no model is named.
         body: Makes the request from model, question and texts.
         results_path: Keys that lead to the list of results in the reply; none if the reply is the list.
+        index_key: Name, in a result, of the place that its text had in the request, from 0.
         score_key: Name of the score in a result.
     """
 
@@ -109,6 +109,7 @@ class Service:
     model: str
     body: Callable[[str, str, Sequence[str]], Mapping[str, Any]]
     results_path: tuple[str, ...] = ("results",)
+    index_key: str = "index"
     score_key: str = "relevance_score"
 
     def url(self, base_url: str) -> str:
@@ -166,7 +167,7 @@ _SERVICES: Mapping[str, Service] = {
     ),
     "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
     "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
-    "tei": Service("", "/rerank", _DEFAULT_MODEL, _tei_body, (), "score"),
+    "tei": Service("", "/rerank", _DEFAULT_MODEL, _tei_body, (), score_key="score"),
     "dashscope": _DASHSCOPE,
     "aliyun": _DASHSCOPE,
 }
@@ -229,10 +230,7 @@ class HttpReranker(Reranker):
         if response.status_code >= 300:
             # A service's words may repeat the key, so they are not chained.
             raise error_from_response(response, self._service, self._key) from None
-        hits = read_results(
-            self._decoded(response), self._form.results_path, self._form.score_key, len(documents), self._service
-        )
-        return hits[:top_n]
+        return read_results(self._decoded(response), self._form, len(documents), self._service)[:top_n]
 
     async def close(self) -> None:
         await self._client.aclose()

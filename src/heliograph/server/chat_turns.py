@@ -81,7 +81,12 @@ def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryOptions
     Raises:
         InvalidRequestError: There is no question of the user's at the end.
     """
-    place = _place_of_question(messages)
+    place = len(messages) - 1
+    if messages and messages[-1].role not in SPEAKERS:
+        place = max((place for place, item in enumerate(messages) if item.role == "user"), default=place)
+    if not messages or messages[place].role != "user":
+        found = repr(messages[place].role) if messages else "missing"
+        raise InvalidRequestError(f"the last message is {found}; it must have the role 'user'")
     asked = messages[place].content
     command = Command(asked, Mode.BYPASS) if _CLIENT_TASK in asked else read_command(asked)
     chosen = command.mode or (Mode(options.mode) if "mode" in options.model_fields_set else mode)
@@ -96,16 +101,6 @@ def read_turn(messages: Sequence[TurnMessage], mode: Mode, options: QueryOptions
     else:
         fields["user_prompt"] = _joined([*texts, options.user_prompt, command.instruction])
     return Turn(command.question, options.to_param(**fields))
-
-
-def _place_of_question(messages: Sequence[TurnMessage]) -> int:
-    last = len(messages) - 1
-    if messages and messages[-1].role not in SPEAKERS:
-        last = max((place for place, item in enumerate(messages) if item.role == "user"), default=last)
-    if not messages or messages[last].role != "user":
-        found = repr(messages[last].role) if messages else "missing"
-        raise InvalidRequestError(f"the last message is {found}; it must have the role 'user'")
-    return last
 
 
 def problem_text(problem: Mapping[str, Any]) -> str:

@@ -190,24 +190,20 @@ def _complete(operation: dict[str, Any], *, is_public: bool, is_open: bool) -> N
     for status in [status for status, response in known.items() if _NEVER in response]:
         del known[status]
     for status, response in known.items():
-        if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST and not _has_own_shape(response):
+        own = response.get("content", {})
+        # A route that speaks another service's protocol documents a body of its own.
+        has_own_shape = any(not _is_framework_own(body) for body in own.values())
+        if status.isdigit() and int(status) >= HTTPStatus.BAD_REQUEST and not has_own_shape:
             name = (InvalidProblem if status == "422" else Problem).__name__
             shape = {_PROBLEM: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
             # A route that tells failures in another shape still has those that are told before it is reached.
-            own = response.get("content", {})
-            response["content"] = shape if _is_framework_own(own) else own | shape
+            response["content"] = shape if _is_framework_own(own.get("application/json", {})) else own | shape
             if status in ("429", "503"):
                 response["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds."}}
 
 
-def _has_own_shape(response: dict[str, Any]) -> bool:
-    """Whether a route documents a body of its own, as those do that speak another service's protocol."""
-    bodies = response.get("content", {}).values()
-    return any(not body.get("schema", {}).get("$ref", "").endswith("/HTTPValidationError") for body in bodies)
-
-
-def _is_framework_own(content: dict[str, Any]) -> bool:
-    return content.get("application/json", {}).get("schema", {}).get("$ref", "").endswith("/HTTPValidationError")
+def _is_framework_own(body: dict[str, Any]) -> bool:
+    return body.get("schema", {}).get("$ref", "").endswith("/HTTPValidationError")
 
 
 def _response(status: int) -> dict[str, Any]:

@@ -100,6 +100,9 @@ async def until_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
 class LineResponse(Response):
     """A response of lines that leave as they are written.
 
+    A failure before the first line has its own status, so nothing is written until the work has begun well; after it
+    the status is 200, and a failure is the last line. Our client and our page skip blank lines.
+
     Args:
         write_lines: Called once with what takes each line; ends after the last.
         on_failure: Makes the last line of a failure after the first line.

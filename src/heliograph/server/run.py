@@ -383,7 +383,11 @@ class Workers(Multiprocess):
     def keep_subprocess_alive(self) -> None:
         """Read reports; replace workers that died or hang; stop if one of the first cannot start."""
         self._take_reports()
-        self._forget_gone()
+        # Notes of those workers only that are there: others were replaced or, at a signal, retired.
+        self._begun_seconds = {
+            worker: self._begun_seconds[worker] for worker in self.processes if worker in self._begun_seconds
+        }
+        self._serving &= {worker.pid for worker in self.processes if worker.pid}
         for place, worker in enumerate(self.processes):
             if self.should_exit.is_set():
                 return
@@ -406,26 +410,15 @@ class Workers(Multiprocess):
         for process_id, error in self._reports.take():
             if error is None:
                 self._serving.add(process_id)
-            if self._awaited > 0:
-                self._take_first(error)
-            elif error is not None:
+                if self._awaited > 0:
+                    self._awaited -= 1
+                    if self._awaited == 0:
+                        self._on_started()
+            elif self._awaited > 0:
+                self.error = self.error or error
+                self.should_exit.set()
+            else:
                 _logger.error("a worker that was to replace another cannot start: %s", error)
-
-    def _forget_gone(self) -> None:
-        """Keep notes of those workers only that are there: others were replaced or, at a signal, retired."""
-        self._begun_seconds = {
-            worker: self._begun_seconds[worker] for worker in self.processes if worker in self._begun_seconds
-        }
-        self._serving &= {worker.pid for worker in self.processes if worker.pid}
-
-    def _take_first(self, error: HeliographError | None) -> None:
-        if error is not None:
-            self.error = self.error or error
-            self.should_exit.set()
-            return
-        self._awaited -= 1
-        if self._awaited == 0:
-            self._on_started()
 
     def _is_alive(self, worker: Process) -> bool:
         is_starting = worker.pid not in self._serving and self._age_seconds(worker) < _UNASKED_SECONDS

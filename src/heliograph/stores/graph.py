@@ -260,8 +260,9 @@ class PathSearch(Generic[K]):
 
     @property
     def reached(self) -> set[K]:
-        """What may lie on a path, to be named for `paths`; empty if there is none."""
-        return set() if self._has_failed or not self._meeting else self._sides[0].seen | self._sides[1].seen
+        """What lies on a path, to be named for `paths`; empty if there is none."""
+        met = set[K]() if self._has_failed else self._meeting
+        return met.union(*(level for side in self._sides for level in side.leading_to(met)))
 
     def paths(self, names: Mapping[K, str] | None = None) -> list[list[K]]:
         """Return what lies along each path, by the sum of weights (descending), then by ids; empty if there is none.
@@ -274,7 +275,7 @@ class PathSearch(Generic[K]):
             return []
         ids: Mapping[K, Any] = {key: key for key in reached} if names is None else names
         left, right = self._sides
-        ways, back = left.best(ids, self._limit), right.best(ids, self._limit)
+        ways, back = (side.best(self._meeting, ids, self._limit) for side in (left, right))
         whole = [
             (cost + rest, (*path, *reversed(tail[:-1])))
             for met in self._meeting
@@ -307,12 +308,20 @@ class _Side(Generic[K]):
         self.frontier = set(steps)
         self.seen |= self.frontier
 
-    def best(self, ids: Mapping[K, Any], limit: int) -> Mapping[K, list[tuple[float, tuple[K, ...]]]]:
-        """Return, per entity of the last level, its best ways from the start: minus the sum of weights, steps."""
+    def leading_to(self, ends: set[K]) -> list[set[K]]:
+        """Return the entities that ways to these of the last level pass, level by level from the start on."""
+        levels = [ends]
+        for steps in reversed(self._levels):
+            levels.append({origin for key in levels[-1] for origin, _ in steps[key]})
+        return levels[::-1]
+
+    def best(self, ends: set[K], ids: Mapping[K, Any], limit: int) -> Mapping[K, list[tuple[float, tuple[K, ...]]]]:
+        """Return, per entity of the last level in `ends`, its best ways from the start: minus the weights, steps."""
         ways: dict[K, list[tuple[float, tuple[K, ...]]]] = {self.start: [(0.0, (self.start,))]}
-        for steps in self._levels:
+        for steps, passed in zip(self._levels, self.leading_to(ends)[1:], strict=True):
             longer: dict[K, list[tuple[float, tuple[K, ...]]]] = {}
-            for key, origins in steps.items():
+            for key in passed:
+                origins = steps[key]
                 reached = ((path, cost - weight) for origin, weight in origins for cost, path in ways.get(origin, ()))
                 longer[key] = _best([(cost, (*path, key)) for path, cost in reached], ids, limit)
             ways = longer

@@ -15,8 +15,7 @@ from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 from heliograph.models import DocumentStatus, Stats, Usage
 from heliograph.monitoring.metrics import Metrics, ModelSpend, WorkspaceState
-from heliograph.monitoring.monitoring import Monitoring, make_alert, render_metrics
-from heliograph.monitoring.tracing import NoTracer, build_tracer
+from heliograph.monitoring.monitoring import Monitoring, NoTracer, build_tracer, make_alert, render_metrics
 from heliograph.observing import (
     REQUEST_ID,
     ModelCalls,

@@ -347,9 +347,7 @@ def _count_signs(characters: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda character: not character.isalnum(), characters))
 
 
-@lru_cache(maxsize=4096)
-def _frame_tokens(row: str) -> int:
-    return count_tokens(row)
+_frame_tokens = lru_cache(maxsize=4_096)(count_tokens)
 
 
 def _counted(row: str) -> Cost:

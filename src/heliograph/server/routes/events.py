@@ -40,6 +40,7 @@ _EVENT = {
     },
     "required": ["event", "data"],
 }
+_EXAMPLE = 'event: work\ndata: {"documents":{"processed":35},"jobs":[],"latest":null}\n\n'
 _MOST_FOLLOWERS = 200
 _RETRY_AFTER_SECONDS = 30.0
 
@@ -52,7 +53,7 @@ _RETRY_AFTER_SECONDS = 30.0
         200: {
             "description": "Server-sent events: `work` now and whenever something changed, with a `WorkEvent` as its "
             "data; `error` is the last, with a problem.",
-            "content": {_EVENTS: {"itemSchema": _EVENT}},
+            "content": {_EVENTS: {"itemSchema": _EVENT, "example": _EXAMPLE}},
         },
         **responses(404, 429, 503),
     },
