@@ -254,10 +254,10 @@ def too_long(name: str, max_characters: int, length: int = 0) -> IngestError:
         max_characters: What is allowed.
         length: What it has; 0 where its loader stopped reading at the bound.
     """
-    found = (
-        f"{length:,} characters, more than {max_characters:,}" if length else f"more than {max_characters:,} characters"
-    )
-    return IngestError(f"{name!r} has {found}; split it, or raise ingest.max_document_characters")
+    advice = "split it, or raise ingest.max_document_characters"
+    if length:
+        return IngestError(f"{name!r} has {length:,} characters, more than {max_characters:,}; {advice}")
+    return IngestError(f"{name!r} has more than {max_characters:,} characters; {advice}")
 
 
 def _pages(loaded: LoadedDocument) -> list[str]:
