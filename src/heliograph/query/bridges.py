@@ -96,7 +96,7 @@ class FusionParameters:
     # Bridges: from the best chunks over entities to others.
     first_hops: int = 5
     first_bridges: int = 16
-    residual_limit: int = 2
+    residual_limit: int = 4
     entity_share: float = 0.8
     estimate_worth: float = 0.8
     bridge_weight: float = 3.0
@@ -128,10 +128,12 @@ class FusionParameters:
     def weighed(self, share: float) -> FusionParameters:
         """Return what holds where names, bridges and the walk count this share of what they count elsewhere.
 
-        Words count its square: of what the pages of one subject have in common they are the most common.
+        Words count its square: of what the pages of one subject have in common they are the most common. Residual
+        questions are as many fewer, since what they add counts so little.
         """
         return replace(
             self,
+            residual_limit=round(share * self.residual_limit),
             keyword_spread=share * share * self.keyword_spread,
             most_keyword=share * share * self.most_keyword,
             named=share * self.named,

@@ -143,6 +143,10 @@ def test_of_many_promising_bridges_the_best_are_embedded() -> None:
     assert promising(gained, {"p": 1.0}, replace(PARAMETERS, residual_limit=3)) == [7, 8, 9]
 
 
+def test_where_bridges_count_less_fewer_residual_questions_are_embedded() -> None:
+    assert [PARAMETERS.weighed(share).residual_limit for share in (1.0, 0.5, 0.3)] == [4, 2, 1]
+
+
 def test_chunk_counts_with_its_best_gain() -> None:
     best = best_gains([_gained(t=0.2, u=0.1), _gained(t=0.3)])
     assert {chunk_id: gain.value for chunk_id, gain in best.items()} == {"t": 0.3, "u": 0.1}
