@@ -271,7 +271,7 @@ def _marked_terms(text: str, evidence: CaseEvidence) -> list[NameSpan]:
 def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
     """Return the type of a term between marks, or nothing when it is no term but speech, emphasis or a value."""
     if mark == "work":
-        return "content"
+        return "content" if term else ""
     words = _MARKED_WORDS.findall(term)
     if not words or not any(character.isalpha() for character in term):
         return ""

@@ -67,7 +67,7 @@ async def test_request_without_a_response_gets_503(world: tuple[FastAPI, httpx.A
     assert "being stopped" in found.json()["detail"]
 
 
-async def test_request_in_time_is_not_disturbed(world: tuple[FastAPI, httpx.AsyncClient]) -> None:
-    app, client = world
-    app.state.drain.begin()
-    assert (await client.get("/ready")).status_code == 200
+async def test_request_in_time_is_not_disturbed(tmp_path: Path) -> None:
+    async with served(Settings.load(store={"data_dir": tmp_path}, server={"shutdown_seconds": 600})) as (app, client):
+        app.state.drain.begin()
+        assert (await client.get("/ready")).status_code == 200

@@ -80,6 +80,7 @@ ANY = st.text(alphabet=st.characters(), max_size=120) | st.text(
 @settings(max_examples=150)
 @given(ANY)
 @example("·𠀀@")
+@example("《 》")
 def test_names_stand_where_they_say(text: str) -> None:
     end = 0
     for name in find_names(text):
