@@ -54,9 +54,9 @@ class MailboxLoader(Loader):
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
         if not raw.data.strip():
             return LoadedDocument(raw.name, "", "")
-        _, *pieces = _MAILBOX_SEPARATOR.split(b"\n\n" + raw.data.replace(b"\r\n", b"\n").lstrip(b"\n"))
-        if not pieces:
-            raise IngestError(f"{raw.name!r} is not a mailbox: no line begins with 'From '; export it as .mbox again")
+        before, *pieces = _MAILBOX_SEPARATOR.split(b"\n\n" + raw.data.replace(b"\r\n", b"\n").lstrip(b"\n"))
+        if before.strip():
+            raise IngestError(f"{raw.name!r} is not a mailbox: its start is not 'From '; export it as .mbox")
         sections: list[str] = []
         for piece in pieces:
             message = email.message_from_bytes(_ESCAPED_FROM.sub(rb"\1", piece), policy=email.policy.default)
@@ -64,7 +64,8 @@ class MailboxLoader(Loader):
                 sections.append(_as_markdown(message, raw.name, 2))
             except IngestError:
                 # The others are not lost for one.
-                sections.append(f"## {_header(message, 'Subject')}\n\n(This message is broken and was not read.)\n")
+                subject = _header(message, "Subject") or _header(message, "From") or "Message"
+                sections.append(f"## {subject}\n\n(This message is broken and was not read.)\n")
         return LoadedDocument(raw.name, "", "\n".join(sections), {"message_count": len(sections)})
 
 
