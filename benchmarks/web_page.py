@@ -60,7 +60,8 @@ _GIVE_GRAPH = """
 (() => {
   const [real, body] = [window.fetch, %s];
   const headers = { "Content-Type": "application/json" };
-  window.fetch = async (at, how) => String(at).includes("api/v1/graph") ? new Response(body, { headers }) : real(at, how);
+  window.fetch = async (at, how) =>
+    String(at).includes("api/v1/graph") ? new Response(body, { headers }) : real(at, how);
 })();
 """
 _DRAG = """
