@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
-from heliograph.settings import lightrag_variables
+from heliograph.settings import environment_variable
 from heliograph.text.names import clean_name
 from heliograph.text.tokens import decode, encode
 
@@ -67,8 +67,8 @@ def warn_once(text: str) -> None:
 
 
 def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
-    """Return one of LightRAG's variables as a type, or the default where it is not set or no such value."""
-    value = lightrag_variables().get(env_key)
+    """Return a variable of the environment as a type, or the default where it is not set or no such value."""
+    value = environment_variable(env_key)
     if value is None or (special_none and value == "None"):
         return default if value is None else None
     if value_type is bool:
