@@ -267,6 +267,17 @@ async def test_role_has_a_limit_of_time_and_a_builder(tmp_path: Path) -> None:
     await rag.finalize_storages()
 
 
+async def test_thread_beside_a_running_loop_calls_what_is_not_async(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    await rag.initialize_storages()
+    with pytest.raises(RuntimeError, match=re.escape("await ainsert(...)")):
+        rag.insert("Ada met Babbage.")
+    track = await asyncio.to_thread(rag.insert, "Ada met Babbage.")
+    assert await rag.aget_docs_by_track_id(track)
+    assert await asyncio.to_thread(rag.query, "Who met Babbage?", QueryParam(mode="naive"))
+    await rag.finalize_storages()
+
+
 def test_methods_that_are_not_async_keep_their_signatures() -> None:
     for name in ("insert", "query", "export_data", "merge_entities", "delete_by_doc_id"):
         method = getattr(LightRAG, name)
