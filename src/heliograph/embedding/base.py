@@ -105,6 +105,18 @@ USUAL_SCALE = CosineScale(0.15, 0.61)
 """That of the embedding inside the package."""
 
 
+def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the products of rows and a vector; equal rows have equal ones, which a product of matrices does not give.
+
+    Nor does this wake the threads of a linear algebra library, which go on spinning for longer than the product takes.
+
+    Args:
+        vectors: `(n, dimension)`.
+        vector: `(dimension,)`.
+    """
+    return np.einsum("ij,j->i", vectors, vector)
+
+
 def scale_between(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> CosineScale:
     """Return a model's scale, from its vectors of `QUESTIONS` and `PASSAGES`.
 
