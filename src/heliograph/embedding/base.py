@@ -77,7 +77,7 @@ _LANGUAGES = (_ENGLISH, _CHINESE)
 
 QUESTIONS = tuple(question for pairs in _LANGUAGES for question, _ in pairs)
 PASSAGES = tuple(passage for pairs in _LANGUAGES for _, passage in pairs)
-"""What a model is asked to embed, as queries and as documents; the n-th passage answers the n-th question."""
+"""Texts that calibrate a model, as queries and as documents; the n-th passage answers the n-th question."""
 
 
 @dataclass(frozen=True, slots=True)

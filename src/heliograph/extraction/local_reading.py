@@ -538,7 +538,7 @@ def _repeats_needed(name: str) -> int:
 
 
 def _is_attribute(text: str, term: Term) -> bool:
-    """Return whether a Chinese phrase only says which property of a thing is told: "X 的 官方语言 是 Y"."""
+    """Return whether a Chinese phrase only names a property of a thing: "X 的 官方语言 是 Y"."""
     return text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
 
 

@@ -648,7 +648,7 @@ def speakers(text: str) -> dict[str, str]:
 
 
 def speaker_spans(text: str) -> Iterator[NameSpan]:
-    """Yield every place where a speaker is named by the label, before what is said and in it."""
+    """Yield every place where a label names a speaker, before a speech and within it."""
     labels = speakers(text)
     if labels:
         wanted = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))

@@ -1,4 +1,4 @@
-"""From what the channels found to a `Context`: what is kept within the budgets, and what became of the rest.
+"""From what the channels found to a `Context`: what is kept within the budgets, and why the rest was dropped.
 
 In order: which entities and relations fit, which chunks they bring, which of all chunks are kept (put into a reranker's
 order if there is one, then cut to number and tokens), the context with its references and text, and on request the
