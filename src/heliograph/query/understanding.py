@@ -364,6 +364,9 @@ _BREAK = re.compile(
     rf"|\s*[,;]?\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?(?:which|what|whose)\s+(?:[\w-]+\s+){{1,4}}"
     rf"{_AUXILIARY}\b))"
     rf"|\s*[,;]\s+(?:[Aa]nd|[Bb]ut)\s+(?=(?i:(?:{_PREPOSITION}\s+)?{_ASKING}\b))"
+    # "and which command frees the space", "and which option of X makes the"; `find_parts` wants a question before it.
+    r"|\s+and\s+(?=(?:which|what)\s+(?:[\w-]+\s+){1,4}?(?!is\b|was\b|has\b|does\b)[a-z]{2,}s\s+(?:an?|the|its|all|every"
+    r"|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
     rf"|;\s+(?=(?i:{_ASKING})\b)"
 )
 _ASKING_DE = r"(?:wer|wem|wen|was|wann|wo|wie|warum|wieso|woher|wohin|womit|wieviele?|welche[rsnm]?)"
@@ -392,7 +395,7 @@ _ASKED_NOUN = re.compile(
     r"(?:which|what)\s+((?:[\w-]+\s+){0,3}?[\w-]+)\s+(?!is\b|does\b|has\b|was\b)[a-z]+s\b", re.IGNORECASE
 )
 _WITHOUT_NOUN = re.compile(
-    r"(which|what)\s+(?=[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
+    r"(which|what)\s+(?=(?!is\b|does\b|has\b|was\b)[a-z]+s\s+(?:an?|the|its|all|every|each|no|it|them|to|in|on|from|up|down|off|out)\b)"
 )
 _PART_LEAD = re.compile(
     r"^(?:and|but|or|also|then|und|oder|aber)\s+|^(?:并且|而且|以及|还有|同时|另外|此外|又|并)", re.IGNORECASE

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from heliograph.query.answers.quotables import Quotable
+from heliograph.query.answers.quotables import Form, Quotable
 from heliograph.text.analysis import is_chinese, terms_in, word_list
 from heliograph.text.name_spans import (
     DEMONYMS,
@@ -257,7 +257,8 @@ _FORMS = tuple(
             r"\b(?:which|what)\b[^?,;]{0,24}\b(?:keys?|shortcut)\b|(?:哪个|什么|哪些)?(?:快捷|组合)?键"
             r"|\bwelche[rsnm]? taste",
             r"(?<!\w)(?:Shift|Ctrl|Alt|Command|Cmd|Option key|Strg|Umschalt|Tab|Esc|Enter|Return|Delete|Del|Backspace"
-            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?= ?(?:key|keyboard|键|-?Taste))|(?<=keyboard shortcut )\b[A-Z]\b",
+            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?= ?(?:key|keyboard|键|-?Taste))|(?<=keyboard shortcut )\b[A-Z]\b"
+            r"|(?:空格|回车|退格|退出|删除|制表|加号|减号|星号|斜杠|连字符|方向|箭头|[上下左右加减])键",
         ),
         (
             r"\b(?:which|what)\b[^?,;]{0,32}\b(?:options?|flags?|switch|parameters?)\b|(?:哪个|什么|哪些)(?:选项|参数)"
@@ -281,6 +282,7 @@ _FORMS = tuple(
         (
             r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
+            r"|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
             r"|\b(?:standardmäßig|voreingestellt)\b)",
         ),
@@ -295,6 +297,8 @@ _KIND_IN_OTHER_SCRIPT = 0.8
 # An option as it is typed, and how much it counts: said by the sentence as its term, told before it, or anywhere in it.
 _MARKED = re.compile(r"`[^`\n]*`")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_LATIN_TERM = re.compile(r"[A-Za-z][\w.+-]+\w", re.ASCII)
+_IDENTIFIER = re.compile(r"[_.]|[a-z][A-Z]|[A-Z]\d")
 _AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
 _PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
@@ -318,6 +322,17 @@ def reads_chinese(text: str) -> bool:
 def named_options(question: str) -> frozenset[str]:
     """Return the options of a command line that a question names."""
     return frozenset(_OPTION.findall(question))
+
+
+def named_identifiers(question: str) -> frozenset[str]:
+    """Return the names in a question that are written to a machine, in Chinese all that is in Latin script."""
+    is_written = re.compile("") if is_chinese(question) else _IDENTIFIER
+    return frozenset(name.casefold() for name in _LATIN_TERM.findall(question) if is_written.search(name))
+
+
+def _bare(term: str) -> str:
+    """Return a term as a question would name it: without the marks of code and of its end."""
+    return term.strip("`:： ").casefold()
 
 
 def expected_form(question: str) -> re.Pattern[str] | None:
@@ -412,6 +427,7 @@ class AskedQuestion:
         sides: What it lets choose between, in lower case; empty unless it compares.
         form: What an answer looks like, where the question says more than the kind; None if it does not.
         options: Options of a command line that it names, as they are typed.
+        identifiers: Other names in it that are written to a machine; in Chinese whatever is in Latin script.
     """
 
     folded: str
@@ -423,6 +439,7 @@ class AskedQuestion:
     sides: tuple[str, ...] = ()
     form: re.Pattern[str] | None = None
     options: frozenset[str] = frozenset()
+    identifiers: frozenset[str] = frozenset()
 
     @property
     def is_chinese(self) -> bool:
@@ -430,18 +447,26 @@ class AskedQuestion:
         return self.language == "zh"
 
     def explains(self, sentence: Quotable) -> float:
-        """Return whether a sentence is of an option that the question names, from 0 to 1; words tell nothing of it."""
-        if not self.options:
-            return 0.0
-        shown, lead = sentence.shown, sentence.lead
-        for text, worth in (
-            (shown.partition(":")[0] if shown.startswith(("`-", "-")) else "", _AS_TERM),
-            (lead if lead.startswith(("`-", "-")) else "", _BEFORE),
-            (sentence.told, _ANYWHERE),
-        ):
-            if not self.options.isdisjoint(_OPTION.findall(text)):
-                return worth
-        return 0.0
+        """Return whether a sentence is of what the question names, from 0 to 1; words tell nothing of an option.
+
+        A row or an item that begins with a term, or one that is told with it, explains this term; an option may be
+        said anywhere.
+        """
+        first = sentence.shown.partition(";")[0] if sentence.form is Form.ROW else sentence.shown
+        before, colon, behind = first.partition(": ")
+        begins_with_term = sentence.form is Form.ROW or (first[0] in "`-" and (colon or first[:2] in ("`-", "--")))
+        if self.options:
+            for text, worth in (
+                (before if begins_with_term else "", _AS_TERM),
+                (sentence.lead if sentence.lead.startswith(("`-", "-")) else "", _BEFORE),
+                (sentence.told, _ANYWHERE),
+            ):
+                if not self.options.isdisjoint(_OPTION.findall(text)):
+                    return worth
+        terms = {_bare(before), _bare(behind)} if begins_with_term else set[str]()
+        if not self.identifiers.isdisjoint(terms):
+            return _AS_TERM
+        return _BEFORE if _bare(sentence.lead) in self.identifiers else 0.0
 
     def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
         """Return how well a sentence fits the type of the question, from 0 to 1; arguments as of `type_match`."""

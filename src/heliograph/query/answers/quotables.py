@@ -22,6 +22,8 @@ _HEADING = re.compile(r"#{1,6}[ \t]+(.*\S)")
 _NO_STATEMENT = re.compile(r"#|!\[|[=*_-]{3,}$|\|[\s:|-]*$")
 _LIST_MARK = re.compile(r"^(?:(?:[-*+•>]|\d{1,3}[.)])\s+)+")
 _TABLE_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_CODE_CELL = re.compile(r"(?:`[^`]+`[\s,/|]*)+")
+_LONGEST_COLUMN = 12
 _CELL_ENDS = re.compile(r"(?<!\\)\|")
 _LEADS_IN = (":", "：")
 _LETTER = re.compile(r"\w")
@@ -60,6 +62,7 @@ _ELLIPTICAL = re.compile(
     r"|(?:der |die )?(?:standard|voreingestellt|vorgabe)",
     re.IGNORECASE,
 )
+_DEFAULT_VALUE = re.compile(r"(?:default|standard|vorgabe|默认|缺省)[^:：]{0,20}[:：]\s*\S", re.IGNORECASE)
 _SAME_AS_ABOVE = re.compile(
     r"\bthe same (?:rules?|way|applies|goes|holds|procedure|limits?)\b|\blikewise\b|\bas above\b"
     r"|同样|同上|相同的规则|如上",
@@ -178,6 +181,17 @@ def _cells(row: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in _CELL_ENDS.split(row.strip().strip("|"))]
 
 
+def _are_names(columns: Sequence[str]) -> bool:
+    """Return whether the first row of a table names its columns.
+
+    It does not where its first cell ends with a colon (a key before its value) or is code, or another cell is a
+    sentence: pages without a header have their first row there.
+    """
+    first, *others = columns
+    is_row = first.endswith(_LEADS_IN) or _CODE_CELL.fullmatch(first) is not None
+    return not is_row and not any(cell.endswith((".", "。")) and len(cell) > _LONGEST_COLUMN for cell in others)
+
+
 def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
     """Return a row as "column: value" text; cells without a named column stand alone, empty ones not at all."""
     named = [*columns[: len(cells)], *[""] * (len(cells) - len(columns))]
@@ -187,8 +201,8 @@ def _row_text(cells: Sequence[str], columns: Sequence[str]) -> str:
         if cell
     )
     pairs = [cell for cell in cells if cell]
-    if len(pairs) == 2 and pairs[0].endswith(_LEADS_IN):
-        return f"{pairs[0]} {pairs[1]}"
+    if len(pairs) == 2 and (pairs[0].endswith(_LEADS_IN) or (not columns and _CODE_CELL.fullmatch(pairs[0]))):
+        return f"{pairs[0].rstrip(':：')}: {pairs[1]}"
     return "; ".join(told)
 
 
@@ -275,8 +289,7 @@ class _Reading:
             if self.found and _is_row(written) and _TABLE_RULE.match(shown):
                 header = self.found[-1]
                 columns = _cells(text[header.start : header.end])
-                # A first cell with a colon is no column's name but the first key of a table of keys and values.
-                if header.end == spans[place - 1][1] and not columns[0].endswith(_LEADS_IN):
+                if header.end == spans[place - 1][1] and _are_names(columns):
                     self.columns = columns
                     self.found.pop()
                 continue
@@ -410,5 +423,6 @@ def _breaks_off(shown: str) -> bool:
 def _is_term(shown: str) -> bool:
     """Return whether a line that stands alone names what the paragraphs below it explain."""
     is_short = len(shown) <= _LONGEST_TERM and shown[-1] not in _TERM_ENDS and not shown.endswith(_LEADS_IN)
-    is_explained = _TERM_BEFORE_COLON.match(shown) is not None
+    # "Default: `True`" says something of the term above it.
+    is_explained = _TERM_BEFORE_COLON.match(shown) is not None or _DEFAULT_VALUE.match(shown) is not None
     return is_short and not is_explained and not _LIST_MARK.match(shown) and not _FORMULA.match(shown)

@@ -16,6 +16,7 @@ from heliograph.query.answers.candidates import (
     expected_form,
     expected_type,
     find_focus,
+    named_identifiers,
     named_options,
     nearness,
     plain_name,
@@ -308,6 +309,10 @@ LEAST_ANSWERED = 0.90
 LEAST_OF_OTHER_LANGUAGE = 0.74
 CLEARLY_ANSWERED = 0.96
 _NAME_MISSING = 0.2
+# What the share of the question's terms that nothing found holds adds to it. Of pairs of Chinese characters, which
+# cross the borders of words, this share is missing anyway.
+_WORDS_MISSING = 0.5
+_USUALLY_MISSING = 0.4
 # Names in English; Latin script in Chinese. Other languages write capitals for more than names, or for less.
 _ENGLISH_WORD = re.compile(
     r"\b(?:the|of|is|are|what|who|whom|which|how|did|does|do|where|when|why|can)\b", re.IGNORECASE
@@ -373,6 +378,8 @@ def shortlist(
     is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
     least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
     least = (least if is_told else CLEARLY_ANSWERED) + _NAME_MISSING * _misses_name(question, sentences)
+    titled_words = frozenset[str]().union(*(terms_in(title, language) for title in titles.values()))
+    least += _WORDS_MISSING * is_comparable * _missing(words, asked, sentences, titled_words)
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
@@ -382,6 +389,15 @@ def shortlist(
     kept = {item[1]: item for item in (*scored[:_CANDIDATES], *first, *others, *longer)}
     ordered = sorted(kept.values(), key=lambda item: -item[0])
     return Shortlist(asked, [(score, sentence) for score, _, sentence in ordered], titles, is_told, least)
+
+
+def _missing(
+    words: frozenset[str], asked: AskedQuestion, sentences: Sequence[Quotable], titled: frozenset[str]
+) -> float:
+    """Return the share of a question's terms that stand nowhere in what was found, without what is usual."""
+    missing = words - asked.weights.keys() - titled
+    missing = missing.difference(*(sentence.nearby for sentence in sentences)) if missing else missing
+    return max(0.0, len(missing) / max(1, len(words)) - _USUALLY_MISSING * asked.is_chinese)
 
 
 def _with_parts_of_compounds(sentence: Quotable, words: frozenset[str]) -> Quotable:
@@ -414,8 +430,9 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
 
     Near are the nearest sentence and the nearest chunk, their cosines added up; in modes that merge round robin, which
     tell nothing of the chunks' cosines, the sentence counts twice. A question without content words ("What is it?") is
-    taken for answered, and so is one of which a single sentence has every word, at least two, whatever an embedding
-    makes of it. `docs/answers.md` says how the thresholds were found and what they cost.
+    taken for answered, and so is one of which a single sentence has every word, whatever an embedding makes of it; a
+    question of one word must name what the sentence explains. `docs/answers.md` says how the thresholds were found and
+    what they cost.
 
     Args:
         listed: The sentences.
@@ -425,9 +442,10 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
     wanted = frozenset(terms_in(listed.asked.folded, language))
     if not wanted and not listed.asked.weights:
         return 1.0
-    told = (frozenset(terms_in(sentence.in_place, language)) for _, sentence in listed.items)
-    if len(wanted) > 1 and any(wanted <= words for words in told):
-        return 1.0
+    for _, sentence in listed.items:
+        is_enough = len(wanted) > 1 or listed.asked.explains(sentence) > 0.0
+        if is_enough and wanted <= frozenset(terms_in(sentence.in_place, language)):
+            return 1.0
     nearest = max(cosines, default=0.0)
     chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
     return nearest + max(chunks, default=nearest) - listed.least
@@ -493,6 +511,7 @@ def _read_question(
         compared_sides(read, understanding),
         expected_form(read),
         named_options(read),
+        named_identifiers(read),
     )
 
 

@@ -70,15 +70,17 @@ class _Near(_Meanings):
 @pytest.mark.parametrize(
     ("question", "cosine", "is_answered"),
     [
-        ("How deep is the harbour of the island?", 0.47, True),
+        ("How deep is the harbour of the island?", 0.60, True),
         ("How deep is the harbour of the island?", 0.40, False),
+        # The same nearness is enough where every word stands in what was found.
+        ("Has the place of the island a harbour?", 0.47, True),
         # Another language than the documents' costs nearness.
         ("Wie tief ist der Hafen der Insel?", 0.40, True),
         ("海港有多深？", 0.40, True),
         ("海港有多深？", 0.30, False),
         # A name that nothing speaks of.
-        ("How deep is the harbour of Lisbon?", 0.47, False),
-        ("How deep is the harbour of Port Ellen?", 0.47, True),
+        ("How deep is the harbour of Lisbon?", 0.60, False),
+        ("How deep is the harbour of Port Ellen?", 0.60, True),
         ("Lisbon 的海港有多深？", 0.40, False),
     ],
 )

@@ -134,3 +134,53 @@ def test_a_question_whose_name_stands_nowhere_needs_more_to_be_answered(question
     quotables = _quotables("In TowerDB legt der Befehl `make` eine Sammlung an.\n\nThe keeper makes a collection.\n")
     known, unknown = (shortlist(question.format(name), quotables, {}).least for name in ("TowerDB", "LampDB"))
     assert unknown > known
+
+
+_SIGNALS = (
+    "# Signals\n\nThe keeper overrides these signals:\n\n| `HALT` | Finish the round, then sleep. |\n| --- | --- |\n"
+    "| `LAMP1` | Put out the lamp of the first floor. |\n| `LAMP2` | Light all lamps. |\n"
+)
+
+
+def test_a_table_without_a_header_has_its_first_row_as_a_row() -> None:
+    assert [quote.shown for quote in _quotables(_SIGNALS)] == [
+        "`HALT`: Finish the round, then sleep.",
+        "`LAMP1`: Put out the lamp of the first floor.",
+        "`LAMP2`: Light all lamps.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "said"),
+    [
+        ("What does LAMP1 do to the keeper's lamps?", _SIGNALS, "Put out"),
+        (
+            "media 目录是用来做什么的？",
+            "这个目录里有很多目录。\n\n| 目录 | 内容 |\n| --- | --- |\n| media | 挂载点 |\n",
+            "挂载点",
+        ),
+        (
+            "How many ships does Harbour.Slots hold?",
+            "## Ships\n\n`Harbour.Slots`: A number, 12 at first.\n\nIt is large.",
+            "12",
+        ),
+    ],
+)
+def test_what_explains_the_name_that_a_question_says_comes_first(question: str, text: str, said: str) -> None:
+    assert said in _first(question, text)
+
+
+def test_a_default_on_its_own_line_is_told_of_the_term_above_it() -> None:
+    oil = "LAMP_OIL\n\nWhat burns in the lamp.\n\nDefault: `colza`\n\n"
+    text = f"{oil}LAMP_WICK\n\nWhat it burns on.\n\nDefault: `flat`\n\nEnd."
+    told = [quote.told for quote in _quotables(text)]
+    assert "LAMP_OIL: What burns in the lamp. Default: `colza`" in told
+    assert any(text.startswith("LAMP_WICK") and text.endswith("Default: `flat`") for text in told)
+
+
+def test_words_that_stand_nowhere_make_an_answer_less_likely() -> None:
+    sentences = _quotables("The keeper of the harbour lights the lamp in the evening.")
+    near, far = (
+        shortlist(f"When does the keeper light the {word}?", sentences, {}).least for word in ("lamp", "rocket")
+    )
+    assert far > near
