@@ -1,6 +1,6 @@
 """Grows one workspace and measures, at each size, what every operation costs.
 
-A document has ten chunks of some 300 tokens; each chunk names two entities of its own and two of a pool of 20,000 by
+A document has ten chunks of some 250 tokens; each chunk names two entities of its own and two of a pool of 20,000 by
 Zipf's law, and four relations among them: two entities and four relations a chunk. Models cost nothing. The workspace
 grows by bulk inserts; at each size it is closed, opened in a new process (CPU time, peak resident memory), asked in
 each mode with and without a filter, and gets a document added, updated and deleted, which are medians of several.
@@ -33,6 +33,7 @@ from heliograph.filters import Range
 from heliograph.ids import mention_rank
 from heliograph.ingest.models import NewDocument
 from heliograph.models import Chunk, Document, EntityMention, Extraction, RelationMention
+from heliograph.settings import Settings
 
 __all__ = ["TITLE", "run"]
 
@@ -40,6 +41,7 @@ TITLE = "One workspace as it grows"
 
 _ROOT = Path(__file__).parents[1]
 _CHUNKS = 10
+_CHUNK_TOKENS = 300
 _POOL = 20_000
 _BATCH = 200
 _DIMENSION = 384
@@ -118,7 +120,10 @@ def _shared_name(state: random.Random) -> str:
 
 
 def _open(folder: Path, rows: int = 8192) -> AsyncHeliograph:
-    return AsyncHeliograph(folder, embedding=HashEmbedding(_DIMENSION, rows), extractor=_StatementExtractor())
+    # A section of a document is a chunk: two of them would not fit into one.
+    settings = Settings(ingest={"chunk_tokens": _CHUNK_TOKENS})  # pyright: ignore[reportArgumentType]
+    embedding = HashEmbedding(_DIMENSION, rows)
+    return AsyncHeliograph(folder, settings=settings, embedding=embedding, extractor=_StatementExtractor())
 
 
 def _measure(folder: Path, size: int, repeats: int) -> dict[str, float]:

@@ -11,10 +11,12 @@ once afterwards; a frame is one that the browser shows. Needs `chromium`, `chrom
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import tempfile
 import time
 from pathlib import Path
+from random import Random
 from statistics import median
 from typing import Any
 
@@ -53,30 +55,13 @@ const look = () => {
 };
 requestAnimationFrame(look);
 """
-_GRAPH = """
+# Answers for the graph with a body that is made already, so that only the page is measured.
+_GIVE_GRAPH = """
 (() => {
-  const [real, count, kinds] = [window.fetch, %d, ["person", "concept", "location", "organization", "artifact"]];
-  let state = 1;
-  const random = () => { state = (state * 16807) %% 2147483647; return state / 2147483647; };
-  const graph = () => {
-    const nodes = { name: [], type: [], degree: new Array(count).fill(0), created_at: [] };
-    const edges = { source: [], target: [], weight: [] };
-    for (let n = 0; n < count; n += 1) {
-      nodes.name.push(`Entity ${n}`); nodes.type.push(n %% 5); nodes.created_at.push(n);
-    }
-    while (edges.source.length < 2 * count) {
-      const one = Math.floor(random() * count);
-      const near = Math.floor(one / 200) * 200 + Math.floor(random() * 200);
-      const other = Math.min(count - 1, random() < 0.8 ? near : Math.floor(random() ** 3 * count));
-      if (one === other) continue;
-      edges.source.push(one); edges.target.push(other); edges.weight.push(1);
-      nodes.degree[one] += 1; nodes.degree[other] += 1;
-    }
-    return { types: kinds, nodes, edges, is_truncated: false };
-  };
+  const [real, body] = [window.fetch, %s];
   const headers = { "Content-Type": "application/json" };
   window.fetch = async (at, how) =>
-    String(at).includes("api/v1/graph") ? new Response(JSON.stringify(graph()), { headers }) : real(at, how);
+    String(at).includes("api/v1/graph") ? new Response(body, { headers }) : real(at, how);
 })();
 """
 _DRAG = """
@@ -164,8 +149,36 @@ def _ask(browser: Any, address: str, count: int) -> tuple[float, float]:
     return used[0], used[-1]
 
 
+def _large_graph(count: int) -> dict[str, Any]:
+    """Return a graph in groups of 200 entities, with relations between groups that lead to some more often."""
+    random = Random(1)
+    degrees = [0] * count
+    sources, targets = list[int](), list[int]()
+    while len(sources) < 2 * count:
+        one = random.randrange(count)
+        near = one // 200 * 200 + random.randrange(200)
+        other = min(count - 1, near if random.random() < 0.8 else int(random.random() ** 3 * count))
+        if one != other:
+            sources.append(one)
+            targets.append(other)
+            degrees[one] += 1
+            degrees[other] += 1
+    return {
+        "types": ["person", "concept", "location", "organization", "artifact"],
+        "nodes": {
+            "name": [f"Entity {number}" for number in range(count)],
+            "type": [number % 5 for number in range(count)],
+            "degree": degrees,
+            "created_at": list(range(count)),
+        },
+        "edges": {"source": sources, "target": targets, "weight": [1] * len(sources)},
+        "is_truncated": False,
+    }
+
+
 def _draw(browser: Any, address: str, count: int) -> tuple[float, float, float]:
-    browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _GRAPH % count})
+    script = _GIVE_GRAPH % json.dumps(json.dumps(_large_graph(count)))
+    browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
     browser.open("about:blank")
     browser.driver.set_script_timeout(60)
     start = time.monotonic()

@@ -139,7 +139,7 @@ class Opening:
         return await self._open(again=False)
 
     async def close(self) -> None:
-        """Close what was opened; closing twice does nothing. Only `open` opens it again."""
+        """Close the engine; closing twice does nothing. Only `open` opens it again."""
         self._refuse_other_loop()
         self._is_closed = True
         async with self._turn:
@@ -399,7 +399,7 @@ class AsyncHeliograph(GraphCuration):
         return self
 
     async def close(self) -> None:
-        """Close what was opened; closing twice does nothing. Calls made afterwards are refused until `open`.
+        """Close the engine; closing twice does nothing. Calls made afterwards are refused until `open`.
 
         Calls under way are cut off. What is stored stays whole: documents not finished stay pending for `resume`.
         """
@@ -516,7 +516,7 @@ class AsyncHeliograph(GraphCuration):
         progress: Callable[[Progress], None] | None = None,
         once: bool = False,
     ) -> AsyncGenerator[FolderChange]:
-        """Keep what is stored in step with a folder until closed, and yield what was done after each change.
+        """Keep the documents in step with a folder until closed, and yield a report after each change.
 
         First, documents whose sources lie below the folder and whose files are gone are deleted, and all files are
         taken in, which costs nothing for unchanged ones. Arguments are those of `insert_files`.
@@ -566,7 +566,7 @@ class AsyncHeliograph(GraphCuration):
         self._opening.rooms.ingest.unpause()
 
     def cancel(self) -> None:
-        """Stop the ingest under way; what is not finished stays pending for `resume`."""
+        """Stop the ingest under way; unfinished documents stay pending for `resume`."""
         self._opening.rooms.ingest.cancel()
 
     async def abandon(self, reason: str) -> int:
@@ -639,7 +639,7 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._rooms()).query.query(question, param or QueryParam(), progress)
 
     async def query_data(self, question: str, param: QueryParam | None = None) -> QueryData:
-        """Return what was retrieved, as LightRAG's `/query/data` does; raises as `query` does."""
+        """Return entities, relations and chunks, as LightRAG's `/query/data` does; raises as `query` does."""
         return await (await self._rooms()).query.query_data(question, param or QueryParam())
 
     async def retrieve(self, question: str, param: QueryParam | None = None, *, is_bounded: bool = True) -> Retrieval:
@@ -652,7 +652,7 @@ class AsyncHeliograph(GraphCuration):
     async def query_stream(
         self, question: str, param: QueryParam | None = None, *, progress: Callable[[str], None] | None = None
     ) -> AnswerStream:
-        """Return what was retrieved at once and the answer piece by piece; takes and raises what `query` does."""
+        """Return the retrieval at once and the answer piece by piece; takes and raises as `query` does."""
         return await (await self._rooms()).query.stream(question, param or QueryParam(), progress)
 
     def view(self, filter_: Filter | Mapping[str, Any]) -> StoreView:
@@ -719,7 +719,7 @@ class AsyncHeliograph(GraphCuration):
         return self._opening.rooms_in_any_loop.meter.usage()
 
     async def batches(self, *, offset: int = 0, limit: int = 100) -> list[Batch]:
-        """Return what was taken in together, the latest first: documents per status, moments, tokens spent."""
+        """Return batches of documents, the latest first: documents per status, moments, tokens spent."""
         return await (await self._rooms()).store.records.list_batches(offset, limit)
 
     # Upkeep
@@ -729,7 +729,7 @@ class AsyncHeliograph(GraphCuration):
         return await (await self._rooms()).maintenance.check(repair=repair, progress=progress)
 
     async def rebuild(self, role: str | None = None, *, progress: CheckProgress | None = None) -> CheckReport:
-        """Make every projection anew from what the documents say; answers stay the same, before, meanwhile and after.
+        """Compute every projection again from the documents; answers stay the same, before, meanwhile and after.
 
         With a `role` that another engine serves (`graph`, `vectors`, `cache`), only that engine is filled anew.
 
@@ -792,7 +792,7 @@ class AsyncHeliograph(GraphCuration):
         return await transfer.import_places(rooms.store, rooms.ingest, rooms.curation.curator, places, progress)
 
     async def vacuum(self) -> None:
-        """Give back the room of what was deleted: afterwards no file of this workspace holds a byte of it."""
+        """Free the space of deleted data: afterwards no file of this workspace holds a byte of it."""
         await (await self._rooms()).store.vacuum()
 
     async def clear(self) -> None:

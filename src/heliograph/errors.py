@@ -218,7 +218,7 @@ class ServiceUnavailable(HeliographError):  # noqa: N818
 
 
 class ClusterUnavailable(HeliographError):  # noqa: N818
-    """The cluster that reads documents is out of reach, lacks what is needed, or has lost all its workers."""
+    """The cluster that reads documents is out of reach, lacks a package or file, or has lost all its workers."""
 
 
 class StoreError(HeliographError):
@@ -230,11 +230,11 @@ class StoreUnavailable(StoreError):  # noqa: N818 (reads better than ...Error at
 
 
 class StoreAccessDenied(StoreUnavailable):
-    """The store's engine is there and refuses who asks: wrong credentials, or not allowed what is needed."""
+    """The store's engine is there and refuses this user: the credentials are wrong, or lack a permission."""
 
 
 class StoreDamaged(StoreUnavailable):
-    """What is stored is not what was written: a file was damaged, cut off, removed or written by another program."""
+    """The store is damaged: a file was changed, cut off, removed or written by another program."""
 
 
 class SchemaMismatch(StoreError):  # noqa: N818

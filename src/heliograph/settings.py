@@ -28,19 +28,6 @@ from heliograph.errors import SettingsError
 
 # What Python, its libraries and the loader of libraries may need.
 _HARMLESS_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-# What `heliograph.lightrag` reads: defaults of LightRAG's fields, addresses of its stores, keys of its model functions.
-_LIGHTRAG_VARIABLES = (
-    *("WORKSPACE", "TOP_K", "CHUNK_TOP_K", "MAX_ENTITY_TOKENS", "MAX_RELATION_TOKENS", "MAX_TOTAL_TOKENS"),
-    *("RELATED_CHUNK_NUMBER", "KG_CHUNK_PICK_METHOD", "MAX_GLEANING", "FORCE_LLM_SUMMARY_ON_MERGE", "CHUNK_SIZE"),
-    *("CHUNK_OVERLAP_SIZE", "SUMMARY_MAX_TOKENS", "SUMMARY_CONTEXT_SIZE", "SUMMARY_LENGTH_RECOMMENDED"),
-    *("MAX_ASYNC_LLM", "MAX_ASYNC", "LLM_TIMEOUT", "EMBEDDING_TIMEOUT", "RERANK_TIMEOUT", "EMBEDDING_BATCH_NUM"),
-    *("EMBEDDING_FUNC_MAX_ASYNC", "COSINE_THRESHOLD", "MIN_RERANK_SCORE", "MAX_PARALLEL_INSERT", "MAX_GRAPH_NODES"),
-    *("MAX_SOURCE_IDS_PER_ENTITY", "MAX_SOURCE_IDS_PER_RELATION", "ENTITY_EXTRACTION_USE_JSON", "SUMMARY_LANGUAGE"),
-    *("POSTGRES_HOST", "POSTGRES_PORT", "POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DATABASE"),
-    *("NEO4J_URI", "NEO4J_USERNAME", "NEO4J_PASSWORD", "QDRANT_URL", "QDRANT_API_KEY", "REDIS_URI"),
-    *("OPENAI_API_KEY", "OPENAI_API_BASE", "OLLAMA_HOST", "OLLAMA_API_KEY"),
-    *("COHERE_API_KEY", "JINA_API_KEY", "DASHSCOPE_API_KEY", "RERANK_BINDING_API_KEY"),
-)
 _PASSWORD_IN_URL = re.compile(r"(?<=://)([^/?#@:]*):.*(?=@)|(?<=[?&]password=)[^&]*")
 
 
@@ -519,9 +506,10 @@ def isolated_environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _HARMLESS_VARIABLES if name in os.environ}
 
 
-def lightrag_variables() -> dict[str, str]:
-    """Return the variables of the environment by LightRAG's names, for programs that were written for it."""
-    return {name: os.environ[name] for name in _LIGHTRAG_VARIABLES if os.environ.get(name, "").strip()}
+def environment_variable(name: str) -> str | None:
+    """Return a variable that a program written for LightRAG reads from the environment; None if unset or blank."""
+    value = os.environ.get(name, "")
+    return value if value.strip() else None
 
 
 def user_cache_dir() -> Path | None:

@@ -46,7 +46,7 @@ class SyncAnswerStream:
 
 
 class _EngineThread(threading.Thread):
-    """Runs the event loop of one engine, and closes the engine in it when told to stop."""
+    """Runs the event loop of one engine, and closes the engine in it when it is stopped."""
 
     def __init__(self, engine: AsyncHeliograph) -> None:
         super().__init__(name="heliograph", daemon=True)
@@ -85,7 +85,7 @@ _RUNNING: set[_EngineThread] = set()
 
 
 def _close_all() -> None:
-    """Close what nobody has closed, before the interpreter ends."""
+    """Close every engine that is still open, before the interpreter ends."""
     # In a forked process none of them is alive.
     left = [thread for thread in [*_RUNNING] if thread.is_alive()]
     for thread in left:

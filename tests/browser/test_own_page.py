@@ -580,7 +580,8 @@ def test_empty_workspace_leads_to_the_samples_and_a_first_answer(browser: Browse
     picture(browser, "own-first-run")
     browser.find("//button[contains(., 'sample documents')]").click()
     browser.wait_text("#list", "ready")
-    browser.find("//nav//a[contains(., 'Ask')]").click()
+    browser.wait_text(".toast", "The documents are ready.")
+    browser.find("//*[contains(@class, 'toast')]//button[normalize-space()='Ask']").click()
     ask(browser, "What is the Lantern?")
     assert answered(browser).text
 

@@ -198,6 +198,7 @@ function History({ detail }: { detail: Detail }) {
       {detail.versions.length > 0 && (
         <section class="stack">
           <h3>{t("versions")}</h3>
+          <p class="quiet">{t("versionsHint")}</p>
           <table class="table" id="versions">
             <thead><tr><th>{t("version")}</th><th>{t("h_added")}</th><th>{t("by")}</th><th class="num">{t("size")}</th></tr></thead>
             <tbody>

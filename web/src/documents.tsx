@@ -6,7 +6,7 @@ import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
 import { reasonAndAdvice, serviceText } from "./service-words";
-import { attempt, canWrite, goTo, isAdmin, linkTo, route, tell, workspace } from "./state";
+import { attempt, canWrite, goTo, isAdmin, isAwaiting, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
 import { bytes, duration, named, number, t, when, type Word } from "./words";
 
@@ -198,13 +198,13 @@ function Stage({ job: { counts, total, done } }: { job: Job }) {
   return <p class="quiet stage">{found.filter(Boolean).join(" · ")}</p>;
 }
 
-function Work({ jobs, onChange }: { jobs: Job[]; onChange: () => void }) {
+function Work({ jobs, ready, onChange }: { jobs: Job[]; /** Documents that can be asked already. */ ready: number; onChange: () => void }) {
   if (!jobs.length) return null;
   const ordered = [...jobs].sort((one, other) => Number(other.state === "running") - Number(one.state === "running"));
   const cancel = () => attempt(async () => { await post("documents/cancel_pipeline"); onChange(); });
   return (
     <section class="card jobs" aria-label={t("underWay")} id="work">
-      <div class="row"><h2 class="grow" style={{ margin: 0 }}>{t("underWay")}</h2>{canWrite.value && <Button class="small" icon="stop" label={t("cancelWork")} onClick={cancel} />}</div>
+      <div class="row"><h2 class="grow" style={{ margin: 0 }}>{t("underWay")}</h2>{ready > 0 && <a class="button small" href={linkTo("ask")}>{t("askReady")} ({number(ready)})</a>}{canWrite.value && <Button class="small" icon="stop" label={t("cancelWork")} onClick={cancel} />}</div>
       {ordered.map((job) => (
         <div class="job" key={job.id}>
           <div class="row">
@@ -318,7 +318,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [showsAdd, setAdd] = useState(false);
   const [turn, setTurn] = useState(0);
-  /** The last job that is known here, so that the end of a later one is told; null until the list is read. */
+  /** The last job that had ended when the list was first read, so that the end of a later one is told; null before. */
   const latest = useRef<string | null>(null);
   const refresh = () => setTurn((value) => value + 1);
   useEffect(() => {
@@ -332,8 +332,10 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       if (isGone) return;
       setPage(list);
       setCounts(stats.documents);
-      latest.current ??= work.jobs[0]?.id ?? "";
-      setJobs(work.jobs.filter((job) => job.state === "running" || job.state === "waiting"));
+      const isOpen = (job: Job) => job.state === "running" || job.state === "waiting";
+      latest.current ??= isAwaiting.value ? "" : work.jobs.find((job) => !isOpen(job))?.id ?? "";
+      isAwaiting.value = false;
+      setJobs(work.jobs.filter(isOpen));
     };
     void attempt(read);
     return () => { isGone = true; };
@@ -386,7 +388,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
           <Upkeep count={all} onChange={refresh} />
         </header>
         {canWrite.value ? <AddPanel slim onChange={refresh} /> : <p class="note"><Icon name="warn" />{t("readOnly")}</p>}
-        <Work jobs={jobs} onChange={refresh} />
+        <Work jobs={jobs} ready={counts.processed ?? 0} onChange={refresh} />
         <div class="row">
           <div class="grow by-name"><input id="prefix" type="search" aria-label={t("filterByName")} placeholder={t("filterByName")} value={prefix}
             onInput={(event) => { setPrefix(event.currentTarget.value); setOffset(0); }} /></div>

@@ -1,7 +1,7 @@
 // An empty workspace: sample documents, one's own, or a model to connect.
 import { useState } from "preact/hooks";
 import { post } from "./api";
-import { attempt, canWrite, goTo, tell } from "./state";
+import { attempt, canWrite, goTo, isAwaiting, tell } from "./state";
 import { Dialog, Icon } from "./ui";
 import { t } from "./words";
 
@@ -20,6 +20,7 @@ export function FirstRun({ onFilled }: { onFilled: () => void }) {
   const [isConnecting, setConnecting] = useState(false);
   const samples = () => attempt(async () => {
     await post("documents/samples");
+    isAwaiting.value = true;
     tell(t("samplesReady"));
     onFilled();
     goTo("documents");

@@ -9,8 +9,8 @@ import type { Schemas } from "./api-types";
 import type { LayoutTask } from "./graph-layout";
 
 export type Columns = Schemas["GraphColumns"];
-interface NodeData { label: string; type_: string; degree: number; created: number; community: number; x: number; y: number; size: number; color: string; [key: string]: unknown }
-interface EdgeData { weight: number; size: number; color: string; [key: string]: unknown }
+interface NodeData { type: string; label: string; type_: string; degree: number; created: number; community: number; x: number; y: number; size: number; color: string; [key: string]: unknown }
+interface EdgeData { type: string; weight: number; size: number; [key: string]: unknown }
 export type Colouring = "type" | "community";
 export interface Group { name: string; colour: string; count: number }
 
@@ -29,6 +29,8 @@ const CHARACTER_PX = 7;
 /** After so long without a move, the picture is drawn where it was moved to; after longer where drawing takes long. */
 const REST_MS = 120;
 const MOST_REST_MS = 2_000;
+/** After so much of the time that arranging takes, lines are drawn, too. */
+const ROUGHLY_PLACED = 0.3;
 /** How far the last picture is shifted, in parts of the window, and how much it is scaled, before it is drawn anew. */
 const MOST_SHIFT = 0.45;
 const MOST_SCALE = 2.2;
@@ -37,7 +39,7 @@ export interface Handlers { onNode: (name: string) => void; onEdge: (source: str
 
 /** Waits for a place on the page; `new Drawing` fails where there is no WebGL. */
 export class Drawing {
-  readonly graph = new Graph<NodeData, EdgeData>({ type: "undirected", multi: false, allowSelfLoops: false });
+  readonly graph = emptyGraph();
   private readonly sigma: Sigma<NodeData, EdgeData>;
   private readonly resizing: ResizeObserver;
   private worker: Worker | null = null;
@@ -48,8 +50,6 @@ export class Drawing {
   private hidden = new Set<string>();
   private near = new Set<string>();
   private colouring: Colouring = "type";
-  private kinds: { type: string } = { type: "circle" };
-  private edgeKinds: { type: string } = { type: "line" };
   private span: readonly [number, number] = [-Infinity, Infinity];
   private hidesLone = false;
   /** Where the camera stood when the picture was drawn; null asks for a new picture. */
@@ -57,6 +57,10 @@ export class Drawing {
   private resting = 0;
   private arranged: Float32Array | null = null;
   private nextShown = 0;
+  /** Whether the picture that is being drawn has its thin lines: those of a large graph cost most, above all long ones. */
+  private drawsLines = true;
+  /** Whether entities stand roughly where they will stay; before, lines go from everywhere to everywhere. */
+  private isPlaced = true;
   /** How long the last picture took until it was seen. */
   private drawMs = 0;
   private map: Minimap | null = null;
@@ -65,7 +69,7 @@ export class Drawing {
 
   constructor(place: HTMLElement, handlers: Handlers, private readonly onArranged: (isBusy: boolean) => void) {
     this.sigma = new Sigma<NodeData, EdgeData>(this.graph, place, {
-      nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram }, edgeProgramClasses: { line: EdgeRectangleProgram, thin: EdgeLineProgram },
+      nodeProgramClasses: { circle: NodeCircleProgram, point: NodePointProgram }, edgeProgramClasses: { line: EdgeRectangleProgram, thin: thinLines(() => this.drawsLines) },
       enableEdgeEvents: true, labelDensity: 0.5, labelGridCellSize: 110, labelRenderedSizeThreshold: 4.5, labelFont: "system-ui, sans-serif", labelSize: 12,
       minCameraRatio: 0.02, maxCameraRatio: 12, allowInvalidContainer: true, stagePadding: 48, zIndex: true,
       nodeReducer: (name, data) => this.reduceNode(name, data),
@@ -163,6 +167,7 @@ export class Drawing {
       this.resting = isAtRest ? 0 : window.setTimeout(drawHere, rest());
       if (this.arranged && isAtRest) this.takePlaces(this.arranged);
       this.drawnAt = camera.getState();
+      this.drawsLines = isAtRest && this.isPlaced;
       this.labelled = null;
       for (const canvas of layers()) canvas.style.transform = "";
       const result = draw();
@@ -207,17 +212,20 @@ export class Drawing {
   /** Draws in light or dark colours. */
   setTheme(isDark: boolean) {
     this.theme = isDark ? THEMES.dark : THEMES.light;
-    this.sigma.setSetting("labelColor", { color: this.theme.ink });
+    this.sigma.setSettings({ labelColor: { color: this.theme.ink }, defaultEdgeColor: this.theme.edge });
     this.map?.setTheme(this.theme);
     this.redraw();
   }
 
   /** Shows other entities, or adds to those shown; what was there stays in its place. */
-  show(columns: Columns, isAdded: boolean, near?: string): Group[] {
+  show({ nodes, edges, types }: Columns, isAdded: boolean, near?: string): Group[] {
     this.stop();
     this.drawnAt = null;
+    // Filled apart from the canvas, which looks at each entity as it is added, and then at all of them once.
+    this.sigma.setGraph(emptyGraph());
     if (!isAdded) this.graph.clear();
-    const { nodes, edges, types } = columns;
+    const isLarge = Math.max(this.graph.order, nodes.name.length) > LARGE;
+    const [nodeKind, edgeKind] = isLarge ? ["point", "thin"] : ["circle", "line"];
     const origin = near && this.graph.hasNode(near) ? this.graph.getNodeAttributes(near) : null;
     const spread = origin ? 1 : Math.sqrt(nodes.name.length);
     // Beginning by type keeps like things together, and the same data gives the same picture.
@@ -230,23 +238,22 @@ export class Drawing {
       const angle = row * 2.399963;
       const radius = spread * Math.sqrt((row + 1) / nodes.name.length);
       this.graph.addNode(name, {
-        label: name, type_: types[nodes.type[row] ?? 0] ?? "", degree, created: nodes.created_at[row] ?? 0, community: 0,
+        type: nodeKind, label: name, type_: types[nodes.type[row] ?? 0] ?? "", degree, created: nodes.created_at[row] ?? 0, community: 0,
         x: (origin?.x ?? 0) + radius * Math.cos(angle), y: (origin?.y ?? 0) + radius * Math.sin(angle),
         size: sizeOf(degree, nodes.name.length), color: OTHER,
       });
     });
     edges.source.forEach((source, row) => {
       const [one, other] = [nodes.name[source]!, nodes.name[edges.target[row]!]!];
-      if (one === other || this.graph.hasEdge(one, other)) return;
+      if (one === other) return;
       const weight = edges.weight[row] ?? 1;
-      this.graph.addEdge(one, other, { weight, size: Math.min(4, 0.6 + Math.log2(1 + weight) / 2), color: this.theme.edge });
+      this.graph.mergeEdge(one, other, { type: edgeKind, weight, size: Math.min(4, 0.6 + Math.log2(1 + weight) / 2) });
     });
     const isPicked = this.graph.size <= MOST_PICKED_EDGES;
     if (this.sigma.getSetting("enableEdgeEvents") !== isPicked) this.sigma.setSetting("enableEdgeEvents", isPicked);
-    const isLarge = this.graph.order > LARGE;
-    this.kinds = isLarge ? { type: "point" } : { type: "circle" };
-    this.edgeKinds = isLarge ? { type: "thin" } : { type: "line" };
     const groups = this.colour(this.colouring);
+    this.isPlaced = isAdded || this.graph.order < 2;
+    this.sigma.setGraph(this.graph);
     this.arrange();
     if (!isAdded) this.fit();
     return groups;
@@ -297,6 +304,7 @@ export class Drawing {
   }
 
   choose(name: string, path: string[] = []) {
+    if (!name && !path.length && !this.chosen && !this.path.length) return;
     this.chosen = name;
     this.path = path;
     this.near = new Set(name && this.graph.hasNode(name) ? this.graph.neighbors(name) : []);
@@ -322,11 +330,16 @@ export class Drawing {
     void this.sigma.getCamera().animate({ x, y }, { duration: 150 });
   }
 
-  fit() { void this.sigma.getCamera().animatedReset({ duration: 200 }); }
+  fit() {
+    const camera = this.sigma.getCamera();
+    const { x, y, ratio, angle } = camera.getState();
+    // Each step of a way to where it is already would draw everything anew.
+    if (x !== 0.5 || y !== 0.5 || ratio !== 1 || angle !== 0) void camera.animatedReset({ duration: 200 });
+  }
 
   /** Arranges anew for a while that grows with the graph; runs in a worker. */
   arrange() {
-    this.stop();
+    this.worker?.terminate();
     if (this.graph.order < 2) return;
     const { nodes, edges } = helpers.graphToByteArrays(this.graph, (_, data) => (data as EdgeData).weight);
     const order = this.graph.order;
@@ -341,9 +354,10 @@ export class Drawing {
     const worker = new Worker(new URL("./graph-layout.ts", import.meta.url), { type: "module" });
     this.worker = worker;
     this.onArranged(true);
-    worker.onmessage = (event: MessageEvent<{ nodes: Float32Array; isLast: boolean }>) => {
+    worker.onmessage = (event: MessageEvent<{ nodes: Float32Array; share: number; isLast: boolean }>) => {
       if (this.worker !== worker) return;
-      const { nodes: places, isLast } = event.data;
+      const { nodes: places, share, isLast } = event.data;
+      this.isPlaced ||= share > ROUGHLY_PLACED;
       const began = performance.now();
       this.arranged = places;
       // Not while somebody moves the picture, and most of the time stays free for whoever uses the page.
@@ -360,6 +374,10 @@ export class Drawing {
     this.worker?.terminate();
     this.worker = null;
     if (this.arranged && !this.isMoving) this.takePlaces(this.arranged);
+    else if (!this.isPlaced) {
+      this.isPlaced = true;
+      this.sigma.scheduleRender();
+    }
     this.onArranged(false);
   }
 
@@ -373,8 +391,7 @@ export class Drawing {
     this.sigma.kill();
   }
 
-  private reduceNode(name: string, plain: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
-    const data = { ...plain, ...this.kinds };
+  private reduceNode(name: string, data: NodeData): Partial<NodeData> & { hidden?: boolean; highlighted?: boolean; forceLabel?: boolean; zIndex?: number } {
     const group = this.colouring === "type" ? data.type_ : String(data.community + 1);
     if (this.hidden.has(group) || data.created < this.span[0] || data.created > this.span[1] || (this.hidesLone && data.degree === 0)) return { ...data, hidden: true };
     if (this.path.length) return this.path.includes(name) ? { ...data, forceLabel: true, zIndex: 2 } : { ...data, color: this.theme.dim, label: "", zIndex: 0 };
@@ -385,16 +402,15 @@ export class Drawing {
     return isNear ? { ...data, zIndex: 1, forceLabel: this.near.size < 40 } : { ...data, color: this.hovered ? data.color : this.theme.dim, label: "", zIndex: 0 };
   }
 
-  private reduceEdge(edge: string, data: EdgeData): Partial<EdgeData> & { hidden?: boolean; zIndex?: number } {
+  private reduceEdge(edge: string, data: EdgeData): Partial<EdgeData> & { color?: string; hidden?: boolean; zIndex?: number } {
+    const focus = this.hovered || this.chosen;
+    if (!focus && !this.path.length) return data;
     const [source, target] = this.graph.extremities(edge);
-    const base = { ...data, ...this.edgeKinds, color: this.theme.edge };
     if (this.path.length) {
       const isOn = this.path.some((name, place) => place > 0 && ((name === source && this.path[place - 1] === target) || (name === target && this.path[place - 1] === source)));
-      return isOn ? { ...base, color: this.theme.strong, size: data.size + 2, zIndex: 1 } : { ...base, color: this.theme.dim };
+      return isOn ? { ...data, color: this.theme.strong, size: data.size + 2, zIndex: 1 } : { ...data, color: this.theme.dim };
     }
-    const focus = this.hovered || this.chosen;
-    if (!focus) return base;
-    return source === focus || target === focus ? { ...base, color: this.theme.strong, zIndex: 1 } : { ...base, color: this.hovered ? this.theme.edge : this.theme.dim };
+    return source === focus || target === focus ? { ...data, color: this.theme.strong, zIndex: 1 } : { ...data, color: this.hovered ? this.theme.edge : this.theme.dim };
   }
 
   // What is seen, as plain shapes, for the files below.
@@ -407,7 +423,7 @@ export class Drawing {
       const at = this.sigma.graphToViewport({ x: data.x, y: data.y });
       seen.set(name, { ...at, size: this.sigma.scaleSize(data.size), color: String(reduced.color ?? data.color), label: data.label });
     });
-    const lines = this.graph.mapEdges((edge, data, source, target) => ({ from: seen.get(source), to: seen.get(target), ...this.reduceEdge(edge, data) }));
+    const lines = this.graph.mapEdges((edge, data, source, target) => ({ from: seen.get(source), to: seen.get(target), color: this.theme.edge, ...this.reduceEdge(edge, data) }));
     const labels = [...seen.values()].sort((one, other) => other.size - one.size).slice(0, 80);
     return { width, height, nodes: [...seen.values()], lines, labels };
   }
@@ -522,6 +538,13 @@ class Minimap {
     context.strokeRect((one.x - box.x) * box.scale, (box.y - one.y) * box.scale, (other.x - one.x) * box.scale, (one.y - other.y) * box.scale);
   }
 }
+
+/** Thin lines for relations, which a picture may do without. */
+const thinLines = (areDrawn: () => boolean) => class extends EdgeLineProgram<NodeData, EdgeData> {
+  override render(...given: Parameters<EdgeLineProgram["render"]>) { if (areDrawn()) super.render(...given); }
+};
+
+const emptyGraph = () => new Graph<NodeData, EdgeData>({ type: "undirected", multi: false, allowSelfLoops: false });
 
 /** Large enough to be hit in a small graph, and small enough to be told apart in a large one. */
 function sizeOf(degree: number, count: number) {

@@ -5,12 +5,13 @@ export interface LayoutTask { nodes: Float32Array; edges: Float32Array; settings
 
 self.onmessage = (event: MessageEvent<LayoutTask>) => {
   const { nodes, edges, settings, seconds, shownMs } = event.data;
-  const end = performance.now() + 1000 * seconds;
+  const start = performance.now();
   let isLast = false;
   while (!isLast) {
     const slice = performance.now() + shownMs;
     do iterate(settings, nodes, edges); while (performance.now() < slice);
-    isLast = performance.now() >= end;
-    self.postMessage({ nodes: nodes.slice(), isLast });
+    const share = (performance.now() - start) / (1000 * seconds);
+    isLast = share >= 1;
+    self.postMessage({ nodes: nodes.slice(), share, isLast });
   }
 };

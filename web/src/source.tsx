@@ -80,7 +80,7 @@ export function PagePicture({ id, page }: { id: string; page: number }) {
 export const Place = ({ citation }: { citation: Pick<Citation, "headings" | "page"> }) => (
   <span class="place">
     {citation.page !== null && <b>{t("page")} {citation.page}</b>}
-    {citation.headings.map((heading, place) => <span key={place}>{place > 0 || citation.page !== null ? "› " : ""}{heading}</span>)}
+    {citation.headings.map((heading, place) => <span key={place}>{place > 0 || citation.page !== null ? " › " : ""}{heading}</span>)}
   </span>
 );
 

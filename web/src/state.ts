@@ -101,3 +101,6 @@ export async function attempt<T>(action: () => Promise<T>): Promise<T | undefine
     return undefined;
   }
 }
+
+/** Whether somebody has just asked for documents, whose end is to be told wherever the list is opened. */
+export const isAwaiting = signal(false);

@@ -107,7 +107,7 @@ def render_keywords(report: KeywordReport) -> RenderableType:
 
 
 def render_tokens(report: TokenReport) -> RenderableType:
-    """Return a row a section: tokens of its budget, and what was cut."""
+    """Return one row per section: the tokens of its budget, and how much was cut."""
     table = _table(f"Tokens, mode {report.mode.value}", ("section",), ("tokens", "budget", "shown", "found", "cut"))
     table.add_column("first cut", ratio=1)
     fixed = (("prompt", report.prompt_tokens), ("question", report.question_tokens), ("frame", report.frame_tokens))

@@ -177,7 +177,7 @@ def _omitted(characters: int) -> str:
 
 
 def summarize_results(results: Sequence[DocumentResult], progress: Progress | None) -> str:
-    """Return one line of counts, with what was added and how long it took if that is known."""
+    """Return one line of counts, with additions and the time they took, if known."""
     line = f"{len(results):,} document{'' if len(results) == 1 else 's'}: {_counts(results) or 'nothing to do'}"
     if omitted := sum(item.omitted_characters for item in results):
         line += f"; {_omitted(omitted)}"

@@ -183,7 +183,7 @@ class Output:
             self.console.print(renderable, crop=is_cut)
 
     def result(self, plain: Any, render: Callable[[], RenderableType]) -> None:
-        """Print what a command found: as JSON where that is asked for, else as it is rendered for people."""
+        """Print the result of a command: as JSON with `--json`, else rendered for people."""
         if self.is_json:
             self.json(plain)
         else:

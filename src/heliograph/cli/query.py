@@ -1,4 +1,4 @@
-"""The command `query`: ask a question and show its answer, references, and what was retrieved.
+"""The command `query`: ask a question and show its answer, references, and the retrieved context.
 
 The question comes from the command line or standard input. The answer is streamed to a terminal; tables of entities,
 relations and chunks, and one line on how the answer came about, follow on request.

@@ -1,1 +1,1 @@
-"""How good retrieval is on a set of questions: sets in, indexes, questions asked, scores, comparisons, reports out."""
+"""Measures retrieval on a set of questions: sets in, indexes, questions, scores, comparisons, reports out."""

@@ -1,4 +1,4 @@
-"""Extracts by a chat model: one call per chunk, further passes for what was missed, further tries where it failed.
+"""Extracts by a chat model: one call per chunk, further passes for names it missed, further tries where it failed.
 
 Chunks come in; requests are built, replies are read leniently (`replies`) and their records become mentions. The system
 message is the same for all chunks, so providers can reuse it; the chunk stands between two markers made from its text,

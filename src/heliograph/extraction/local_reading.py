@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import repeat
 
 from heliograph.extraction.local_subjects import (
@@ -40,6 +41,8 @@ from heliograph.text.name_spans import (
     SHOUTED_WORDS,
     STRUCTURE_WORDS,
     NameSpan,
+    is_german_noun,
+    languages_of,
     spans_within,
     type_of_name,
     without_overlaps,
@@ -53,7 +56,7 @@ from heliograph.text.phrases import (
     phrases_outside,
     read_texts,
 )
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import is_everyday, is_usually_lower
 
 # Where entities stand in a chunk: the parts of what `local_reading` gives.
 
@@ -538,7 +541,7 @@ def _repeats_needed(name: str) -> int:
 
 
 def _is_attribute(text: str, term: Term) -> bool:
-    """Return whether a Chinese phrase only says which property of a thing is told: "X 的 官方语言 是 Y"."""
+    """Return whether a Chinese phrase only names a property of a thing: "X 的 官方语言 是 Y"."""
     return text[term.start - 1 : term.start] == "的" and text[term.end : term.end + 1] in set("是为有在由")
 
 
@@ -687,11 +690,24 @@ class _Said:
         """Return a heading's name as sentences write it, with its type; None if none has it and it may be no name."""
         start = _find_word(self._lower, name.lower()) if len(self._lower) == len(self._text) else -1
         if start < 0:
+            if self._is_german_noun(name):
+                return None
             is_meant = _has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
-        if " " not in name and not _HAN.search(name) and _is_common(name):
-            return None
-        return name if name in self._text else self._text[start : start + len(name)], kind
+        said = name if name in self._text else self._text[start : start + len(name)]
+        if " " not in name and not _HAN.search(name):
+            is_word = said.islower() and is_everyday(said, is_english=self._languages[0] == "en")
+            if _is_common(name) or self._is_german_noun(name) or is_word:
+                return None
+        return said, kind
+
+    @cached_property
+    def _languages(self) -> list[str]:
+        return languages_of(self._text)
+
+    def _is_german_noun(self, name: str) -> bool:
+        words = name.split()
+        return is_german_noun(("in", *words), 1, len(words)) and "de" in self._languages
 
     def without_unsaid(
         self, named: Sequence[Sequence[NameSpan]], known: Sequence[Sequence[NameSpan]]

@@ -133,6 +133,9 @@ def subjects_of(heading: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=4096)
 def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
+    if "   " in heading.strip():
+        # The first line of a table without marks.
+        return ()
     text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
@@ -317,9 +320,11 @@ def _predicate_nouns(predicate: str) -> list[str]:
     return [word for word in _LETTERS.findall(phrase[: end.start() if end else None]) if word.islower()]
 
 
-def _kind(nouns: list[str] | tuple[()]) -> str:
-    for noun in reversed(nouns[-2:]):
-        if kind := next((kind for kind, words in _KINDS if noun in words), ""):
+def _kind(nouns: Sequence[str]) -> str:
+    for place, noun in enumerate(reversed(nouns[-2:])):
+        kind = next((kind for kind, words in _KINDS if noun in words), "")
+        # A "building block" is no building.
+        if kind and (kind != "location" or not place):
             return kind
         if noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
             return "person"
@@ -637,18 +642,22 @@ def speakers(text: str) -> dict[str, str]:
     said = sum(_IS_SAID.search(match["said"]) is not None for match in found)
     if not found or said * 2 < len(found):
         return {}
+    if all(is_usually_lower(word) for label in turns for word in label.split()):
+        # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
+        return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
     return {
         label: _CAMEL.sub(" ", label)
         for label, count in turns.items()
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
+        and not any(word.islower() for word in label.split()[1:])
         and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or _TWO_NAMES.fullmatch(label))
     }
 
 
 def speaker_spans(text: str) -> Iterator[NameSpan]:
-    """Yield every place where a speaker is named by the label, before what is said and in it."""
+    """Yield every place where a label names a speaker, before a speech and within it."""
     labels = speakers(text)
     if labels:
         wanted = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))

@@ -441,7 +441,7 @@ class IngestPipeline:
                 return IngestReport(batch, tuple(await run.process(works, claim.release)))
 
     def forget_updates(self) -> None:
-        """Forget what is known of updates that wait, once the documents are gone; what waits is read as a whole."""
+        """Forget which chunks of waiting updates stay, once the documents are deleted; texts are then read whole."""
         self._updates.clear()
 
     def _stored_work(self, document: Document) -> Work:

@@ -244,7 +244,7 @@ class DocumentProcessor:
         return text
 
     async def _read_stored(self, work: Work, chunks: Sequence[Chunk] | None) -> StoredChunks:
-        """Read what there is of a document: of chunks that stay where they are, not what was read in them."""
+        """Read the stored chunks of a document, and the extractions of those that do not stay in place."""
         document = work.document
         if not document.chunk_count and not work.keeps_chunks:
             return StoredChunks()

@@ -9,5 +9,8 @@ What is imported from `lightrag.X` is here as `heliograph.lightrag.X`; docs/ligh
 
 from heliograph._version import __version__
 from heliograph.lightrag.lightrag import ROLES, EmbeddingFunc, LightRAG, QueryParam, RoleLLMConfig, RoleSpec
+from heliograph.lightrag.missing import MissingModules
 
 __all__ = ["ROLES", "EmbeddingFunc", "LightRAG", "QueryParam", "RoleLLMConfig", "RoleSpec", "__version__"]
+
+MissingModules.install()

@@ -123,12 +123,14 @@ class LightRAG(Fields, GraphMethods):
             chunker=self._chunker,
         )
         self._rows: Rows | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # Opening and closing
 
     async def initialize_storages(self) -> None:
         """Open the workspace; what LightRAG wrote into the working directory is taken in, where nothing else is yet."""
         await self._kb.open()
+        self._loop = asyncio.get_running_loop()
         folder = Path(self.working_dir, self.workspace)
         if is_lightrag(folder) and not any((await self._kb.stats()).documents.values()):
             logger.info("taking in what LightRAG has written into %s", folder)
@@ -142,8 +144,14 @@ class LightRAG(Fields, GraphMethods):
     async def check_and_migrate_data(self) -> None:
         """Do nothing: a store of an earlier version is brought up to date when it is opened."""
 
+    @property
+    def running_loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that uses the workspace, if one runs."""
+        return self._loop if self._loop is not None and self._loop.is_running() else None
+
     async def _opened(self) -> tuple[AsyncHeliograph, Rows]:
         await self._kb.stats()
+        self._loop = asyncio.get_running_loop()
         # What is remembered of chunks holds for one opened store.
         if self._rows is None or self._rows.store is not self._kb.store:
             self._rows = Rows(self._kb.store, cast("TokenizerInterface", self.tokenizer))

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
-from heliograph.settings import lightrag_variables
+from heliograph.settings import environment_variable
 from heliograph.text.names import clean_name
 from heliograph.text.tokens import decode, encode
 
@@ -42,7 +42,6 @@ __all__ = [
     "lightrag_number",
     "logger",
     "normalize_entity_name",
-    "run_sync",
     "sanitize_text_for_encoding",
     "set_verbose_debug",
     "setup_logger",
@@ -67,8 +66,8 @@ def warn_once(text: str) -> None:
 
 
 def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
-    """Return one of LightRAG's variables as a type, or the default where it is not set or no such value."""
-    value = lightrag_variables().get(env_key)
+    """Return a variable of the environment as a type, or the default where it is not set or no such value."""
+    value = environment_variable(env_key)
     if value is None or (special_none and value == "None"):
         return default if value is None else None
     if value_type is bool:
@@ -239,27 +238,32 @@ def always_get_an_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def run_sync(call: Callable[[], Coroutine[Any, Any, Any]], name: str) -> Any:
-    """Run a method to its end from code that is not async.
+def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
+    """Return a method for code that is not async: the same without the `a` before its name.
+
+    In a thread of its own, such as `run_in_executor` gives, it runs in the loop that the instance is used in.
 
     Raises:
-        RuntimeError: An event loop runs in this thread; the method with an `a` before its name is for there.
+        RuntimeError: An event loop runs in this thread, and `nest_asyncio` does not let it be entered again; the method
+            with an `a` before its name is for there.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return always_get_an_event_loop().run_until_complete(call())
-    raise RuntimeError(f"{name}() cannot be called while an event loop runs in this thread; await a{name}(...) there")
-
-
-def blocking(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> Callable[Concatenate[Any, P], R]:
-    """Return a method for code that is not async: the same without the `a` before its name, by `run_sync`."""
     name = method.__name__.removeprefix("a")
 
     @wraps(method)
     def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         # Looked up by name, so that a subclass that overrides the method is asked here, too.
-        return run_sync(lambda: getattr(self, method.__name__)(*args, **kwargs), name)
+        coroutine = getattr(self, method.__name__)
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            if (elsewhere := self.running_loop) is not None:
+                return asyncio.run_coroutine_threadsafe(coroutine(*args, **kwargs), elsewhere).result()
+            return always_get_an_event_loop().run_until_complete(coroutine(*args, **kwargs))
+        if hasattr(running, "_nest_patched"):
+            return running.run_until_complete(coroutine(*args, **kwargs))
+        raise RuntimeError(
+            f"{name}() cannot be called while an event loop runs in this thread; await a{name}(...) there"
+        )
 
     call.__name__, call.__qualname__ = name, f"{method.__qualname__.rpartition('.')[0]}.{name}"
     return call

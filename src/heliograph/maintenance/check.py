@@ -435,7 +435,7 @@ def _differences(
 def _choose(
     problems: Iterable[Problem], wanted: Mapping[str, Refolded[E, F]], ids: Sequence[str], *, every: bool
 ) -> tuple[dict[str, Refolded[E, F]], tuple[str, ...], tuple[str, ...]]:
-    """Return what is made anew, what nothing mentions, and what people deleted."""
+    """Return the ids to compute again, those that nothing mentions, and those that people deleted."""
     broken = {problem.id for problem in problems}
     chosen = {id_: item for id_, item in wanted.items() if every or id_ in broken}
     gone = tuple(id_ for id_ in ids if id_ not in wanted)

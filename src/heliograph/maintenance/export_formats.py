@@ -50,7 +50,7 @@ class FileNames:
         self._numbers: dict[str, int] = {}
 
     def name(self, id_: str, title: str) -> str:
-        """Return the name of an id, made from the title that it was first asked for with."""
+        """Return the name of an id, made from the first title given with it."""
         if id_ not in self._given:
             base = _safe(title) or _safe(id_) or "unnamed"
             name, number = base, self._numbers.get(base, 1)

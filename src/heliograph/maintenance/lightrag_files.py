@@ -105,7 +105,7 @@ def _rows(folder: Path, name: str, notes: NoteList) -> Iterator[tuple[str, Mappi
 
 
 def _read_graph(path: Path, notes: NoteList) -> Iterator[GraphNode | GraphEdge]:
-    """Yield the nodes and edges of GraphML as NetworkX writes it, in their order; note what is repaired.
+    """Yield the nodes and edges of GraphML as NetworkX writes it, in their order; note every repair.
 
     Attributes go by their names, since their ids differ from version to version.
 

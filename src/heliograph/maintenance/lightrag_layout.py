@@ -238,7 +238,7 @@ def embedded_keywords(vectors: LightragVectors) -> dict[tuple[str, str], str]:
 
 
 def _embedded_relation(row: EmbeddedRow) -> tuple[str, str]:
-    """Return keywords and description from what was embedded of a relation: `keywords<TAB>source<LF>target<LF>...`."""
+    """Return keywords and description from the embedded text of a relation: `keywords<TAB>source<LF>target<LF>...`."""
     content = _string(row.fields, "content")
     keywords, tab, rest = content.partition("\t")
     parts = rest.split("\n", 2)

@@ -132,7 +132,7 @@ class _Postgres:
         return (await self._fetch("SELECT count(*) FROM {} WHERE workspace = %s", table, self.workspace))[0][0]
 
     async def vectors(self, name: str, notes: NoteList) -> tuple[EmbeddedRow, ...]:
-        """Return what is embedded in the fullest of the tables that are called so, each of one embedding."""
+        """Return the vectors of the fullest table of this name; LightRAG keeps one table per embedding."""
         found: dict[str, list[dict[str, Any]]] = {}
         for table in self._tables:
             if table == name or table.startswith(f"{name}_"):

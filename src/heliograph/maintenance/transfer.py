@@ -102,7 +102,7 @@ Place = str | Path
 
 
 def detect_import(places: Sequence[Place]) -> ImportKind:
-    """Return what some places hold: paths, or URLs of servers that LightRAG has written to. No server is asked.
+    """Return the format at some places: paths, or URLs of servers that LightRAG has written to. No server is contacted.
 
     Raises:
         InvalidRequestError: Nothing that can be imported, or not together; says what can.

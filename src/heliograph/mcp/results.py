@@ -148,7 +148,7 @@ class QueryResult(ToolResult):
 
     @classmethod
     def of_retrieval(cls, retrieval: Retrieval, passages: int, *, has_graph: bool) -> QueryResult:
-        """Return what was found, without an answer."""
+        """Return the retrieval, without an answer."""
         context = retrieval.context
         documents: dict[str, dict[str, None]] = {}
         for item in context.chunks:
@@ -342,7 +342,7 @@ class RebuildResult(ToolResult):
     repaired: int
 
     def as_text(self) -> str:
-        """Return what was made anew."""
+        """Return the number of rebuilt items."""
         return (
             f"Made anew from {self.documents} documents: {self.chunks} chunks, {self.entities} entities, "
             f"{self.relations} relations; {self.problems_found} problems found, {self.repaired} put right."

@@ -1,4 +1,4 @@
-"""The protocol's server: lists and runs the tools, lists and reads the resources, for whoever sends the request.
+"""The protocol's server: lists and runs the tools, lists and reads the resources, with the rights of the caller.
 
 It is built on the SDK's plain `Server`: what is listed depends on who asks, documents are listed page by page, and what
 is read tells where it was cut, none of which `MCPServer` knows. One server serves all sessions of a process and keeps

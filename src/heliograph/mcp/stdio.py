@@ -64,7 +64,7 @@ _EXPECTED = "Invalid Request: give 'jsonrpc': '2.0', a 'method', 'params' as an 
 
 
 def run_stdio(settings: Settings, given: Given | None = None) -> None:
-    """Serve until input ends, nobody reads the answers, or SIGTERM or SIGINT comes.
+    """Serve until input ends, output is closed, or SIGTERM or SIGINT comes.
 
     Args:
         settings: Of the workspace and the tools.
@@ -216,7 +216,7 @@ class _Client:
 
 
 def _refusal(line: str, error: ValidationError) -> JSONRPCError | None:
-    """Return what is answered to a line that is no message; None for nothing.
+    """Return the answer to a line that is no message; None for no answer.
 
     A line that is no JSON, or JSON nested too deeply, is a parse error of JSON-RPC; other JSON is an invalid request.
     Empty lines are nothing, and what looks like an answer is never answered, so that no two sides answer one another's

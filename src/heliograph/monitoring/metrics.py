@@ -81,7 +81,7 @@ class SharedMetrics:
             self._own = None
 
     def collect(self) -> Iterable[Metric]:
-        """Return the sums over all workers; of what is in hand, over those that live."""
+        """Return the sums over all workers; of requests under way, over living workers only."""
         files = [path for path in sorted(self._folder.glob("*.db")) if path.stat().st_size and self._counts(path)]
         return MultiProcessCollector.merge([str(path) for path in files], accumulate=True)
 

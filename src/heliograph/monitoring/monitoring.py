@@ -129,17 +129,22 @@ class SlidingWindow:
         with self._lock:
             self._values.append((self._clock(), value))
 
-    def quantile(self, share: float) -> float | None:
+    def quantile(self, share: float, *, outliers: int = 0) -> float | None:
         """Return the least value that at least this share of the measurements does not exceed; None without any.
 
         The nearest-rank definition: always one of the measurements, the largest for a share of 1.
+
+        Args:
+            share: From 0 to 1.
+            outliers: So many of the largest are never the answer; None if there are no others.
         """
         with self._lock:
             oldest = self._clock() - self._seconds
             while self._values and self._values[0][0] < oldest:
                 self._values.popleft()
             values = sorted(value for _, value in self._values)
-        return values[max(0, math.ceil(share * len(values)) - 1)] if values else None
+        rank = min(max(1, math.ceil(share * len(values))), len(values) - outliers)
+        return values[rank - 1] if rank > 0 else None
 
 
 # Whether what is measured stays within the thresholds of the settings.
@@ -334,4 +339,5 @@ class _Shown:
 
 
 def _latency(name: str, window: SlidingWindow, threshold: float) -> Alert:
-    return make_alert(name, window.quantile(0.99), threshold, window.quantile(0.5))
+    # Of fewer than a hundred the slowest alone would be the p99, and one cold start an alarm.
+    return make_alert(name, window.quantile(0.99, outliers=1), threshold, window.quantile(0.5))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.calls.tasks import run_together
-from heliograph.embedding.base import CosineScale, EmbeddingModel
+from heliograph.embedding.base import CosineScale, EmbeddingModel, cosines
 from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
@@ -203,8 +203,8 @@ class Found:
             read = await self.store.vectors.get_vectors(Collection.CHUNKS, missing)
             self.vectors.update(read)
             if read:
-                cosines = np.stack(list(read.values())) @ self.vector
-                self.cosines.update(zip(read, self.scale.usual(cosines).tolist(), strict=True))
+                found = cosines(np.stack(list(read.values())), self.vector)
+                self.cosines.update(zip(read, self.scale.usual(found).tolist(), strict=True))
 
     def nearness(self, residuals: NDArray[np.float32], share: float, chunk_ids: Iterable[str]) -> Nearness:
         """Compare chunks with residual questions into which a share of the question itself is mixed.
@@ -219,8 +219,9 @@ class Found:
         own = np.array([self.cosines[chunk_id] for chunk_id in ids], np.float32)
         likeness = np.clip(self.scale.usual(residuals @ self.vector), -1.0, 1.0)
         lengths = np.sqrt(1.0 + share * share + 2.0 * share * likeness)
-        cosines = (self.scale.usual(residuals @ chunks.T) + share * own) / lengths[:, np.newaxis]
-        return Nearness(cosines.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
+        products = np.stack([cosines(chunks, residual) for residual in residuals])
+        mixed = (self.scale.usual(products) + share * own) / lengths[:, np.newaxis]
+        return Nearness(mixed.astype(np.float32), {chunk_id: column for column, chunk_id in enumerate(ids)})
 
     async def read_documents(self, chunk_ids: Iterable[str]) -> None:
         """Read which documents chunks are of; a document is known by its source, or by its id if it has none."""

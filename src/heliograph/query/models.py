@@ -1,4 +1,4 @@
-"""What goes into a question and what is retrieved for it: `QueryParam`, `Retrieval` and its `Context`, all frozen.
+"""The parameters of a question and what retrieval returns: `QueryParam`, `Retrieval` and its `Context`, all frozen.
 
 A `Retrieval` holds the keywords, the counts and the `Context`: the entities, relations and chunks that fit the
 budgets, the documents they come from, and the text that a chat model reads. `query.payloads` writes it as plain dicts,

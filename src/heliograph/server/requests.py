@@ -269,7 +269,7 @@ class Drain:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the service was told to stop."""
+        """Whether the service is stopping."""
         return self._deadline is not None
 
     def call_on_begin(self, step: Callable[[], None]) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.arguments import check_count, check_limit
-from heliograph.embedding.base import EmbeddingInfo
+from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, InvalidRequestError
 from heliograph.filters import DocumentIds, Filter, check_filter, matches
 from heliograph.filters.parsing import MOST_CHARACTERS
@@ -341,6 +341,26 @@ class VectorStore(ABC):
     @abstractmethod
     async def get_vectors(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Return the stored vectors, exact, per id."""
+
+    async def rank(
+        self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
+    ) -> list[Hit]:
+        """Return the nearest of these ids by cosine, best first, ties by id; one without a vector is left out.
+
+        A back end that finds them without reading the vectors of all overrides it.
+
+        Args:
+            collection: Where they are.
+            vector: `(dimension,)` float32 of length 1.
+            ids: Distinct ids.
+            limit: Hits at the most.
+        """
+        stored = await self.get_vectors(collection, ids) if limit > 0 else {}
+        if not stored:
+            return []
+        scores = cosines(np.stack(list(stored.values())), vector)
+        hits = map(Hit, stored, scores.tolist())
+        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
 
 class TextStore(ABC):

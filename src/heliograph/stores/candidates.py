@@ -50,16 +50,6 @@ def count_first(limit: int) -> int:
     return limit + limit // 2
 
 
-def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the products of rows and a vector; equal rows have equal ones, which a product of matrices does not give.
-
-    Args:
-        vectors: `(n, dimension)`.
-        vector: `(dimension,)`.
-    """
-    return (vectors * vector).sum(axis=1)
-
-
 def late_candidates(candidates: Candidates, keys: Keys, scores: NDArray[np.float32], limit: int) -> Keys:
     """Return those after the first that may be among the best `limit`.
 

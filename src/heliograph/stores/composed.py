@@ -715,7 +715,8 @@ class ComposedStore(Store):
                 self.graph = cast("GraphStore", guarded)
             case VectorProjection():
                 # Vectors by id are as exact at home, and cost less than as text over HTTP.
-                guarded = CircuitBreaker(follower, projection, get_vectors=self._home.vectors.get_vectors)
+                home = self._home.vectors
+                guarded = CircuitBreaker(follower, projection, get_vectors=home.get_vectors, rank=home.rank)
                 self.vectors = cast("VectorStore", guarded)
             case TextProjection():
                 self.text = cast("TextStore", guarded)

@@ -723,6 +723,17 @@ class _Vectors(_Role, VectorStore):
     ) -> dict[str, NDArray[np.float32]]:
         return await reading.vectors.get_vectors(collection, await reading.keep(collection, ids))
 
+    @_within
+    async def rank(
+        self,
+        reading: ScopedReading,
+        collection: Collection,
+        vector: NDArray[np.float32],
+        ids: Sequence[str],
+        limit: int,
+    ) -> list[Hit]:
+        return await reading.vectors.rank(collection, vector, await reading.keep(collection, ids), limit)
+
 
 class _Text(_Role, TextStore):
     """Full text under the filter; an entity is found only by the names that matching documents give it."""

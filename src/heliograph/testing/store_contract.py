@@ -588,6 +588,20 @@ class _Search:
         assert list(found) == [entity("X")]
         assert (found[entity("X")] == unit_vector(entity("X"))).all()
 
+    async def test_some_vectors_are_ranked_among_themselves(self, store: Store) -> None:
+        names = [f"Entity {number}" for number in range(200)]
+        await store.apply(example_changeset("a.md", names))
+        vector = unit_vector(entity("Entity 7"))
+        for some in (names[:3], names[50:190]):
+            wanted = [entity("none"), *map(entity, some)]
+            found = await store.vectors.rank(Collection.ENTITIES, vector, wanted, 20)
+            exact = sorted(wanted[1:], key=lambda id_: -float(unit_vector(id_) @ vector))[:20]
+            assert [hit.id for hit in found] == exact
+            assert found[0].score == pytest.approx(float(unit_vector(exact[0]) @ vector), abs=1e-5)
+        assert await store.vectors.rank(Collection.ENTITIES, vector, [], 5) == []
+        assert await store.vectors.rank(Collection.ENTITIES, vector, [entity("none")], 5) == []
+        assert await store.vectors.rank(Collection.ENTITIES, vector, [entity("Entity 7")], 0) == []
+
     async def test_searching_nothing_finds_nothing(self, store: Store) -> None:
         assert await store.vectors.search(Collection.CHUNKS, unit_vector("x"), 5, -1.0) == []
         assert await store.text.search(Collection.CHUNKS, [], 5) == []

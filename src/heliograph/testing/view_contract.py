@@ -134,6 +134,7 @@ class ViewContract:
         words = await view.text.search(Collection.CHUNKS, ["common"], 1000)
         nearest = await view.vectors.search(Collection.CHUNKS, vector, 2, -1.0)
         assert nearest == chunks[:2]
+        assert await view.vectors.rank(Collection.CHUNKS, vector, [*(hit.id for hit in chunks), "none"], 2) == nearest
         stored = await view.vectors.get_vectors(Collection.CHUNKS, [hit.id for hit in chunks])
         assert all(np.isclose(stored[hit.id] @ vector, hit.score, atol=1e-5) for hit in chunks)
         return [[hit.id for hit in hits] for hits in (chunks, entities, words)]

@@ -9,11 +9,12 @@ follows from the words in and beside the name, the surest cue first.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
-from heliograph.text.analysis import HAN, detect_language, function_words, stop_words, word_list
+from heliograph.text.analysis import HAN, LATIN_LANGUAGES, detect_language, function_words, stop_words, word_list
 from heliograph.text.sentences import is_own_line
 from heliograph.text.tokens import encode, is_usually_lower
 
@@ -135,6 +136,7 @@ _UNSURE_PLACES = frozenset(
     | {"station", "summit", "zone"}
 )
 _OF = frozenset({"of", "for", "des", "der", "von", "vom"})
+_IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "to", "del", "und", "et", "y", "e"})
 # Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
 _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
@@ -158,12 +160,21 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         return "unknown"
     if is_titled:
         return "person"
-    if words[0] in KEPT_TITLES:
+    if words[0] in KEPT_TITLES and (len(words) > 1 or not name.isupper()):
         return _by_head(words) or "person"
-    by_words = _by_head(words) or _place_or_person(words, name) or _by_inner_word(words)
+    # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
+    is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
+    by_words = _place_or_person(words, name) if is_heading else _by_words(words, name)
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
-    return _by_surroundings(before, after, len(words)) or "unknown"
+    kind = _by_surroundings(before, after, len(words))
+    # "Contributors who", "moved to Unstable".
+    is_common = kind in {"person", "location"} and is_usually_lower(words[-1])
+    return kind if kind and not is_common else "unknown"
+
+
+def _by_words(words: Sequence[str], name: str) -> str:
+    return _by_head(words) or _place_or_person(words, name) or _by_inner_word(words)
 
 
 def _by_head(words: Sequence[str]) -> str:
@@ -183,6 +194,9 @@ def _by_head(words: Sequence[str]) -> str:
 
 def _by_inner_word(words: Sequence[str]) -> str:
     """Judge by a word inside the name, as in "King's College London"."""
+    if is_usually_lower(words[-1]):
+        # "Colossal Cave Adventure", "Wall Street Dictionary".
+        return ""
     inner = frozenset(words[1:-1]) - _UNSURE_PLACES
     return next((kind for kind, heads in _BY_HEAD[1:3] if not heads.isdisjoint(inner)), "")
 
@@ -196,15 +210,20 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
         return ""
     written = name.split()
     is_given = words[0] in GIVEN_NAMES and written[0][1:].islower()
-    if is_given or words[-1] in {"jr", "sr"} or not _NAME_PARTICLES.isdisjoint(words):
+    # "Robin Database" is a thing, and "Debian Jr." a project.
+    is_given = is_given and not (len(words) > 1 and words[-1] in TECHNOLOGY_WORDS)
+    if is_given or (words[-1] in {"jr", "sr"} and len(words) > 2) or not _NAME_PARTICLES.isdisjoint(words):
         return "person"
     # "Long Shadow" and "L. Overrides" are made as names are, but of common words.
-    is_common = (len(words[-1]) > _LONGEST_SYLLABLE and is_usually_lower(words[-1])) or words[-1] in COMMON_WORDS
-    if is_common or words[-1] in PLACES or words[-1] in DEMONYMS:
+    last = words[-1].rpartition("-")[2]
+    is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in COMMON_WORDS | function_words()
+    if is_common or last in PLACES or last in DEMONYMS or ("." in words[0] and words[0] in PLACES):
         return ""
     is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
     has_initial = len(words) > 1 and _INITIAL.search(name) and not _INITIAL.fullmatch(name[-2:])
-    return "person" if is_chinese or has_initial else ""
+    # "Appendix F. Foo" and "R. Package Foo" number and list things.
+    is_listed = any(len(word) > _LONGEST_SYLLABLE and is_usually_lower(word) for word in words[:-1])
+    return "person" if is_chinese or (has_initial and not is_listed) else ""
 
 
 def _by_surroundings(before: str, after: str, word_count: int) -> str:
@@ -247,6 +266,14 @@ _NEVER_BESIDE_NAMES = CALENDAR | stop_words("en")
 _LONGEST_ACRONYM = 6
 _SHOUTED_AT_LEAST = 4
 _SAMPLE_LENGTH = 1000
+_LEAST_OWN_WORDS = 5
+# Languages whose words the tokenizer knows less well: a capital that opens a sentence proves nothing in them.
+_LESS_KNOWN = frozenset({"es", "fr", "it", "nl", "pt"})
+_GERMAN_PAIR = re.compile(r"([^\W\d_]+) ([A-ZÄÖÜ][^\W\d_]+)(?![\w-])")
+_GERMAN_DETERMINER = re.compile(
+    r"d(?:er|ie|as|en|em|es)|k?ein(?:e[nmrs]?)?|(?:dies|jed|jen|welch|manch|solch)e[nmrs]?|alle[nmrs]?|viele[rn]?|mehrere[rn]?"
+    r"|(?:ihr|sein|mein|unser)(?:e[nmrs]?)?|zu[mr]|ans|ins|[ai]m|beim|vom|fürs"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,25 +285,71 @@ class CaseEvidence:
         capitalised: Words seen with a capital after another word.
         function_words: Stop words of English and of the text's own language.
         language: The text's main language.
+        others: Other languages in Latin letters of which the text has whole sentences, as half translated manuals do.
+        bare: In German, words with a capital that twice follow a preposition alone, and nowhere an article.
     """
 
     lower: frozenset[str]
     capitalised: frozenset[str]
     function_words: frozenset[str]
     language: str = "en"
+    others: tuple[str, ...] = ()
+    bare: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, text: str) -> CaseEvidence:
         """Gather the evidence of a text."""
         lower = frozenset(word for word in _WORDS.findall(text) if word.islower())
         capitalised = frozenset(word for word in _INSIDE_SENTENCE.findall(text) if word[0].isupper())
-        language = detect_language(text[:_SAMPLE_LENGTH])
-        return cls(lower, capitalised, _grammar(language), language)
+        language, *others = languages_of(text, lower)
+        bare = _bare_words(text) if "de" in (language, *others) else frozenset[str]()
+        return cls(lower, capitalised, _grammar(language), language, tuple(others), bare)
+
+    def of_sentence(self, sentence: str) -> CaseEvidence:
+        """Return the evidence for one sentence of the text, which may be in another of its languages.
+
+        A line without small words may be in any of them; where German is among them it is read as German, which needs
+        more than a capital.
+        """
+        if not self.others:
+            return self
+        words = Counter(word for word in _WORDS.findall(sentence) if word.islower())
+        languages = (self.language, *self.others)
+        counts = {language: sum(words[word] for word in words.keys() & stop_words(language)) for language in languages}
+        best = max(languages, key=lambda language: counts[language])
+        best = "de" if not counts[best] and "de" in languages else best
+        return self if best == self.language else replace(self, language=best, function_words=_grammar(best))
+
+
+def languages_of(text: str, lower: frozenset[str] | None = None) -> list[str]:
+    """Return the main language of a text, and others in Latin letters of which it has whole sentences.
+
+    Args:
+        text: The text.
+        lower: Its words in lower case, where they are known.
+    """
+    words = frozenset(word for word in _WORDS.findall(text) if word.islower()) if lower is None else lower
+    main = detect_language(text[:_SAMPLE_LENGTH])
+    others = (other for other in LATIN_LANGUAGES if other != main)
+    return [main, *(other for other in others if len(words & _own_words(other, main)) >= _LEAST_OWN_WORDS)]
 
 
 @cache
 def _grammar(language: str) -> frozenset[str]:
     return stop_words("en") | stop_words(language)
+
+
+@cache
+def _own_words(language: str, beside: str) -> frozenset[str]:
+    return stop_words(language) - stop_words(beside) - stop_words("en")
+
+
+def _bare_words(text: str) -> frozenset[str]:
+    """Return the words of a German text that stand as names do: "in Debian", and never "das Debian"."""
+    pairs = _GERMAN_PAIR.findall(text)
+    determined = {word for before, word in pairs if _GERMAN_DETERMINER.fullmatch(before.lower())}
+    counts = Counter(word for before, word in pairs if before.lower() in _PREPOSITIONS)
+    return frozenset(word for word, count in counts.items() if count > 1) - determined
 
 
 @dataclass(slots=True)
@@ -339,7 +412,9 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
         return _is_initial_letter(tokens, index)
     if word.isupper() and len(word) <= _LONGEST_ACRONYM:
         return lower not in SHOUTED_WORDS
-    if lower.partition("'")[0].partition("’")[0] in evidence.function_words:
+    elided, _, rest = lower.replace("’", "'").partition("'")
+    # "Don't", and in French "C'est".
+    if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
     return not _is_initial(tokens, index) or _is_name_at_start(tokens, index, evidence)
 
@@ -363,6 +438,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         return is_known and following[:1].isupper() and goes_on
     if lower in evidence.lower or is_usually_lower(base) or lower.endswith(("ly", "ing", "ed")):
         return base in evidence.capitalised or _is_title_case(tokens, index)
+    if evidence.language in _LESS_KNOWN and base[1:].islower() and base not in evidence.capitalised:
+        following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        return following[:1].isupper() and following.lower() not in evidence.function_words
     return True
 
 
@@ -418,15 +496,17 @@ _NOUN_ENDINGS = tuple(sorted(word_list("de_noun_endings")))
 _KNOWN = PLACES | GIVEN_NAMES | DEMONYMS
 # Longer words are put together from others, as only nouns are.
 _LONGEST_SIMPLE_WORD = 12
+_ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 
 
-def is_german_noun(words: Sequence[str], first: int, last: int) -> bool:
+def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[str] = frozenset()) -> bool:
     """Return whether the word or words from `first` to `last` are common nouns.
 
     Args:
         words: Words and marks of a German sentence.
         first: Index of the first word with a capital.
         last: Index of the last one.
+        bare: Words that the text uses without an article; see `CaseEvidence`.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
@@ -437,13 +517,21 @@ def is_german_noun(words: Sequence[str], first: int, last: int) -> bool:
         inner = {inner.lower() for inner in words[first:last]}
         if "von" in inner:
             return GIVEN_NAMES.isdisjoint(inner) and STRIPPED_TITLES.isdisjoint(inner) and KEPT_TITLES.isdisjoint(inner)
-        return word.endswith(_NOUN_ENDINGS) and any(inner.islower() for inner in words[first:last])
+        if any(inner.islower() for inner in words[first:last]):
+            # The genitive of a noun: "Aufruf des Befehls".
+            return word.endswith(_NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
+        # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
+        opens = first == 0 or words[first - 1] in _OPENERS
+        is_pair = opens and last == first + 1 and word.endswith(_ADJECTIVE_ENDINGS)
+        return is_pair and is_german_noun(("in", words[last]), 1, 1, bare)
     before = words[first - 1].lower() if first else ""
     if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
         return False
     if before not in _PREPOSITIONS:
         return True
-    return word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or _is_frequent(word)
+    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD:
+        return True
+    return _is_frequent(word) and word not in bare
 
 
 def _is_frequent(word: str) -> bool:
@@ -477,6 +565,10 @@ _INNER_ARTICLES = frozenset({"the", "la", "las", "los", "der", "den"})
 _NEVER_ALONE = STRUCTURE_WORDS | ROMAN_NUMERALS | CALENDAR | function_words()
 _ACRONYMS = frozenset({"US", "IT", "WHO"})
 _MONARCH_NUMBERS = ROMAN_NUMERALS | {"i", "v", "x"}
+_ARROWS = frozenset("→➔➝⇒►▸▶")
+_LIST_MARKS = frozenset("-*•·+")
+# So many blanks set columns apart.
+_COLUMN_GAP = "   "
 _MOST_WORDS = 8
 _MOST_TOKENS = 24
 _LONGEST_NAME = 100
@@ -492,11 +584,26 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             index += 1
             continue
         last = _grow(text, tokens, index)
-        is_noun = evidence.language == "de" and is_german_noun([token.text for token in tokens], index, last)
-        if not is_noun and (name := _named(text, tokens, index, last, evidence)):
+        is_noun = evidence.language == "de" and is_german_noun(
+            [token.text for token in tokens], index, last, evidence.bare
+        )
+        if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
             names.append(name)
         index = last + 1
     return names
+
+
+def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
+    """Return whether this is a key, a menu, or what a line is called: "Ctrl + F", "Image → Mode", "Some Note: ..."."""
+    before = tokens[first - 1].text if first else ""
+    after = tokens[last + 1].text if last + 1 < len(tokens) else ""
+    if last == first and len(tokens[first].text) > 1:
+        is_sum = (before == "+" and first > 1) or (after == "+" and last + 2 < len(tokens))
+        if is_sum and tokens[first].text.isalpha():
+            return True
+    is_in_path = before in _ARROWS or after in _ARROWS
+    opens_line = (not first or before in _LIST_MARKS) and after == ":"
+    return (is_in_path or opens_line) and all(is_usually_lower(token.text) for token in tokens[first : last + 1])
 
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
@@ -509,6 +616,8 @@ def _grow(text: str, tokens: list[NameToken], first: int) -> int:
     while last - first < _MOST_TOKENS and (following := _next_part(tokens, first, last)) > last:
         line_end = text.find("\n", tokens[last].end, tokens[following].start)
         if line_end >= 0 and is_own_line(text, line_end):
+            break
+        if line_end < 0 and _COLUMN_GAP in text[tokens[last].end : tokens[following].start]:
             break
         last = following
     return last
@@ -637,7 +746,12 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
         are_roles = are_roles and (word in _BEFORE_GIVEN_NAME or (index == 0 and _is_profession(word)))
         if are_roles and following.lower in GIVEN_NAMES:
             return index + 1
-        if word in STRIPPED_TITLES and (following.is_name or following.text == "."):
+        rest = tokens[index + 1 : last + 1]
+        # "CEO Shadow" and "Manager Mention MR" are no persons.
+        is_thing = (len(rest) > 1 or tokens[index].text.isupper()) and all(
+            token.text.isupper() or is_usually_lower(token.text.partition("'")[0]) for token in rest
+        )
+        if word in STRIPPED_TITLES and not is_thing and (following.is_name or following.text == "."):
             start = min(index + (1 if following.is_name else 2), last)
     return start
 

@@ -27,6 +27,7 @@ from heliograph.text.name_spans import (
     STRUCTURE_WORDS,
     CaseEvidence,
     NameSpan,
+    is_german_noun,
     is_identifier,
     latin_names,
     spans_within,
@@ -185,7 +186,7 @@ def _read_text(
     evidence = CaseEvidence.of(text)
     marked = spans_within(_marked_terms(text, evidence), spans)
     return [
-        _read_sentence(text, start, end, evidence, inside, tagged.get((number, start)))
+        _read_sentence(text, start, end, evidence.of_sentence(text[start:end]), inside, tagged.get((number, start)))
         for (start, end), inside in zip(spans, marked, strict=True)
     ]
 
@@ -289,6 +290,8 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
 def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
     content = [word for word in words if word.casefold() not in evidence.function_words]
     if not content or (len(words) == 1 and words[0].casefold() in _NO_TERMS):
+        return ""
+    if len(words) == 1 and evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare):
         return ""
     if all(word[0].isupper() or word[0].isdigit() for word in content):
         return "content" if len(words) > 1 else "unknown"

@@ -144,6 +144,19 @@ def is_usually_lower(word: str) -> bool:
     return len(lower) == 1 and (len(capitalised) > 1 or lower[0] < capitalised[0])
 
 
+# Tokens are numbered by how common they are; English words below this one stand in every text, whatever its subject.
+_EVERYDAY_TOKENS = 32_768
+
+
+def is_everyday(word: str, *, is_english: bool = True) -> bool:
+    """Return whether a word in lower case is among the commonest of its language: "file", "war", not "mitochondria".
+
+    Other languages have fewer tokens, so each word of theirs that is one is among them.
+    """
+    tokens = encode(" " + word)
+    return len(tokens) == 1 and (not is_english or tokens[0] < _EVERYDAY_TOKENS)
+
+
 # The lines in which entities and relations are shown to a chat model.
 #
 # Their token counts are computed once, when an entity is folded, so that a query can fill its budget without

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from threading import Thread
@@ -18,6 +20,7 @@ import pytest
 
 from heliograph.lightrag import LightRAG, QueryParam, RoleLLMConfig
 from heliograph.lightrag import utils as lightrag_utils
+from heliograph.lightrag.llm.azure_openai import azure_openai_complete, azure_openai_embed
 from heliograph.lightrag.llm.ollama import ollama_embed, ollama_model_complete
 from heliograph.lightrag.llm.openai import openai_complete, openai_complete_if_cache, openai_embed
 from heliograph.lightrag.operate import chunking_by_token_size
@@ -61,7 +64,9 @@ class _Service(BaseHTTPRequestHandler):
         if body.get("stream"):
             self._stream()
             return
-        data = json.dumps(replies[self.path]).encode()
+        # Azure has a path for each deployment.
+        path = re.sub(r"^/openai/deployments/\w+|\?.*", lambda found: "" if found[0][0] == "?" else "/v1", self.path)
+        data = json.dumps(replies[path]).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -119,6 +124,43 @@ async def test_openai_functions_ask_as_they_are_told(service: tuple[str, list[di
     )
     assert vectors.tolist() == [[1.0, 0.0], [1.0, 1.0]]
     assert asked[2]["input"] == ["p one", "p two"]
+
+
+async def test_azure_functions_ask_the_deployment_that_the_environment_names(
+    service: tuple[str, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, asked = service
+    for name, value in {
+        "AZURE_OPENAI_ENDPOINT": url,
+        "AZURE_OPENAI_DEPLOYMENT": "talk",
+        "AZURE_OPENAI_API_KEY": "secret",
+        "AZURE_EMBEDDING_ENDPOINT": url,
+        "AZURE_EMBEDDING_DEPLOYMENT": "place",
+        "AZURE_EMBEDDING_API_VERSION": "2025-01-01",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert await _read(await azure_openai_complete("now", "be brief")) == "hello"
+    assert (await azure_openai_embed.func(["one"])).tolist() == [[1.0, 0.0]]
+    assert [item["path"] for item in asked] == [
+        "/openai/deployments/talk/chat/completions?api-version=2024-08-01-preview",
+        "/openai/deployments/place/embeddings?api-version=2025-01-01",
+    ]
+    assert asked[0]["model"] == "talk"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("llm.zhipu", "open.bigmodel.cn"),
+        ("llm.hf", "async function of your own"),
+        ("kg.postgres_impl", "kv_storage"),
+        ("api.lightrag_server", "heliograph serve"),
+        ("tools.lightrag_visualizer", "lightrag-api.md"),
+    ],
+)
+def test_module_that_is_not_here_says_what_to_use(name: str, advice: str) -> None:
+    with pytest.raises(ModuleNotFoundError, match=re.escape(advice)):
+        import_module(f"heliograph.lightrag.{name}")
 
 
 async def test_ollama_functions_ask_as_they_are_told(service: tuple[str, list[dict[str, Any]]]) -> None:
@@ -222,6 +264,17 @@ async def test_role_has_a_limit_of_time_and_a_builder(tmp_path: Path) -> None:
     assert rag.get_llm_role_config()["query"]["model"] == "other"
     with pytest.raises(TypeError, match="cannot be called"):
         rag.update_llm_role_config("query", model_func="no function")
+    await rag.finalize_storages()
+
+
+async def test_thread_beside_a_running_loop_calls_what_is_not_async(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    await rag.initialize_storages()
+    with pytest.raises(RuntimeError, match=re.escape("await ainsert(...)")):
+        rag.insert("Ada met Babbage.")
+    track = await asyncio.to_thread(rag.insert, "Ada met Babbage.")
+    assert await rag.aget_docs_by_track_id(track)
+    assert await asyncio.to_thread(rag.query, "Who met Babbage?", QueryParam(mode="naive"))
     await rag.finalize_storages()
 
 

@@ -146,9 +146,17 @@ def test_alert_fires_above_its_threshold(seconds: float | None, state: str) -> N
 
 def test_alerts_follow_the_settings() -> None:
     monitoring = make_monitoring(max_query_p99_seconds=1.0, max_rerank_p99_seconds=0.1)
-    monitoring.tell_question(QuestionReport("mix", "ok", {"rerank": 0.2, "total": 0.5}))
+    for _ in range(2):
+        monitoring.tell_question(QuestionReport("mix", "ok", {"rerank": 0.2, "total": 0.5}))
     states = {alert.name: alert.state for alert in monitoring.alerts(None)}
     assert states == {"query_latency": "ok", "rerank_latency": "firing", "index_freshness": "unknown"}
+
+
+def test_one_slow_question_is_no_reason_to_alarm_and_two_are() -> None:
+    monitoring = make_monitoring(max_query_p99_seconds=1.0)
+    for seconds, state in ((9.0, "ok"), (0.5, "ok"), (1.5, "firing")):
+        monitoring.tell_question(QuestionReport("mix", "ok", {"total": seconds}))
+        assert monitoring.alerts(0.0)[0].state == state
 
 
 def test_questions_that_were_given_up_have_no_latency() -> None:

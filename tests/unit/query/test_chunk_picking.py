@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,7 +7,6 @@ from heliograph.query.context.assembly import (
     OwnedChunks,
     assign_chunks,
     pick_by_shared_relations,
-    pick_by_vector,
     pick_by_weight,
 )
 
@@ -96,20 +94,6 @@ def _polled(groups: list[list[str]], most: int, least: int) -> list[str]:
 def _quotas(groups: list[list[str]], most: int) -> list[int]:
     picked = pick_by_weight(owned(groups), most)
     return [sum(chunk in group for chunk in picked) for group in groups]
-
-
-def test_vector_takes_the_nearest_and_keeps_the_order_of_ties() -> None:
-    vectors = {name: np.array([score, 0], np.float32) for name, score in zip("abcd", (0.1, 0.9, 0.5, 0.5), strict=True)}
-    question = np.array([1, 0], np.float32)
-    assert pick_by_vector(owned([list("ad"), list("cb")]), vectors, question, 3) == ["b", "d", "c"]
-
-
-def test_vector_cannot_serve_when_one_vector_is_missing_or_nothing_is_to_be_picked() -> None:
-    vectors = {"a": np.array([1, 0], np.float32)}
-    question = np.array([1, 0], np.float32)
-    assert pick_by_vector(owned([["a", "b"]]), vectors, question, 2) is None
-    assert pick_by_vector(owned([["a"]]), vectors, question, 0) is None
-    assert pick_by_vector(owned([[]]), vectors, question, 2) is None
 
 
 def test_shared_relations_order_by_item_then_by_neighbours_that_list_the_chunk() -> None:

@@ -146,14 +146,18 @@ async def test_weight_picking_takes_quotas_by_place(world: World) -> None:
     assert _chunks(found) == "qpr"
 
 
-async def test_vector_picking_falls_back_to_weight_when_a_vector_is_missing(world: World, caplog: Any) -> None:
+async def test_a_chunk_without_a_vector_is_not_picked_by_vector(world: World) -> None:
     await _fill(world)
     await world.chunk("u", score=None)
     await world.entity("E", "u", score=0.7)
-    found = await _retrieve(world, "local", settings={"related_chunks": 1})
-    weighted = await _retrieve(world, "local", chunk_picking="weight", settings={"related_chunks": 1})
-    assert "u" in _chunks(found)
-    assert _chunks(found) == _chunks(weighted)
+    assert "u" not in _chunks(await _retrieve(world, "local", settings={"related_chunks": 1}))
+    assert "u" in _chunks(await _retrieve(world, "local", chunk_picking="weight", settings={"related_chunks": 1}))
+
+
+async def test_vector_picking_falls_back_to_weight_when_there_is_no_vector(world: World, caplog: Any) -> None:
+    await world.chunk("u", score=None)
+    await world.entity("E", "u", score=0.7)
+    assert _chunks(await _retrieve(world, "local", settings={"related_chunks": 1})) == "u"
     assert "picked by weight" in caplog.text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heliograph.text.name_spans import type_of_name
 from heliograph.text.phrases import find_names
 
 
@@ -106,3 +107,43 @@ def test_endless_run_of_capitals_gives_no_name() -> None:
 )
 def test_type_follows_the_cues(text: str, name: str, kind: str) -> None:
     assert types(text)[name] == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("To search in Firefox, press Ctrl + F.", ["Firefox"]),
+        ("Open it through Filters → Artistic → Softglow.", ["Softglow"]),
+        ("Programming Note: the list is documented in Octave.", ["Octave"]),
+        ("The CEO Shadow is chosen by GitLab.", ["CEO Shadow", "GitLab"]),
+        ("Sepa que para esta parte se usa el núcleo de Linux.", ["Linux"]),
+        ("C'est aussi pour cela que les paquets de Debian sont dans une archive.", ["Debian"]),
+        ("Number   Major   Minor   Zorblatt", ["Zorblatt"]),
+    ],
+)
+def test_keys_menus_labels_and_openers_are_no_names(text: str, expected: list[str]) -> None:
+    assert names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("Robin Database", "unknown"),
+        ("Debian Jr.", "unknown"),
+        ("R. Package Statdata", "unknown"),
+        ("U.S. Chiefs", "unknown"),
+        ("COUNT", "unknown"),
+        ("Laufende Dienste auf Port 443", "unknown"),
+        ("Colossal Cave Adventure", "unknown"),
+        ("Douglas C. Engelbart", "person"),
+        ("King's College London", "organization"),
+    ],
+)
+def test_things_are_neither_persons_nor_places(name: str, kind: str) -> None:
+    assert type_of_name(name, "", "") == kind
+
+
+@pytest.mark.parametrize("text", ["Contributors who", "Buddies was born"])
+def test_common_words_are_no_persons_whatever_they_do(text: str) -> None:
+    name, _, after = text.partition(" ")
+    assert type_of_name(name, "", f" {after}") == "unknown"

@@ -19,6 +19,12 @@ from heliograph.text.phrases import find_names
             ["Otto von Bismarck"],
         ),
         ("Herr Zorblatt ist nicht im Haus, er wird mit Sicherheit kommen.", ["Zorblatt"]),
+        ("Der Aufruf des Befehls ist nicht mehr so schwer, wie er es auch hier war.", []),
+        ("Verwandte Themen sind auch hier zu finden, wenn sie nicht schon dort stehen.", []),
+        (
+            "Die Pakete kommen aus Debian und nicht aus der Auswahl, und wer mit Debian arbeitet, kennt die Auswahl.",
+            ["Debian", "Debian"],
+        ),
     ],
 )
 def test_nouns_are_left_out_in_german(text: str, expected: list[str]) -> None:
@@ -38,3 +44,11 @@ def test_nouns_are_left_out_in_german(text: str, expected: list[str]) -> None:
 )
 def test_nouns_tied_by_german_words_are_neither_persons_nor_what_their_last_word_is(name: str, kind: str) -> None:
     assert type_of_name(name, "", "") == kind
+
+
+def test_german_sentences_of_a_half_translated_page_are_read_as_german() -> None:
+    english = (
+        "The daemon of Falcot reads the table that was written by the kernel, and it is used by all of them. " * 12
+    )
+    german = "Diese Datei wird von dem Befehl gelesen, wenn sie nicht schon durch einen anderen Befehl gelesen wurde."
+    assert {name.text for name in find_names(f"{english}\n\n{german}")} == {"Falcot"}

@@ -26,7 +26,7 @@ from heliograph.embedding.base import EmbeddingKind
 from heliograph.embedding.e5.weights import ArtefactCache, E5Weights
 
 MAX_WINDOWS = 64
-"""Windows of one text; what is beyond (some 30,000 tokens) does not count: one vector cannot tell it anyway."""
+"""Windows of one text; tokens beyond them (some 30,000) do not count: one vector could not hold them anyway."""
 
 _MAX_TOKENS = 512
 _PREFIXES: dict[EmbeddingKind, str] = {"query": "query:", "document": "passage:"}

@@ -1,6 +1,7 @@
 """Model functions for OpenAI and services that speak like it, by OpenAI's SDK; named and called as in LightRAG.
 
-Keys and addresses come from arguments, else from `OPENAI_API_KEY` and `OPENAI_API_BASE`.
+Keys and addresses come from arguments, else from `OPENAI_API_KEY` and `OPENAI_API_BASE`; those of Azure from
+`AZURE_OPENAI_*` and `AZURE_EMBEDDING_*`, or from the variables of LightRAG's service.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 from heliograph.lightrag.utils import TiktokenTokenizer, TokenTracker, get_env_value, wrap_embedding_func_with_attrs
 
 __all__ = [
+    "azure_openai_complete",
+    "azure_openai_complete_if_cache",
+    "azure_openai_embed",
     "create_openai_async_client",
     "gpt_4o_complete",
     "gpt_4o_mini_complete",
@@ -27,22 +31,40 @@ __all__ = [
 # What LightRAG hands its functions that no service knows.
 _OWN = ("hashing_kv", "keyword_extraction", "entity_extraction", "enable_cot", "image_inputs")
 _TOKENIZER = TiktokenTokenizer()
+_AZURE_VERSION = "2024-08-01-preview"
 
 
 def create_openai_async_client(
     api_key: str | None = None,
     base_url: str | None = None,
+    use_azure: bool = False,
+    azure_deployment: str | None = None,
+    api_version: str | None = None,
     timeout: float | None = None,
     client_configs: Mapping[str, Any] | None = None,
 ) -> openai.AsyncOpenAI:
     """Return a client of OpenAI's SDK; `client_configs` goes to its constructor beneath the other arguments."""
     options = dict(client_configs or {})
+    if use_azure:
+        given: dict[str, Any] = {
+            "api_key": api_key or _first_variable("AZURE_OPENAI_API_KEY", "LLM_BINDING_API_KEY"),
+            "azure_endpoint": base_url,
+            "azure_deployment": azure_deployment,
+            "api_version": api_version,
+            "timeout": timeout,
+        }
+        return openai.AsyncAzureOpenAI(**options | {name: value for name, value in given.items() if value is not None})
     options["api_key"] = api_key or options.get("api_key") or str(get_env_value("OPENAI_API_KEY", "")) or "none"
     if address := base_url or options.get("base_url") or get_env_value("OPENAI_API_BASE", ""):
         options["base_url"] = address
     if timeout is not None:
         options["timeout"] = timeout
     return openai.AsyncOpenAI(**options)
+
+
+def _first_variable(*names: str) -> str | None:
+    """Return the first of some variables of the environment that is set."""
+    return next((value for name in names if (value := str(get_env_value(name, "")))), None)
 
 
 async def openai_complete_if_cache(
@@ -56,6 +78,9 @@ async def openai_complete_if_cache(
     token_tracker: TokenTracker | None = None,
     stream: bool | None = None,
     timeout: float | None = None,
+    use_azure: bool = False,
+    azure_deployment: str | None = None,
+    api_version: str | None = None,
     **kwargs: Any,
 ) -> str | AsyncIterator[str]:
     """Return a chat model's reply, or with `stream` its pieces.
@@ -71,6 +96,9 @@ async def openai_complete_if_cache(
         token_tracker: Told what the call costs.
         stream: Whether the reply comes in pieces.
         timeout: Seconds.
+        use_azure: Whether the service is Azure's.
+        azure_deployment: Name of the deployment there.
+        api_version: Version of its interface.
         kwargs: What else the service is asked with, such as `temperature` or `response_format`; and
             `openai_client_configs`, for the client.
 
@@ -81,7 +109,7 @@ async def openai_complete_if_cache(
     asked = {name: value for name, value in kwargs.items() if name not in _OWN}
     messages: list[Any] = [{"role": "system", "content": system_prompt}] if system_prompt else []
     messages += [*(history_messages or ()), {"role": "user", "content": prompt}]
-    client = create_openai_async_client(api_key, base_url, timeout, configs)
+    client = create_openai_async_client(api_key, base_url, use_azure, azure_deployment, api_version, timeout, configs)
     if stream:
         options: Any = {"stream_options": {"include_usage": True}} if token_tracker is not None else {}
         return _pieces(client, {"model": model, "messages": messages, **asked, **options}, token_tracker)
@@ -151,6 +179,9 @@ async def openai_embed(
     max_token_size: int | None = None,
     client_configs: Mapping[str, Any] | None = None,
     token_tracker: TokenTracker | None = None,
+    use_azure: bool = False,
+    azure_deployment: str | None = None,
+    api_version: str | None = None,
     context: str = "document",
     query_prefix: str | None = None,
     document_prefix: str | None = None,
@@ -166,6 +197,9 @@ async def openai_embed(
         max_token_size: Longest text; 0 cuts none.
         client_configs: For the client.
         token_tracker: Told what the call costs.
+        use_azure: Whether the service is Azure's.
+        azure_deployment: Name of the deployment there.
+        api_version: Version of its interface.
         context: `query` or `document`, which chooses the prefix.
         query_prefix: Put before questions.
         document_prefix: Put before texts.
@@ -178,10 +212,77 @@ async def openai_embed(
     asked: dict[str, Any] = {"model": model, "input": given, "encoding_format": "base64"}
     if embedding_dim:
         asked["dimensions"] = embedding_dim
-    async with create_openai_async_client(api_key, base_url, None, client_configs) as client:
+    azure = (use_azure, azure_deployment, api_version)
+    async with create_openai_async_client(api_key, base_url, *azure, None, client_configs) as client:
         reply = await client.embeddings.create(**asked)
     _track(token_tracker, reply.usage)
     return np.stack([_vector(item.embedding) for item in reply.data])
+
+
+async def azure_openai_complete_if_cache(
+    model: str | None,
+    prompt: str,
+    system_prompt: str | None = None,
+    history_messages: Sequence[Mapping[str, Any]] | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    api_version: str | None = None,
+    **kwargs: Any,
+) -> str | AsyncIterator[str]:
+    """Ask a deployment of Azure's; `AZURE_OPENAI_DEPLOYMENT` goes before `model`, see `openai_complete_if_cache`."""
+    deployment = _first_variable("AZURE_OPENAI_DEPLOYMENT") or model or _first_variable("LLM_MODEL")
+    return await openai_complete_if_cache(
+        deployment or "",
+        prompt,
+        system_prompt,
+        history_messages,
+        base_url=base_url or _first_variable("AZURE_OPENAI_ENDPOINT", "LLM_BINDING_HOST"),
+        api_key=api_key,
+        use_azure=True,
+        azure_deployment=deployment,
+        api_version=api_version or _first_variable("AZURE_OPENAI_API_VERSION", "OPENAI_API_VERSION") or _AZURE_VERSION,
+        **kwargs,
+    )
+
+
+async def azure_openai_complete(
+    prompt: str,
+    system_prompt: str | None = None,
+    history_messages: Sequence[Mapping[str, Any]] | None = None,
+    **kwargs: Any,
+) -> str | AsyncIterator[str]:
+    """Ask the deployment that the environment names; see `azure_openai_complete_if_cache`."""
+    model = _first_variable("LLM_MODEL") or "gpt-4o-mini"
+    return await azure_openai_complete_if_cache(model, prompt, system_prompt, history_messages, **kwargs)
+
+
+@wrap_embedding_func_with_attrs(
+    embedding_dim=1536,
+    max_token_size=8192,
+    model_name="my-text-embedding-3-large-deployment",
+    supports_asymmetric=True,
+)
+async def azure_openai_embed(
+    texts: Sequence[str],
+    model: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    api_version: str | None = None,
+    **kwargs: Any,
+) -> NDArray[np.float32]:
+    """Return a vector for each text by a deployment of Azure's; see `openai_embed`."""
+    deployment = _first_variable("AZURE_EMBEDDING_DEPLOYMENT") or model or _first_variable("EMBEDDING_MODEL")
+    versions = ("AZURE_EMBEDDING_API_VERSION", "AZURE_OPENAI_API_VERSION", "OPENAI_API_VERSION")
+    return await openai_embed.func(
+        texts,
+        model=deployment or "text-embedding-3-small",
+        base_url=base_url or _first_variable("AZURE_EMBEDDING_ENDPOINT", "EMBEDDING_BINDING_HOST"),
+        api_key=api_key or _first_variable("AZURE_EMBEDDING_API_KEY", "EMBEDDING_BINDING_API_KEY"),
+        use_azure=True,
+        azure_deployment=deployment,
+        api_version=api_version or _first_variable(*versions) or _AZURE_VERSION,
+        **kwargs,
+    )
 
 
 def _cut(text: str, most: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
-from heliograph.embedding.base import EmbeddingModel
+from heliograph.embedding.base import EmbeddingModel, cosines
 from heliograph.models import Chunk, Document
 from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.quotables import (
@@ -209,7 +209,7 @@ async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) 
     told = [sentence.in_place[:_LONGEST_READ] for _, sentence in listed.items]
     asked, read = await run_together(embedding.embed([question], "query"), embedding.embed(told, "document"))
     scale = await embedding.scale()
-    return scale.usual(read.vectors @ asked.vectors[0]).tolist()
+    return scale.usual(cosines(read.vectors, asked.vectors[0])).tolist()
 
 
 def cited_references(references: Sequence[Reference], cited: Collection[str]) -> str:

@@ -1,4 +1,4 @@
-"""From what the channels found to a `Context`: what is kept within the budgets, and what became of the rest.
+"""From what the channels found to a `Context`: what is kept within the budgets, and why the rest was dropped.
 
 In order: which entities and relations fit, which chunks they bring, which of all chunks are kept (put into a reranker's
 order if there is one, then cut to number and tokens), the context with its references and text, and on request the
@@ -11,7 +11,8 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -237,7 +238,7 @@ def _first_page(read: Collection[Relation], limit: int) -> int:
 # Each item (an entity or a relation, best first) lists chunks. A chunk belongs to the first item that lists it; an
 # item's chunks are ordered by how many items list them. Then one of three rules picks: WEIGHT gives each item a quota
 # that falls linearly with its place, VECTOR takes the chunks nearest to the question (both as LightRAG 1.5.7 does),
-# and otherwise they come by entity and by number of shared relations. Pure: nothing here reads a store.
+# and otherwise they come by entity and by number of shared relations.
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,9 @@ class OwnedChunks:
         return list(chain.from_iterable(self.groups))
 
 
-def assign_chunks(items: Sequence[Sequence[str]], taken: Container[str] = (), *, keep_empty: bool) -> OwnedChunks:
+def assign_chunks(
+    items: Sequence[Sequence[str]], taken: AbstractSet[str] = frozenset(), *, keep_empty: bool
+) -> OwnedChunks:
     """Give every chunk to the first item that lists it.
 
     Args:
@@ -266,16 +269,15 @@ def assign_chunks(items: Sequence[Sequence[str]], taken: Container[str] = (), *,
         keep_empty: Whether an item all of whose chunks belong to others keeps its place. It does among entities and
             does not among relations; it matters to the quotas.
     """
-    frequencies: dict[str, int] = {}
+    frequencies = Counter(chain.from_iterable(items))
+    if taken:
+        for chunk_id in frequencies.keys() & taken:
+            del frequencies[chunk_id]
+    unowned = set(frequencies)
     groups: list[list[str]] = []
     for chunk_ids in items:
-        group: list[str] = []
-        for chunk_id in chunk_ids:
-            if chunk_id not in taken:
-                known = frequencies.get(chunk_id, 0)
-                frequencies[chunk_id] = known + 1
-                if not known:
-                    group.append(chunk_id)
+        group = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id in unowned]
+        unowned.difference_update(group)
         if group or (keep_empty and chunk_ids):
             groups.append(group)
     for group in groups:
@@ -298,22 +300,6 @@ def pick_by_weight(owned: OwnedChunks, most: int, least: int = 1) -> list[str]:
     leftovers = chain.from_iterable(group[quota:] for group, quota in zip(groups, quotas, strict=True))
     picked.extend(chunk_id for _, chunk_id in zip(range(unfilled), leftovers, strict=False))
     return picked
-
-
-def pick_by_vector(
-    owned: OwnedChunks, vectors: Mapping[str, NDArray[np.float32]], question: NDArray[np.float32], limit: int
-) -> list[str] | None:
-    """Return the `limit` chunks nearest to the question by cosine, or None if this rule cannot serve.
-
-    It cannot when a candidate has no vector or there is nothing to pick; ties keep the order of the items.
-    """
-    candidates = owned.candidates()
-    rows = [vectors[chunk_id] for chunk_id in candidates if chunk_id in vectors]
-    if limit <= 0 or not rows or len(rows) < len(candidates):
-        return None
-    matrix = np.concatenate(rows).reshape(len(rows), -1)
-    scores = matrix @ question
-    return [candidates[index] for index in np.argsort(-scores, kind="stable")[:limit]]
 
 
 def pick_by_shared_relations(
@@ -351,40 +337,30 @@ async def find_related_chunks(
     of_entities = [entity.chunk_ids for entity in selection.entities]
     of_relations = [item.relation.chunk_ids for item in selection.relations]
     owned = assign_chunks(of_entities, keep_empty=True)
-    vectors = await _read_vectors(store, plan, owned, of_relations)
     if plan.chunk_picking == "shared_relations":
         listed = [entity for entity in selection.entities if entity.chunk_ids]
         neighbours = await _neighbour_chunks(store.graph, listed)
         picked = pick_by_shared_relations(owned, neighbours, plan.related_chunks * len(owned.groups))
     else:
-        picked = _pick(plan, owned, vectors, question)
+        picked = await _pick(store, plan, owned, question)
     entity_picks = ChunkPicks("E", picked, owned.frequencies)
     rest = assign_chunks(of_relations, set(picked), keep_empty=False)
     if plan.chunk_picking == "shared_relations":
         picked = rest.candidates()[: plan.related_chunks * len(rest.groups)]
     else:
-        picked = _pick(plan, rest, vectors, question)
+        picked = await _pick(store, plan, rest, question)
     return entity_picks, ChunkPicks("R", picked, rest.frequencies)
 
 
-def _pick(plan: Plan, owned: OwnedChunks, vectors: Mapping[str, Vector], question: Vector | None) -> list[str]:
+async def _pick(store: StoreView, plan: Plan, owned: OwnedChunks, question: Vector | None) -> list[str]:
     if plan.chunk_picking == "vector" and question is not None and owned.groups:
         limit = int(plan.related_chunks * len(owned.groups) / 2)
-        picked = pick_by_vector(owned, vectors, question, limit)
-        if picked is not None:
-            return picked
-        logger.warning("chunks are picked by weight: there are chunks without a vector, or too few to pick from")
+        hits = await store.vectors.rank(changeset.Collection.CHUNKS, question, owned.candidates(), limit)
+        if hits:
+            places = {chunk_id: place for place, chunk_id in enumerate(owned.candidates())}
+            return [hit.id for hit in sorted(hits, key=lambda hit: (-hit.score, places[hit.id]))]
+        logger.warning("chunks are picked by weight: none has a vector, or there are too few to pick from")
     return pick_by_weight(owned, plan.related_chunks)
-
-
-async def _read_vectors(
-    store: StoreView, plan: Plan, owned: OwnedChunks, of_relations: Sequence[Sequence[str]]
-) -> Mapping[str, Vector]:
-    if plan.chunk_picking != "vector":
-        return {}
-    ids = dict.fromkeys(owned.frequencies)
-    ids.update(dict.fromkeys(chunk_id for chunk_ids in of_relations for chunk_id in chunk_ids))
-    return await store.vectors.get_vectors(changeset.Collection.CHUNKS, list(ids)) if ids else {}
 
 
 async def _neighbour_chunks(graph: GraphStore, entities: Sequence[Entity]) -> list[list[Sequence[str]]]:

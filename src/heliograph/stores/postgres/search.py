@@ -312,6 +312,16 @@ class PostgresVectorStore(VectorStore):
         statement = stored_statement(self._database.workspace, collection, ids, is_home=self._is_home)
         return to_vectors(await self._database.fetch(statement.query, statement.values), self._embedding)
 
+    async def rank(
+        self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
+    ) -> list[Hit]:
+        if not ids or limit < 1:
+            return []
+        statement = nearest_statement(
+            self._database.workspace, collection, vector, limit, -1.0, ids, is_home=self._is_home
+        )
+        return to_hits(await self._database.fetch(statement.query, statement.values), self._embedding)
+
 
 def nearest_statement(
     workspace: str,

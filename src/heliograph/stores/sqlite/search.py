@@ -23,13 +23,13 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from heliograph.embedding.base import cosines
 from heliograph.errors import StoreDamaged
 from heliograph.stores.base import Hit, TextStore, VectorStore
 from heliograph.stores.bm25 import PostingIndex
 from heliograph.stores.candidates import (
     CandidateIndex,
     Candidates,
-    cosines,
     count_candidates,
     count_first,
     late_candidates,
@@ -655,6 +655,22 @@ class SqliteVectorStore(VectorStore):
         return await self._database.read(
             lambda connection: read_vectors(connection, self._ids.at(connection), accelerator, collection, ids)
         )
+
+    async def rank(
+        self, collection: Collection, vector: NDArray[np.float32], ids: Sequence[str], limit: int
+    ) -> list[Hit]:
+        if not ids or limit < 1:
+            return []
+        vector = np.ascontiguousarray(vector, np.float32)
+        accelerator = self._accelerators[collection]
+
+        def find(connection: apsw.Connection) -> list[Hit]:
+            known = self._ids.at(connection)
+            keys = known.find_keys(connection, ids).values()
+            allowed = KeySet(np.unique(np.fromiter(keys, np.int64, len(keys))))
+            return find_nearest(connection, known, accelerator, collection, vector, limit, -1.0, allowed)
+
+        return await self._database.read(find)
 
 
 def find_nearest(

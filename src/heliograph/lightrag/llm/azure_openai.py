@@ -1,0 +1,5 @@
+"""Model functions for OpenAI on Azure, by the module that programs import them from."""
+
+from heliograph.lightrag.llm.openai import azure_openai_complete, azure_openai_complete_if_cache, azure_openai_embed
+
+__all__ = ["azure_openai_complete", "azure_openai_complete_if_cache", "azure_openai_embed"]
