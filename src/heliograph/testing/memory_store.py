@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from heliograph.embedding.base import EmbeddingInfo
+from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, StaleChangesetError, StoreUnavailable
 from heliograph.filters import Filter, filter_key, matches
 from heliograph.models import (
@@ -545,8 +545,7 @@ class MemoryVectorStore(VectorStore):
             ids = sorted(self.held[collection])
             self._matrices[collection] = ids, np.stack([self.held[collection][id_] for id_ in ids])
         ids, matrix = self._matrices[collection]
-        # Equal rows have equal sums, which a product of matrices does not give.
-        scores = (matrix * vector).sum(axis=1)
+        scores = cosines(matrix, vector)
         # Ids are sorted, so a stable sort leaves ties in the order of ids.
         best = np.argsort(-scores, kind="stable")[:limit]
         return [Hit(ids[index], float(scores[index])) for index in best if scores[index] >= min_score]

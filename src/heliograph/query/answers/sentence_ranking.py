@@ -377,9 +377,11 @@ def shortlist(
     is_comparable = _is_comparable(question, sentences)
     is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
     least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
-    least = (least if is_told else CLEARLY_ANSWERED) + _NAME_MISSING * _misses_name(question, sentences)
     titled_words = frozenset[str]().union(*(terms_in(title, language) for title in titles.values()))
-    least += _WORDS_MISSING * is_comparable * _missing(words, asked, sentences, titled_words)
+    # A name that is missing is one of the words that are.
+    missing = _WORDS_MISSING * is_comparable * _missing(words, asked, sentences, titled_words)
+    least = least if is_told else CLEARLY_ANSWERED
+    least += max(missing, _NAME_MISSING * _misses_name(question, sentences))
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
     telling = _beyond_titles(sentences, titled)
     scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
@@ -550,7 +552,8 @@ def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
     if is_chinese(question):
         names = _LATIN.findall(question)
     elif _ENGLISH_WORD.search(question) and not is_chinese(sentences[0].item.chunk.text):
-        names = [name for match in _NAME.finditer(question) if (name := _without_opening(question, match))]
+        # "I" is nobody's name.
+        names = [name for match in _NAME.finditer(question) if len(name := _without_opening(question, match)) > 1]
     else:
         # German nouns have capitals and are said otherwise in another language; what is made like this is a name.
         names = [part for word in _LATIN.findall(question) for part in word.split("-") if _MADE_NAME.search(part)]
