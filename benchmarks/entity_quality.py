@@ -1,7 +1,8 @@
 """How many of the entities that a reader looks at first are none, without a chat model: judged by hand.
 
-Six corpora are indexed with the local extractor and an embedding without cost: three of English manuals and one of
-Chinese ones (pages of `benchmarks/manuals/pages.txt`), scraped web pages, and paragraphs of an encyclopedia. Of each
+Corpora are indexed with the local extractor and an embedding without cost: English manuals, and Chinese, German, French
+and Spanish ones (pages of `benchmarks/manuals/pages.txt`; some are half translated), scraped web pages, a company's
+handbook, talk, and paragraphs of an encyclopedia. Of each
 are taken the 50 best connected entities, the 40 best connected persons and the 30 best connected locations.
 `tests/data/judged_entities.jsonl` says which of them a person calls junk, no person or no place; a name that nobody has
 judged counts for neither side, and how many there are is told.
@@ -35,8 +36,13 @@ _MANUALS = {
     "databases": ("sqlite3-doc", "python-django-doc", "postgresql-doc-15"),
     "handbooks": ("gimp-help-en", "debian-handbook/en-US", "libreoffice-help-en-us"),
     "zh_manuals": ("libreoffice-help-zh-cn", "debian-handbook/zh-CN"),
+    "de_manuals": ("debian-handbook/de-DE",),
+    "fr_manuals": ("debian-handbook/fr-FR",),
+    "es_manuals": ("debian-handbook/es-ES",),
 }
-_SETS = {"wild_society": 60, "musique_train100": 1000}
+# The language of which the pages are listed for a package that has them in several more.
+_LISTED = "zh-CN"
+_SETS = {"wild_society": 60, "musique_train100": 1000, "gitlab_handbook": 250, "lihua_world": 200}
 _LISTS = (("hubs", "", 50), ("persons", "person", 40), ("locations", "location", 30))
 
 
@@ -80,6 +86,10 @@ def _pages(corpus: str, folder: Path) -> Iterator[Path]:
         for page in read_pages()
         if any(page[0] == package and page[1].endswith(ending) for package, _, ending in wanted)
     ]
+    for package, _, language in wanted:
+        if language and not any(page[1].endswith(language) for page in pages):
+            listed = (page for page in read_pages() if page[0] == package and page[1].endswith(_LISTED))
+            pages += [(package, below.removesuffix(_LISTED) + language, page) for _, below, page in listed]
     yield from fetch_pages(folder, pages)
 
 

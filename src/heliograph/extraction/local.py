@@ -115,7 +115,7 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
     words = [word.lower() for word in written]
     at = next((index for index in reversed(range(len(words))) if _is_verb(words, index)), -1)
     if at < 0:
-        return _tie(written)
+        return ""
     said = written[at:]
     if said[0] in _AUXILIARIES:
         # What somebody or something is, and not that it is.
@@ -130,39 +130,8 @@ def _predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str
     return " ".join(said) if any(word not in stop_words("en") for word in said) else ""
 
 
-def _opening_predicate(text: str) -> str:
-    """Return the verb with which a text goes on after its subject, and what it is tied to: "condemns works as"."""
-    written = _GAP_WORD.findall(_CLAUSE_END.split(text, maxsplit=1)[0])
-    words = [word.lower() for word in written]
-    at = next((index for index in range(min(2, len(words))) if _is_verb(words, index)), -1)
-    if at < 0 or is_chinese(text):
-        return ""
-    said = [word for word in written[at + (words[at] in _AUXILIARIES) :] if word not in _ARTICLES]
-    said = said[:_MOST_PREDICATE_WORDS]
-    return " ".join(said) if any(word.lower() not in stop_words("en") for word in said) else ""
-
-
-_CLAUSE_END = re.compile(r"[.,;:()\n|]")
-
-
-def _tie(written: Sequence[str]) -> str:
-    """Return the noun that ties what follows to what is before, where no verb does: "east of", "locations in"."""
-    words = [word.lower() for word in written if word.lower() not in _ARTICLES]
-    if len(words) < 2 or words[-1] not in _TIES:
-        return ""
-    first = len(words) - 1
-    while first and len(words) - first < _MOST_TIE_WORDS and words[first - 1].isalpha():
-        if words[first - 1] in stop_words("en") or words[first - 1] in _TIES:
-            break
-        first -= 1
-    return " ".join(words[first:]) if first < len(words) - 1 else ""
-
-
-_MOST_TIE_WORDS = 3
-_RELATIVE = frozenset({",", "that", "which", "who", "and"})
 _ARTICLES = frozenset({"a", "an", "the", "its", "his", "her", "their", "both"})
 _TIES = word_list("ties")
-_OPENS_OBJECT = _ARTICLES | _TIES
 
 
 def _is_verb(words: Sequence[str], index: int) -> bool:
@@ -174,15 +143,10 @@ def _is_verb(words: Sequence[str], index: int) -> bool:
     if (word.endswith("ed") and len(word) > 4) or (word.endswith("ing") and before in _BE):
         # "an updated version of" says nothing of who updated it.
         return before not in _ARTICLES
-    may_follow = not index or before in _RELATIVE
-    if not may_follow or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
+    if index or not word.endswith("s") or len(word) < 4 or word.endswith(("ss", "us", "'s", "’s")):
         return False
-    # "Git uses X", "Git stores the X", "Git, which stores X", but not "Git users, X".
-    following = words[index + 1 : index + 2]
-    if not index and words[-1] in _TIES and all(word[0].isalnum() for word in words):
-        # "Apache stores log files in X".
-        return True
-    return (not following and not index) or not _OPENS_OBJECT.isdisjoint(following)
+    # "Git uses X", "Git stores the X", but not "Git users, X".
+    return len(words) == 1 or words[1] in _ARTICLES or words[1] in _TIES
 
 
 def _chinese_predicate(gap: str, sentence: SentenceReading, start: int, end: int) -> str:
@@ -428,14 +392,9 @@ def _meeting(
 
 
 def _about(read: ReadChunk, entities: Mapping[str, ChosenEntity], subject: str, place: Occurrence) -> _Candidate:
-    """Relate the first entity of a sentence that does not name the chunk's subject to that subject.
-
-    What opens the sentence is what does or has something, and the subject that to which it is done.
-    """
+    """Relate the first entity of a sentence that does not name the chunk's subject to that subject."""
     start = read.sentences[place.sentence].start
     score = 1.5 + 0.1 * min(entities[place.key].score, 10.0)
-    if predicate := _opening_predicate(read.chunk.text[place.end : place.end + _NEAR]) if place.start == start else "":
-        return _Candidate(place.key, subject, place.sentence, start, place.end, _FAR_WEIGHT, score, (predicate,))
     return _Candidate(subject, place.key, place.sentence, start, place.start, _FAR_WEIGHT, score)
 
 

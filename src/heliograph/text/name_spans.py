@@ -140,6 +140,7 @@ _IN_NAMES = _OF | INNER_PARTICLES | frozenset({"and", "the", "on", "in", "at", "
 # Not "von", which ties German nouns ("Satz von Werkzeugen") more often than names.
 _NAME_PARTICLES = frozenset({"van", "bin", "ibn"})
 _AFTER_PERSON = re.compile(r"\W*(?:\((?:born|b\.|\d{4}\s?[-–])|,? who\b|(?:was|is) born\b)|, (?:Jr|Sr)\b")
+_NO_SURNAMES = COMMON_WORDS | function_words()
 _NEXT_WORD = re.compile(r"\s*(\w+)")
 _INITIAL = re.compile(r"\b[A-Z]\.")
 # "Li Hua", whose given name is a frequent piece of other words, too.
@@ -216,7 +217,7 @@ def _place_or_person(words: Sequence[str], name: str) -> str:
         return "person"
     # "Long Shadow" and "L. Overrides" are made as names are, but of common words.
     last = words[-1].rpartition("-")[2]
-    is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in COMMON_WORDS | function_words()
+    is_common = (len(last) > _LONGEST_SYLLABLE and is_usually_lower(last)) or last in _NO_SURNAMES
     if is_common or last in PLACES or last in DEMONYMS or ("." in words[0] and words[0] in PLACES):
         return ""
     is_chinese = words[0] in CHINESE_FAMILY_NAMES and 2 <= len(words) <= 3 and all(len(word) <= 8 for word in words)
@@ -430,6 +431,9 @@ def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidenc
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         is_followed = following is not None and (following.text[0].isupper() or following.lower in PERSON_VERBS)
         return is_followed or not (lower in evidence.lower or lower in COMMON_WORDS or is_usually_lower(base))
+    if lower.endswith("ally") and is_usually_lower(base):
+        # "Finally Click": an adverb begins no name.
+        return False
     if lower in COMMON_WORDS or lower in STRUCTURE_WORDS:
         following = tokens[index + 1].text if index + 1 < len(tokens) else ""
         is_known = word in evidence.capitalised or lower in _FIRST_IN_NAMES or following.lower() in COMMON_WORDS
