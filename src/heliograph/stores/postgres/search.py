@@ -320,7 +320,8 @@ class PostgresVectorStore(VectorStore):
         statement = nearest_statement(
             self._database.workspace, collection, vector, limit, -1.0, ids, is_home=self._is_home
         )
-        return to_hits(await self._database.fetch(statement.query, statement.values), self._embedding)
+        rows = await self._database.fetch(statement.query, statement.values, is_planned_anew=True)
+        return to_hits(rows, self._embedding)
 
 
 def nearest_statement(
