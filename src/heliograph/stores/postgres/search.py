@@ -276,6 +276,12 @@ LEFT JOIN LATERAL (
 ) AS hit ON hit.score >= %s
 ORDER BY hit.score DESC, hit.id LIMIT %s"""
 _ALLOWED = "AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"
+# By the product, which no index is made for, so that the rows are found by id and none is missed.
+_RANKED = f"""{_EMBEDDING}, hit.id, hit.score FROM {{space}} AS space LEFT JOIN LATERAL (
+  SELECT id, -(embedding <#> %s::vector) AS score FROM {{table}} WHERE workspace = %s {_ALLOWED}
+    AND vector_dims(embedding) = {{dimension}}
+  ORDER BY score DESC, id LIMIT %s
+) AS hit ON true ORDER BY hit.score DESC, hit.id"""
 _STORED = f"""{_EMBEDDING}, stored.id, stored.embedding FROM {{space}} AS space
 LEFT JOIN (SELECT wanted.id, wanted.place, vector_send(vector.embedding) AS embedding FROM {WANTED}
   JOIN {{table}} AS vector ON vector.workspace = %s AND vector.id = wanted.id WHERE vector.embedding IS NOT NULL
@@ -317,10 +323,14 @@ class PostgresVectorStore(VectorStore):
     ) -> list[Hit]:
         if not ids or limit < 1:
             return []
-        statement = nearest_statement(
-            self._database.workspace, collection, vector, limit, -1.0, ids, is_home=self._is_home
+        workspace = self._database.workspace
+        query = _RANKED.format(
+            space=(_AT_HOME if self._is_home else _ELSEWHERE).format(workspace=_literal(workspace)),
+            table=VECTOR_TABLES[collection],
+            dimension=len(vector),
         )
-        rows = await self._database.fetch(statement.query, statement.values, is_planned_anew=True)
+        value = Vector(np.ascontiguousarray(vector, np.float32))
+        rows = await self._database.fetch(query, (value, workspace, to_json(ids), limit), is_planned_anew=True)
         return to_hits(rows, self._embedding)
 
 
