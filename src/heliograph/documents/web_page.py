@@ -164,6 +164,7 @@ def remove_furniture(body: Node, title: str = "") -> int:
     """
     for node in body.css("script, style, noscript, template"):
         node.decompose()
+    _show_defaults(body)
     root = _read_blocks(body)
     judge = _Judge(root, "".join(title.split()).casefold())
     doomed = judge.furniture()
@@ -177,6 +178,14 @@ def remove_furniture(body: Node, title: str = "") -> int:
     for block in doomed:
         block.node.decompose()
     return omitted
+
+
+def _show_defaults(body: Node) -> None:
+    """Show the last of the words of which a script would show one, such as the keys of each system."""
+    for last in body.css("span > [hidden]:last-child:not(:first-child)"):
+        others = last.parent.iter(include_text=True) if last.parent is not None else ()
+        if all("hidden" in node.attributes if node.is_element_node else not node.text().strip() for node in others):
+            del last.attrs["hidden"]
 
 
 def _read_blocks(body: Node) -> _Block:

@@ -225,3 +225,13 @@ def test_nesting_without_end_is_read_all_the_same() -> None:
 def test_spans_beyond_reason_cost_nothing() -> None:
     table = "<table><tr><th colspan=999999999>a</th></tr><tr><td rowspan=99999999>b</td><td>c</td></tr></table>"
     assert len(html_to_markdown(table)) < 20_000
+
+
+def test_of_words_for_each_system_the_default_is_read() -> None:
+    key = (
+        '<span class="switch"><span hidden="true" class="MAC">Command</span><span hidden="true">Ctrl</span></span>'
+        "<span><span hidden>secret</span></span><span>seen<span hidden>one</span><span hidden>other</span></span>"
+    )
+    text = load("page.html", f"<body><p>Press {key}+F to find a word in the text of this page.</p></body>").text
+    assert "Press Ctrl" in text
+    assert not any(word in text for word in ("Command", "secret", "one", "other"))
