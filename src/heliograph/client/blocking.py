@@ -74,6 +74,7 @@ class Documents(_Blocking[AsyncDocuments]):
     list = _Blocking.method(AsyncDocuments.list)
     get = _Blocking.method(AsyncDocuments.get)
     text = _Blocking.method(AsyncDocuments.text)
+    entities = _Blocking.method(AsyncDocuments.entities)
     update = _Blocking.method(AsyncDocuments.update)
     change = _Blocking.method(AsyncDocuments.change)
     delete = _Blocking.method(AsyncDocuments.delete)

@@ -156,6 +156,11 @@ class AsyncDocuments(_Resource):
         """Return a document's text."""
         return (await self._send(get(path_of("documents", document_id, "text"), records.DocumentText))).text
 
+    async def entities(self, document_id: str, *, limit: int = 200) -> records.DocumentEntities:
+        """Return the entities that a document names, the most mentioned first, and how each is written there."""
+        path = path_of("documents", document_id, "entities")
+        return await self._send(get(path, records.DocumentEntities, limit=limit))
+
     async def update(
         self, document_id: str, *, text: str | None = None, title: str | None = None, metadata: Metadata = None
     ) -> records.DocumentChange:

@@ -29,6 +29,7 @@ _SHAPES = {
     "CurationRecord": "graph.CurationItem",
     "DocumentChange": "documents.ChangeResponse",
     "DocumentDetail": "documents.DetailResponse",
+    "DocumentEntities": "documents.DocumentEntitiesResponse",
     "DocumentInsertion": "documents.InsertResponse",
     "DocumentList": "documents.ListResponse",
     "DocumentRecord": "documents.DocumentResponse",

@@ -100,6 +100,9 @@ def test_document_goes_through_its_life(serve: Serve, tmp_path: Path) -> None:
         assert (done.status, done.source, done.metadata) == ("processed", "a/b ü.md", {"team": "red"})
         assert client.documents.insert("Dora (person): sings.", source="a/b ü.md").status == "duplicated"
         assert client.documents.text(done.id) == "Dora (person): sings."
+        named = client.documents.entities(done.id)
+        assert [(entity.name, entity.type, entity.count) for entity in named.entities] == [("Dora", "person", 1)]
+        assert named.total == 1
         assert client.documents.get(done.id).chunks[0].text == "Dora (person): sings."
         assert client.documents.list(filter={"team": "red"}).total == 1
         assert client.documents.change(done.id, metadata={"team": "blue"}).document.metadata == {"team": "blue"}
