@@ -30,7 +30,7 @@ __all__ = ["GraphMethods"]
 
 _ENTITY_FIELDS = frozenset({"entity_name", "entity_type", "description", "source_id", "file_path"})
 _RELATION_FIELDS = frozenset({"description", "keywords", "source_id", "file_path", "weight"})
-Format = Literal["csv", "excel", "md", "txt"]
+Format = Literal["csv", "excel", "md", "txt", "graphml"]
 
 
 class GraphMethods(ABC):
@@ -289,12 +289,17 @@ class GraphMethods(ABC):
 
         Args:
             output_path: The file; what is there is replaced.
-            file_format: `csv`, `excel`, `md` or `txt`.
+            file_format: `csv`, `excel`, `md` or `txt`; or `graphml`, the graph as LightRAG keeps it in its folder.
             include_vector_data: Whether rows tell what is embedded of them.
 
         Raises:
             ValueError: There is no such format.
         """
+        if file_format == "graphml":
+            kb, _ = await self._opened()
+            await asyncio.to_thread(Path(output_path).unlink, missing_ok=True)
+            await kb.export(output_path, "graphml")
+            return
         if file_format not in _WRITERS:
             raise ValueError(f"Unsupported file format: {file_format}. Choose from: csv, excel, md, txt")
         tables = await self._tables(include_vector_data)

@@ -213,7 +213,10 @@ class LightRAG(Fields, GraphMethods):
         """Process what is pending; a model that is out of reach makes it fail, as its status tells."""
         kb, rows = await self._opened()
         try:
-            await kb.resume()
+            report = await kb.resume()
+            if report.results:
+                failed = len(report.failures)
+                logger.info("documents processed: %d, failed: %d", len(report.results) - failed, failed)
         except HeliographError as error:
             logger.error("documents could not be processed: %s", error)
             await kb.abandon(str(error))

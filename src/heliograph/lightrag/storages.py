@@ -56,8 +56,19 @@ async def all_documents(kb: AsyncHeliograph, **conditions: Any) -> list[Document
 
 
 class _View:
+    """What all storages have there: methods that open, write out and close one, and do nothing here."""
+
     def __init__(self, opened: Open) -> None:
         self._opened = opened
+
+    async def initialize(self) -> None:
+        """Do nothing: a view opens the workspace when it is first read."""
+
+    async def index_done_callback(self) -> None:
+        """Do nothing: what is written is on disk when the call that writes it returns."""
+
+    async def finalize(self) -> None:
+        """Do nothing: `finalize_storages` closes the workspace."""
 
 
 class _KeyValueView(_View, ABC):

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import openpyxl
@@ -278,6 +279,27 @@ async def test_thread_beside_a_running_loop_calls_what_is_not_async(tmp_path: Pa
     await rag.finalize_storages()
 
 
+async def test_storage_can_be_opened_written_out_and_closed_by_hand(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    await rag.ainsert("Ada met Babbage.", ids="one")
+    storages: list[Any] = [rag.llm_response_cache, rag.full_docs, rag.doc_status, rag.text_chunks]
+    storages += [rag.full_entities, rag.entity_chunks, rag.chunk_entity_relation_graph, rag.chunks_vdb]
+    for storage in storages:
+        await storage.initialize()
+        await storage.index_done_callback()
+        await storage.finalize()
+    assert (await rag.full_docs.get_by_id("one") or {})["content"] == "Ada met Babbage."
+    await rag.finalize_storages()
+
+
+async def test_logger_tells_what_was_taken_in(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "lightrag")
+    rag = _rag(tmp_path)
+    await rag.ainsert(["Ada met Babbage.", "Babbage built an engine."])
+    assert "documents processed: 2, failed: 0" in caplog.messages
+    await rag.finalize_storages()
+
+
 def test_methods_that_are_not_async_keep_their_signatures() -> None:
     for name in ("insert", "query", "export_data", "merge_entities", "delete_by_doc_id"):
         method = getattr(LightRAG, name)
@@ -340,6 +362,24 @@ async def test_origin_can_be_edited_and_stays_on_the_graph(tmp_path: Path) -> No
     graph = await rag.get_knowledge_graph("One")
     assert [edge.properties["source_id"] for edge in graph.edges] == ["crm-2"]
     assert {node.id: node.properties["source_id"] for node in graph.nodes} == {"One": "crm-1", "Two": "manual_creation"}
+    await rag.finalize_storages()
+
+
+async def test_graph_export_is_read_by_others_and_replaces_what_is_there(tmp_path: Path) -> None:
+    rag = _rag(tmp_path)
+    await rag.acreate_entity("Ada", {"entity_type": "person", "description": "Ada wrote notes."})
+    await rag.acreate_entity("Babbage", {"entity_type": "person", "description": "Babbage built an engine."})
+    await rag.acreate_relation("Ada", "Babbage", {"description": "Ada met Babbage.", "keywords": "friendship"})
+    path = tmp_path / "graph.graphml"
+    path.write_text("an earlier one")
+    await rag.aexport_data(str(path), file_format="graphml")
+    graph = ElementTree.parse(path).getroot().find("{*}graph")
+    assert graph is not None
+    assert {node.get("id") for node in graph.iterfind("{*}node")} == {"Ada", "Babbage"}
+    edge = graph.find("{*}edge")
+    assert edge is not None
+    assert {edge.get("source"), edge.get("target")} == {"Ada", "Babbage"}
+    assert "Ada met Babbage." in [data.text for data in edge.iterfind("{*}data")]
     await rag.finalize_storages()
 
 
