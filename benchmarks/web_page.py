@@ -170,6 +170,7 @@ def _large_graph(count: int) -> dict[str, Any]:
             "type": [number % 5 for number in range(count)],
             "degree": degrees,
             "created_at": list(range(count)),
+            "dated_at": list(range(count)),
         },
         "edges": {"source": sources, "target": targets, "weight": [1] * len(sources)},
         "is_truncated": False,

@@ -731,6 +731,8 @@ export interface Schemas {
     degree: (number)[];
     /** When it first appeared, Unix seconds. */
     created_at: (number)[];
+    /** The first date that documents which mention it state (`created_at` in their metadata), Unix seconds; when it first appeared if none does. */
+    dated_at: (number)[];
   };
   "OllamaChatReply": {
     model: string;

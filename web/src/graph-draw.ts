@@ -238,7 +238,7 @@ export class Drawing {
       const angle = row * 2.399963;
       const radius = spread * Math.sqrt((row + 1) / nodes.name.length);
       this.graph.addNode(name, {
-        type: nodeKind, label: name, type_: types[nodes.type[row] ?? 0] ?? "", degree, created: nodes.created_at[row] ?? 0, community: 0,
+        type: nodeKind, label: name, type_: types[nodes.type[row] ?? 0] ?? "", degree, created: nodes.dated_at[row] ?? 0, community: 0,
         x: (origin?.x ?? 0) + radius * Math.cos(angle), y: (origin?.y ?? 0) + radius * Math.sin(angle),
         size: sizeOf(degree, nodes.name.length), color: OTHER,
       });
@@ -289,14 +289,14 @@ export class Drawing {
 
   hide(groups: Set<string>) { this.hidden = groups; this.redraw(); }
 
-  /** The times at which entities first appeared (Unix seconds), in order, each once. */
+  /** The first dates of the entities' documents (Unix seconds), in order, each once. */
   times(): number[] {
     const found = new Set<number>();
     this.graph.forEachNode((_, data) => found.add(data.created));
     return [...found].sort((one, other) => one - other);
   }
 
-  /** Shows what first appeared within a span of time, and entities without relations or not. */
+  /** Shows what is dated within a span of time, and entities without relations or not. */
   narrow(span: readonly [number, number], hidesLone: boolean) {
     this.span = span;
     this.hidesLone = hidesLone;

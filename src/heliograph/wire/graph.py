@@ -175,6 +175,10 @@ class NodeColumns(BaseModel):
     type: list[int] = Field(description="Place in `types`.")
     degree: list[int] = Field(description="Relations that touch it in the whole graph.")
     created_at: list[int] = Field(description="When it first appeared, Unix seconds.")
+    dated_at: list[int] = Field(
+        description="The first date that documents which mention it state (`created_at` in their metadata), Unix "
+        "seconds; when it first appeared if none does."
+    )
 
 
 class EdgeColumns(BaseModel):
@@ -194,8 +198,17 @@ class GraphColumns(BaseModel):
     is_truncated: bool = Field(description="Whether `limit` left something out.")
 
 
-def graph_columns(entities: Sequence[Entity], relations: Sequence[Relation], *, is_truncated: bool) -> dict[str, Any]:
-    """Return `GraphColumns` as plain JSON; relations with an end that is not among the entities are left out."""
+def graph_columns(
+    entities: Sequence[Entity], relations: Sequence[Relation], dates: Mapping[str, int], *, is_truncated: bool
+) -> dict[str, Any]:
+    """Return `GraphColumns` as plain JSON; relations with an end that is not among the entities are left out.
+
+    Args:
+        entities: The entities.
+        relations: Relations among them.
+        dates: The first date of an entity's documents, Unix seconds, by its id; may lack some.
+        is_truncated: Whether a limit left something out.
+    """
     counted = Counter(item.type for item in entities)
     types = sorted(counted, key=lambda kind: (-counted[kind], kind))
     places = {kind: place for place, kind in enumerate(types)}
@@ -208,6 +221,7 @@ def graph_columns(entities: Sequence[Entity], relations: Sequence[Relation], *, 
             "type": [places[item.type] for item in entities],
             "degree": [item.degree for item in entities],
             "created_at": [item.created_at for item in entities],
+            "dated_at": [dates.get(item.id, item.created_at) for item in entities],
         },
         "edges": {
             "source": [rows[item.source_id] for item in drawn],

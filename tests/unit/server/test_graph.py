@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 import pytest
 
+from heliograph import NewDocument
 from heliograph.stores.sqlite.graph import _RELATIONS_AMONG, SqliteGraphStore
 from heliograph.wire.graph import GraphColumns, KnowledgeGraph
 
@@ -100,6 +102,19 @@ async def test_part_of_the_graph_comes_in_columns(world: World) -> None:
     assert pairs == {("Ann", "Bob"), ("Annie", "Cy")}
     assert sorted(edges["weight"]) == [1.0, 2.0]
     assert (nodes["degree"], whole["is_truncated"]) == ([1, 1, 1, 1], False)
+
+
+async def test_columns_say_which_date_documents_state(world: World) -> None:
+    async with world.service.workspaces.use() as engine:
+        for name, date in (("Dora", "2024-05-01T10:00:00+02:00"), ("Dora", "2025-01-01"), ("Eve", "last spring")):
+            text = f"{name} (person): sings in {date}."
+            await engine.insert([NewDocument(text, f"{date}.md", metadata={"created_at": date})])
+    nodes = (await world.get("/api/v1/graph"))["nodes"]
+    places = {name: place for place, name in enumerate(nodes["name"])}
+    stated = int(datetime(2024, 5, 1, 8, tzinfo=UTC).timestamp())
+    assert nodes["dated_at"][places["Dora"]] == stated
+    assert all(nodes["dated_at"][places[name]] == nodes["created_at"][places[name]] for name in ("Ann", "Cy", "Eve"))
+    assert (await world.get("/api/v1/graph", name="dora"))["nodes"]["dated_at"] == [stated]
 
 
 async def test_columns_begin_at_names_and_say_when_they_are_cut(world: World) -> None:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import ConflictError, InvalidRequestError, NotFoundError
+from heliograph.filters import Exists
 from heliograph.models import Curation, CurationKind, Entity, NameRules, Relation
 from heliograph.server.dependencies import ReadEngine, WriteEngine, Writer
 from heliograph.server.openapi import responses
 from heliograph.server.responses import JsonBody
-from heliograph.stores.base import CurationQuery, ScanKind
+from heliograph.stores.base import CurationQuery, DocumentQuery, ScanKind
 from heliograph.text.names import name_to_entity_id
 from heliograph.wire.graph import (
     CurationItem,
@@ -71,6 +73,10 @@ _MOST_NODES = 10_000
 _MOST_DEPTH = 100
 _MOST_DRAWN = 50_000
 _MOST_EXAMINED = 2_000
+# The field in which loaders put a document's own date; how many documents, and how many chunks of an entity, are read.
+_DATE = "created_at"
+_MOST_DATED = 50_000
+_CHUNKS_DATED = 20
 
 Name = Annotated[str, Query(max_length=2048, description="Name of an entity, by any spelling or alias.")]
 OtherName = Annotated[str | None, Query(max_length=2048, description="The other end, for a relation.")]
@@ -155,7 +161,8 @@ async def draw_graph(
         entities = await engine.entities(limit=limit + 1)
         is_truncated, entities = len(entities) > limit, entities[:limit]
         relations = await engine.store.graph.find_relations_among([item.id for item in entities])
-        return JsonBody(await asyncio.to_thread(graph_columns, entities, relations, is_truncated=is_truncated))
+        dates = await _dates(engine, entities)
+        return JsonBody(await asyncio.to_thread(graph_columns, entities, relations, dates, is_truncated=is_truncated))
     parts = [await engine.neighbours(one, depth=depth, max_entities=limit) for one in name]
     found = {entity.id: entity for part in parts for entity in part.entities}
     if not found:
@@ -166,7 +173,32 @@ async def draw_graph(
         relations = parts[0].relations
     else:
         relations = await engine.store.graph.find_relations_among([item.id for item in entities])
-    return JsonBody(graph_columns(entities, relations, is_truncated=is_truncated))
+    return JsonBody(graph_columns(entities, relations, await _dates(engine, entities), is_truncated=is_truncated))
+
+
+async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[str, int]:
+    """Return the first date that the documents of an entity state, Unix seconds, by the entity's id."""
+    records = engine.store.records
+    dated = await records.find_documents(DocumentQuery(filter=Exists(_DATE), limit=_MOST_DATED))
+    stated = {item.source: moment for item in dated.documents if (moment := _moment(item.metadata[_DATE])) is not None}
+    if not stated:
+        return {}
+    chunk_ids = {id_ for entity in entities for id_ in entity.chunk_ids[:_CHUNKS_DATED]}
+    sources = await records.get_sources(list(chunk_ids))
+    moments = {
+        entity.id: [stated[sources[id_]] for id_ in entity.chunk_ids[:_CHUNKS_DATED] if sources.get(id_) in stated]
+        for entity in entities
+    }
+    return {id_: min(found) for id_, found in moments.items() if found}
+
+
+def _moment(date: object) -> int | None:
+    """Return Unix seconds of a date in ISO 8601, in UTC unless it says otherwise; None if it is none."""
+    try:
+        read = datetime.fromisoformat(str(date))
+        return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
 
 
 @router.get("/graph/entity/exists", summary="Whether there is an entity", responses=responses(400))
