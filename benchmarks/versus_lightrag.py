@@ -82,7 +82,7 @@ def run(options: Options) -> Findings:
     python, *rest = options.arguments
     folder = Path(rest[0]) if rest else _SET
     how = pin()
-    stored, repeats = ((5, 10), 2) if options.quick else ((100, 300), 5)
+    stored, repeats = ((5, 10), 2) if options.quick else ((30, 90), 5)
     with TemporaryDirectory() as name:
         sides = _Sides(python, Path(name))
         corpus = _made(max(stored) + 2 * repeats) | {"stored": stored, "repeats": repeats}
