@@ -355,9 +355,9 @@ async def find_related_chunks(
 async def _pick(store: StoreView, plan: Plan, owned: OwnedChunks, question: Vector | None) -> list[str]:
     if plan.chunk_picking == "vector" and question is not None and owned.groups:
         limit = int(plan.related_chunks * len(owned.groups) / 2)
-        hits = await store.vectors.rank(changeset.Collection.CHUNKS, question, owned.candidates(), limit)
+        places = {chunk_id: place for place, chunk_id in enumerate(owned.candidates())}
+        hits = await store.vectors.rank(changeset.Collection.CHUNKS, question, list(places), limit)
         if hits:
-            places = {chunk_id: place for place, chunk_id in enumerate(owned.candidates())}
             return [hit.id for hit in sorted(hits, key=lambda hit: (-hit.score, places[hit.id]))]
         logger.warning("chunks are picked by weight: none has a vector, or there are too few to pick from")
     return pick_by_weight(owned, plan.related_chunks)

@@ -185,11 +185,15 @@ async def _dates(engine: AsyncHeliograph, entities: Sequence[Entity]) -> dict[st
         return {}
     chunk_ids = {id_ for entity in entities for id_ in entity.chunk_ids[:_CHUNKS_DATED]}
     sources = await records.get_sources(list(chunk_ids))
-    moments = {
-        entity.id: [stated[sources[id_]] for id_ in entity.chunk_ids[:_CHUNKS_DATED] if sources.get(id_) in stated]
-        for entity in entities
-    }
-    return {id_: min(found) for id_, found in moments.items() if found}
+
+    def choose() -> dict[str, int]:
+        moments = {
+            entity.id: [stated[sources[id_]] for id_ in entity.chunk_ids[:_CHUNKS_DATED] if sources.get(id_) in stated]
+            for entity in entities
+        }
+        return {id_: min(found) for id_, found in moments.items() if found}
+
+    return await asyncio.to_thread(choose)
 
 
 def _moment(date: object) -> int | None:
