@@ -5,7 +5,7 @@ import type { Schemas } from "./api-types";
 import { renderDocument } from "./markdown";
 import { attempt, canWrite, linkTo } from "./state";
 import { Busy, Button, Dialog, Field, Panel, Tabs } from "./ui";
-import { named, number, t, typeName, when } from "./words";
+import { authorName, named, number, t, typeName, when } from "./words";
 
 type Done = { curation_ids: string[] };
 type OnChanged = (done: Done, name?: string) => void;
@@ -155,7 +155,7 @@ function History({ name, other }: { name: string; other?: string }) {
     <>
       {found.curations.length > 0 && (
         <ul class="plain">
-          {found.curations.map((item) => <li key={item.id}><b>{named("c_", item.kind)}</b> {item.names.join(" → ")} <span class="quiet">{when(item.created_at)} {t("by")} {item.author} {item.undone_at && t("taken")}</span></li>)}
+          {found.curations.map((item) => <li key={item.id}><b>{named("c_", item.kind)}</b> {item.names.join(" → ")} <span class="quiet">{when(item.created_at)} {t("by")} {authorName(item.author)} {item.undone_at && t("taken")}</span></li>)}
         </ul>
       )}
       <ul class="plain statements">
