@@ -1,6 +1,6 @@
 """Opens the page in headless Chromium without a graphics card, asks 500 questions, and drags a large graph about.
 
-A newcomer's first minute is that of `heliograph serve` on its defaults, with an empty folder and nothing cached: from the
+A newcomer's first minute is that of `heliograph serve` on its defaults, with an empty folder and nothing cached: from a
 click on the sample documents to an answer with citations to the first question that the page proposes, and until all
 samples are read.
 

@@ -11,7 +11,7 @@ const SETTINGS = "HELIOGRAPH_CHAT__BASE_URL=http://127.0.0.1:11434/v1\nHELIOGRAP
 const SAMPLE_QUESTIONS: Record<"en" | "zh", [source: string, question: string][]> = {
   en: [
     ["harbour-story/chapter-1-the-launching.md", "Who named the ship Meridian?"],
-    ["iot-handbook/broker-operations.md", "Who owns the Fulmar broker cluster, and since when?"],
+    ["iot-handbook/broker-operations.md", "Who owns the Fulmar broker cluster?"],
     ["iot-handbook/lantern-gateway.md", "How long can a Lantern store messages when both uplinks fail?"],
     ["iot-handbook/roles-and-approvals.md", "Who may approve the renewal of a gateway certificate?"],
   ],
