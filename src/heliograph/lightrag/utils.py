@@ -57,7 +57,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 logger = logging.getLogger("lightrag")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _told: set[str] = set()
 
 
@@ -218,8 +218,8 @@ def generate_track_id(prefix: str = "upload") -> str:
 
 
 def sanitize_text_for_encoding(text: str, replacement_char: str = "") -> str:
-    """Return a text without control characters and white space around it, HTML's entities made characters."""
-    return _CONTROL.sub(replacement_char, clean_text(unescape(text.strip()))).strip()
+    """Return a text without what is no character and white space around it, HTML's entities made characters."""
+    return clean_text(_UNREADABLE.sub(replacement_char, unescape(text.strip()))).strip()
 
 
 def normalize_entity_name(input_text: str) -> str:
