@@ -36,7 +36,7 @@ export function EntityPanel({ name, onClose, onChoose, onRelation, onExpand, onC
       {error && <p class="note">{error}</p>}
       {!entity ? !error && <Busy /> : (
         <>
-          <div class="row"><span class="chip soft">{typeName(entity.type)}</span><span class="quiet">{number(entity.degree)} {t("degree")} · {number(entity.chunk_count)} {t("chunks")}</span></div>
+          <div class="row"><span class="chip soft">{typeName(entity.type)}</span><span class="quiet">{number(entity.degree)} {t("degree")} · {number(entity.chunk_count)} {t("chunksOf")}</span></div>
           <div class="row">
             <Button class="small" icon="plus" label={t("expand")} onClick={() => onExpand(entity.name)} />
             <Button class="small" icon="minus" label={t("collapse")} onClick={() => onCollapse(entity.name)} />

@@ -60,7 +60,7 @@ const WORDS = {
   stage_understanding: ["Understanding", "理解"], stage_keywords: ["Keywords", "关键词"], stage_embed: ["Embedding", "向量化"], stage_search: ["Search", "检索"], stage_select: ["Selection", "筛选"], stage_chunks: ["Passages", "段落"], stage_rerank: ["Reranking", "重排序"], stage_total: ["Retrieval", "检索总计"], stage_answer: ["Answer", "回答"],
   kind_fact: ["a fact", "事实"], kind_how: ["how to", "方法"], kind_compare: ["a comparison", "比较"], kind_why: ["a cause", "原因"], kind_list: ["a list", "列举"], kind_overview: ["an overview", "概述"],
   // source panel
-  page: ["page", "页"], openDocument: ["Open the document", "打开文档"], passageOf: ["Passages cited", "引用段落"], rendered: ["Text", "正文"], chunks: ["Chunks", "分块"], chunk: ["Chunk", "分块"],
+  page: ["page", "页"], openDocument: ["Open the document", "打开文档"], passageOf: ["Passages cited", "引用段落"], rendered: ["Text", "正文"], chunks: ["Chunks", "分块"], chunksOf: ["chunks", "个分块"], chunk: ["Chunk", "分块"],
   showPage: ["Show the page as printed:", "显示原页："], hidePage: ["Hide the page as printed:", "隐藏原页："], noOriginal: ["The file itself is not kept by the service, so its page cannot be shown.", "服务未保存原文件，无法显示原页。"],
   noText: ["This document has no text yet.", "此文档尚无正文。"], alsoIn: ["The same text stands in", "相同文本还出现在"],
   // documents
