@@ -258,6 +258,7 @@ _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 _OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
+_AFTER_ENTRIES = frozenset(",;])")
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
@@ -417,7 +418,16 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     # "Don't", and in French "C'est".
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
-    return not _is_initial(tokens, index) or _is_name_at_start(tokens, index, evidence)
+    may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
+    return not may_open or _is_name_at_start(tokens, index, evidence)
+
+
+def _opens_entry(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a common word opens an entry of a list, as in "Access lists [Use], String expansions [Items]"."""
+    if tokens[index - 1].text not in _AFTER_ENTRIES or index + 1 >= len(tokens):
+        return False
+    following = tokens[index + 1].text
+    return following.islower() and following not in stop_words("en") and is_usually_lower(tokens[index].text)
 
 
 def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
@@ -503,7 +513,13 @@ _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 
 
-def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[str] = frozenset()) -> bool:
+def is_german_noun(
+    words: Sequence[str],
+    first: int,
+    last: int,
+    bare: frozenset[str] = frozenset(),
+    lower_words: frozenset[str] = frozenset(),
+) -> bool:
     """Return whether the word or words from `first` to `last` are common nouns.
 
     Args:
@@ -511,6 +527,7 @@ def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[
         first: Index of the first word with a capital.
         last: Index of the last one.
         bare: Words that the text uses without an article; see `CaseEvidence`.
+        lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
@@ -526,16 +543,19 @@ def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[
             return word.endswith(_NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in _OPENERS
-        is_pair = opens and last == first + 1 and word.endswith(_ADJECTIVE_ENDINGS)
-        return is_pair and is_german_noun(("in", words[last]), 1, 1, bare)
+        if word.endswith(_ADJECTIVE_ENDINGS):
+            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words)
+        # "zum Beispiel Papier" against "Herr Zorblatt".
+        return all(is_german_noun(("in", one), 1, 1, bare, lower_words) for one in words[first : last + 1])
     before = words[first - 1].lower() if first else ""
     if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
         return False
     if before not in _PREPOSITIONS:
         return True
-    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD:
+    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words:
         return True
-    return _is_frequent(word) and word not in bare
+    # "durch Klicken": a verb in the place of a noun.
+    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
 
 
 def _is_frequent(word: str) -> bool:
@@ -589,7 +609,7 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             continue
         last = _grow(text, tokens, index)
         is_noun = evidence.language == "de" and is_german_noun(
-            [token.text for token in tokens], index, last, evidence.bare
+            [token.text for token in tokens], index, last, evidence.bare, evidence.lower
         )
         if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
             names.append(name)
