@@ -561,7 +561,7 @@ _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
 _ACRONYMS = re.compile(r"(?:.* )?[A-Z]{2,}s")
 _LINE_MARK = 6
-_OPENING_QUOTES = frozenset("\"“„«‚»‹")
+_OPENING_QUOTES = frozenset('"“„«‚»‹')
 _PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
 
 

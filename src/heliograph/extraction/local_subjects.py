@@ -35,7 +35,7 @@ from heliograph.text.name_spans import (
 from heliograph.text.names import clean_name, entity_key
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import encode, is_usually_lower
 
 # Text without marks, and words in the singular.
 
@@ -155,10 +155,14 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
 
 
 def _says_what_to_do(name: str) -> bool:
-    """Return whether a heading is about doing something: "Installing Packages", "安装软件包"."""
+    """Return whether a heading is about doing something: "Installing Packages", "安装软件包", "Pakete installieren"."""
     if _HAN.search(name):
         return any(phrase.is_predicate for sentence in read_texts([name])[0] for phrase in sentence.phrases)
     first, _, rest = name.partition(" ")
+    last = rest.rpartition(" ")[2]
+    # A German infinitive at the end; what is one token is a word of English, too ("Access token").
+    if last.islower() and last.endswith("en") and len(encode(f" {last}")) > 1:
+        return True
     return bool(rest) and first.endswith("ing") and is_usually_lower(first) and first.lower() not in _THINGS_IN_ING
 
 
@@ -200,7 +204,7 @@ _LONGEST_REPEATED = 60
 _MARKS = " \t*_\"'“”‘’`,;:"
 _ALSO = re.compile(r",|;| – | — | or (?=[A-Z\"“])| also | commonly | formerly | officially | better known ")
 _DEFINED_BY = re.compile(
-    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|or|released|written|directed)\b|[.,;(]"
+    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|or|as|than|if|when|released|written|directed)\b|[.,;(]"
 )
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _MOST_SUBJECT_WORDS = 9
@@ -499,7 +503,8 @@ _PROSE_WORDS, _PROSE_SHARE, _PROSE_HAN_SHARE = 20, 0.25, 0.5
 # Listings lose their fences where a long one is cut into chunks, and plain text never had any.
 _CODE_LINE = re.compile(
     r"\s*(?:(?:async def|class|const|def|fn|func|function|import|let|package|static|struct|using|var) [\w(]"
-    r"|return\b|from [\w.]+ import\b|(?:if|for|while|elif|with|except|else|try|switch)\b.*[:{]\s*$"
+    r"|\([\w.-]+ [(\"].*|return\b|from [\w.]+ import\b"
+    r"|(?:if|for|while|elif|with|except|else|try|switch)\b.*[:{]\s*$"
     r"|@\w+[\w.(]*|#include|#define|[\w.\[\]'\"*]+ ?(?:[-+*/|&]?=|:=) ?\S|.*[;{}]\s*$|[$>%] ?\w|[)}\]]+[,;]?\s*$"
     r"|[\w.]+\(.*(?:[),:\[{(]|\),)\s*$"
     r"|['\"][^'\"]*['\"]: ?\S.*,?$|(?://|--|/\*|\*/|\* ) ?\S|</?\w+[^>]*>)"
@@ -651,14 +656,14 @@ def speakers(text: str) -> dict[str, str]:
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
     is_all_talk = is_all_talk and is_talk
-    pairs = sum(_TWO_NAMES.fullmatch(label) is not None for label in turns)
+    are_pairs = 2 * sum(_TWO_NAMES.fullmatch(label) is not None for label in turns) >= len(turns)
     return {
         label: _CAMEL.sub(" ", label)
         for label, count in turns.items()
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
         and not any(word.islower() for word in label.split()[1:])
-        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or (2 * pairs >= len(turns) and _TWO_NAMES.fullmatch(label)))
+        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or (are_pairs and _TWO_NAMES.fullmatch(label)))
     }
 
 

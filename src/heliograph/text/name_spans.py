@@ -570,6 +570,7 @@ def _is_frequent(word: str) -> bool:
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
 # are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
 
+_DATE_PATTERN = re.compile(r"[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
 _DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
@@ -627,7 +628,10 @@ def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
             return True
     is_in_path = before in _ARROWS or after in _ARROWS
     opens_line = (not first or before in _LIST_MARKS) and after == ":"
-    return (is_in_path or opens_line) and all(is_usually_lower(token.text) for token in tokens[first : last + 1])
+    words = tokens[first : last + 1]
+    return (is_in_path or opens_line) and all(
+        is_usually_lower(word.text) or word.lower in COMMON_WORDS for word in words
+    )
 
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
@@ -795,7 +799,10 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
     words = name.lower().split()
     if len(words) > _MOST_WORDS or not 2 <= len(name) <= _LONGEST_NAME:
         return False
-    if words[0] in STRUCTURE_WORDS and words[-1][0].isdigit():
+    if (words[0] in STRUCTURE_WORDS and words[-1][0].isdigit()) or _DATE_PATTERN.fullmatch(name):
+        return False
+    # "BACK TO BASICS" is a line in capitals.
+    if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):
         return False
     if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
         return False  # Initials of a name that stands elsewhere: "K. M".

@@ -111,7 +111,8 @@ _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
 _CODE_WORD = re.compile(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
 _PLACEHOLDERS = word_list("placeholders")
-_CODE_LITERALS = frozenset({"true", "false", "null", "none", "nil", "undefined"})
+# Values, and keys of a keyboard.
+_CODE_LITERALS = word_list("code_literals")
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _PHRASE_WORD = re.compile(rf"[^\W\d_{_UNCASED}](?:[^\W_{_UNCASED}]|[-'’](?=\w))*|[^\s]")
@@ -292,10 +293,13 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
 
 def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
     content = [word for word in words if word.casefold() not in evidence.function_words]
-    if not content or (len(words) == 1 and words[0].casefold() in _NO_TERMS | _CODE_LITERALS):
+    if not content:
         return ""
-    if len(words) == 1 and evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare, evidence.lower):
-        return ""
+    if len(words) == 1:
+        word = words[0].casefold()
+        is_noun = evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare, evidence.lower)
+        if is_noun or word in _NO_TERMS or word in _CODE_LITERALS:
+            return ""
     if all(word[0].isupper() or word[0].isdigit() for word in content):
         return "content" if len(words) > 1 else "unknown"
     is_term = len(content) == len(words) <= 3 and not any(word[0].isupper() for word in words)
