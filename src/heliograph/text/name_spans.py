@@ -532,7 +532,8 @@ def is_german_noun(
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
     if lower in _KNOWN or not word[1:].islower():
-        return False
+        # "SICHERHEIT" is a heading in capitals.
+        return word.isupper() and word.isalpha() and len(word) > _LONGEST_ACRONYM
     if last > first:
         # "Liste von Optionen" against "Otto von Bismarck"; "Verarbeitung der Daten" against "Deutsche Bahn".
         inner = {inner.lower() for inner in words[first:last]}
@@ -570,7 +571,7 @@ def _is_frequent(word: str) -> bool:
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
 # are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
 
-_DATE_PATTERN = re.compile(r"[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
+DATE_PATTERN = re.compile(r"[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
 _DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
@@ -799,7 +800,7 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
     words = name.lower().split()
     if len(words) > _MOST_WORDS or not 2 <= len(name) <= _LONGEST_NAME:
         return False
-    if (words[0] in STRUCTURE_WORDS and words[-1][0].isdigit()) or _DATE_PATTERN.fullmatch(name):
+    if (words[0] in STRUCTURE_WORDS and words[-1][0].isdigit()) or DATE_PATTERN.fullmatch(name):
         return False
     # "BACK TO BASICS" is a line in capitals.
     if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):

@@ -23,6 +23,7 @@ from heliograph.text.chinese import (
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
+    DATE_PATTERN,
     FILE_SUFFIXES,
     STRUCTURE_WORDS,
     CaseEvidence,
@@ -307,7 +308,8 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
 
 
 def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
-    if term.casefold() in _CODE_LITERALS or term.casefold() in evidence.function_words:
+    is_value = term.casefold() in _CODE_LITERALS or DATE_PATTERN.fullmatch(term) is not None
+    if is_value or term.casefold() in evidence.function_words:
         return False
     # A value or a field of one page is no name: `name`, `default`, `foo`.
     if term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS):
