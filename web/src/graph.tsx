@@ -217,7 +217,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
           <div class="canvas" role="group" aria-label={t("steer")} tabIndex={state === "drawn" ? 0 : -1} onKeyDown={steer}>
             <div class="sigma" ref={place} role="img" aria-label={t("picture")} data-drawn={state === "drawn"} data-nodes={shown.nodes} data-arranging={isArranging} />
             {state === "loading" && <div style={{ position: "absolute", inset: "16px auto auto 16px" }}><Busy /></div>}
-            {state === "empty" && <div style={{ position: "relative" }}>{isBare ? <Empty icon="graph" title={t("emptyGraph")} /> : <FirstRun />}</div>}
+            {state === "empty" && <div style={{ position: "relative", height: "100%", overflowY: "auto" }}>{isBare ? <Empty icon="graph" title={t("emptyGraph")} /> : <FirstRun />}</div>}
             {state === "list" && <div class="view" style={{ position: "relative" }}><EntityList names={names} onChoose={choose} /></div>}
             {pathStart && <p class="note" style={{ position: "absolute", top: "12px", left: "12px" }}><Icon name="path" /><span>{t("pathFrom")}: <b>{pathStart}</b> – {t("hint")}</span><Button class="small" label={t("cancel")} onClick={() => setPathStart("")} /></p>}
             {state === "drawn" && groups.length > 0 && (
