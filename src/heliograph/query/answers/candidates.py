@@ -74,7 +74,11 @@ def find_focus(question: str) -> Focus:
 
     Where none opens it, it is the last that is no relative pronoun, or else the last one.
     """
-    text = _without_closing(_COURTESY.sub("", question.strip()))
+    text = _COURTESY.sub("", question.strip())
+    end = len(text)
+    while end and _CLOSING.match(text, end - 1):
+        end -= 1
+    text = text[:end]
     if is_chinese(text):
         found = list(_CHINESE_QUESTION.finditer(text))
         start, end = found[-1].span() if found else (len(text), len(text))
@@ -86,13 +90,6 @@ def find_focus(question: str) -> Focus:
         return Focus(text, *found[0].span(), False)
     asking = [match for match in found if match[0].lower() not in _RELATIVE]
     return Focus(text, *(asking or found)[-1].span(), False)
-
-
-def _without_closing(text: str) -> str:
-    end = len(text)
-    while end and _CLOSING.match(text, end - 1):
-        end -= 1
-    return text[:end]
 
 
 def nearness(focus: Focus, language: str) -> Mapping[str, float]:

@@ -374,7 +374,9 @@ def shortlist(
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
     asked = _read_question(question, language, words, sentences, understanding)
-    is_comparable = _is_comparable(question, sentences)
+    # Unless the best chunk is in the question's language, shared words say nothing.
+    first_chunk = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
+    is_comparable = language == detect_language(first_chunk)
     is_told = not words or not is_comparable or _says_anything(words, asked, sentences)
     least = LEAST_ANSWERED if is_comparable else LEAST_OF_OTHER_LANGUAGE
     titled_words = frozenset[str]().union(*(terms_in(title, language) for title in titles.values()))
@@ -383,8 +385,10 @@ def shortlist(
     least = least if is_told else CLEARLY_ANSWERED
     least += max(missing, _NAME_MISSING * _misses_name(question, sentences))
     titled = {id_: frozenset(terms_in(title, language)) for id_, title in titles.items()}
-    telling = _beyond_titles(sentences, titled)
-    scored = sorted(_scored(asked, telling, titled), key=lambda item: -item[0])
+    none = frozenset[str]()
+    # Those that say more than the title of their document, or all if none does.
+    telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
+    scored = sorted(_scored(asked, telling or sentences, titled), key=lambda item: -item[0])
     first = [item for item in scored if item[2].place < _FIRST_CHUNKS][:_OF_FIRST_CHUNKS]
     others = _in_other_languages(asked, scored)
     longer = [item for best in scored[:_CONTINUED] for item in scored if _continues(item[2], best[2])]
@@ -449,12 +453,9 @@ def answer_margin(listed: Shortlist, cosines: Sequence[float]) -> float:
         if is_enough and wanted <= frozenset(terms_in(sentence.in_place, language)):
             return 1.0
     nearest = max(cosines, default=0.0)
-    chunks = [sentence.item.scores[Channel.VECTOR] for _, sentence in listed.items if _has_cosine(sentence)]
+    found = (sentence.item.scores.get(Channel.VECTOR) for _, sentence in listed.items)
+    chunks = [cosine for cosine in found if cosine is not None]
     return nearest + max(chunks, default=nearest) - listed.least
-
-
-def _has_cosine(sentence: Quotable) -> bool:
-    return Channel.VECTOR in sentence.item.scores
 
 
 def choose(listed: Shortlist, limit: int, cosines: Sequence[float] | None = None) -> list[Quotable]:
@@ -517,13 +518,6 @@ def _read_question(
     )
 
 
-def _beyond_titles(sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]) -> Sequence[Quotable]:
-    """Return the sentences that say more than the title of their document, or all if none does."""
-    none = frozenset[str]()
-    telling = [item for item in sentences if not item.words <= titled.get(item.item.chunk.document_id, none)]
-    return telling or sentences
-
-
 def _says_anything(words: frozenset[str], asked: AskedQuestion, sentences: Sequence[Quotable]) -> bool:
     """Return whether some sentence holds enough of the question, words that nothing holds counted in.
 
@@ -539,12 +533,6 @@ def _says_anything(words: frozenset[str], asked: AskedQuestion, sentences: Seque
     if not cosines:
         return covered >= _LEAST_COVERED
     return covered + _NEARNESS * max(cosines) >= _LEAST_TOLD
-
-
-def _is_comparable(question: str, sentences: Sequence[Quotable]) -> bool:
-    """Return whether the best chunk is in the question's language; else shared words say nothing."""
-    best = " ".join(sentence.shown for sentence in sentences if sentence.place == sentences[0].place)
-    return detect_language(question) == detect_language(best)
 
 
 def _misses_name(question: str, sentences: Sequence[Quotable]) -> bool:
@@ -598,11 +586,12 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     readings = read_texts([sentence.shown for sentence in sentences])
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
+    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     candidates: list[Candidate] = []
     for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
         new = tuple(name for name in names if name.text.casefold() not in asked.folded)
-        fits = _kind_weight(asked) * asked.fit(sentence.told, new)
+        fits = (_SURE_TYPE if is_sure else _TYPE) * asked.fit(sentence.told, new)
         own = sentence.words & asked.weights.keys()
         candidates.append(
             Candidate(
@@ -619,11 +608,6 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             )
         )
     return sorted(candidates, key=lambda item: -item.score)
-
-
-def _kind_weight(asked: AskedQuestion) -> float:
-    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
-    return _SURE_TYPE if is_sure else _TYPE
 
 
 def _chosen(
