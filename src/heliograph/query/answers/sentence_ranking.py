@@ -586,12 +586,11 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
     readings = read_texts([sentence.shown for sentence in sentences])
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
     near = cosines if cosines is not None else [0.0] * len(sentences)
-    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     candidates: list[Candidate] = []
     for (score, sentence), reading, cosine in zip(listed.items, readings, near, strict=True):
         names = [name for part in reading for name in part.names]
         new = tuple(name for name in names if name.text.casefold() not in asked.folded)
-        fits = (_SURE_TYPE if is_sure else _TYPE) * asked.fit(sentence.told, new)
+        fits = _kind_weight(asked) * asked.fit(sentence.told, new)
         own = sentence.words & asked.weights.keys()
         candidates.append(
             Candidate(
@@ -608,6 +607,11 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             )
         )
     return sorted(candidates, key=lambda item: -item.score)
+
+
+def _kind_weight(asked: AskedQuestion) -> float:
+    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+    return _SURE_TYPE if is_sure else _TYPE
 
 
 def _chosen(
