@@ -38,6 +38,7 @@ const SENTENCES: [RegExp, string][] = [
   [/^(.*) is an Outlook message (\(.*\)); .*$/s, "$1 是 Outlook 邮件 $2；请另存为 .eml"],
   [/^(.*) is a ZIP archive, not a document; .*$/s, "$1 是 ZIP 压缩包；请解压后上传其中的文件"],
   [/^(.*?) (?:is an archive or Office file that )?is cut off or broken (\(.*\)); .*$/s, "$1 不完整或已损坏 $2；请重新获取，或打开后另存"],
+  [/^(.*) is an archive, not a document; .*$/s, "$1 是压缩包而非文档；请解压后提供其中的文件"],
   [/^(.*) (?:holds broken XML|defines XML entities)\b.*$/s, "$1 的 XML 有误；请重新获取，或打开后另存"],
   [/^(.*) (?:holds \S+ files, more than|unpacks to) .*$/s, "$1 解压后过大；若可信任，请在设置中提高上限"],
   [/^(.*) has (\S+) pages without text\b.*$/s, "$1 有 $2 页没有文本（可能是扫描件）；请先进行文字识别"],

@@ -12,6 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from heliograph.errors import IngestError
+
+# Below, how much something shrank when it was packed says nothing.
+_RATIO_FROM_BYTES = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -36,6 +41,27 @@ class Limits:
     max_compression_ratio: float = 200.0
     max_memory_bytes: int = 2_000_000_000
     timeout_seconds: float = 120.0
+
+    def most_unpacked(self, packed_bytes: int) -> int:
+        """Return to how many bytes so many packed ones may unpack."""
+        return min(self.max_unpacked_bytes, max(_RATIO_FROM_BYTES, int(packed_bytes * self.max_compression_ratio)))
+
+    def check_unpacked(self, name: str, packed_bytes: int, unpacked_bytes: int) -> None:
+        """Refuse what unpacks to too much.
+
+        Raises:
+            IngestError: It does; says which limit to raise.
+        """
+        if unpacked_bytes > self.max_unpacked_bytes:
+            raise IngestError(
+                f"{name!r} unpacks to {unpacked_bytes:,} bytes or more, beyond {self.max_unpacked_bytes:,}; if it is "
+                "to be trusted, raise documents.max_unpacked_bytes"
+            )
+        if unpacked_bytes > self.most_unpacked(packed_bytes):
+            raise IngestError(
+                f"{name!r} unpacks to {unpacked_bytes / max(1, packed_bytes):,.0f} times its size or more, as an "
+                "archive made to exhaust memory does; if it is to be trusted, raise documents.max_compression_ratio"
+            )
 
 
 @dataclass(frozen=True, slots=True)

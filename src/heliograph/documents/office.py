@@ -31,8 +31,6 @@ from heliograph.errors import HeliographError, IngestError, import_optional
 # The declared sizes of an archive are added up before anything is unpacked, and an entry is never read beyond its
 # declared size, so a bomb is refused by arithmetic. XML may define no entities and fetches nothing.
 
-# Small archives may compress well without being a danger.
-_RATIO_FROM_BYTES = 1_000_000
 _ENCRYPTED = 0x1
 _BROKEN = (
     zipfile.BadZipFile,
@@ -113,17 +111,7 @@ def _check(entries: list[zipfile.ZipInfo], raw: RawDocument, limits: Limits) -> 
             f"{raw.name!r} holds {len(entries):,} files, more than {limits.max_archive_entries:,}; if it is to be "
             "trusted, raise documents.max_archive_entries"
         )
-    if unpacked > limits.max_unpacked_bytes:
-        raise IngestError(
-            f"{raw.name!r} unpacks to {unpacked:,} bytes, more than {limits.max_unpacked_bytes:,}; if it is to be "
-            "trusted, raise documents.max_unpacked_bytes"
-        )
-    ratio = unpacked / max(1, len(raw.data))
-    if unpacked > _RATIO_FROM_BYTES and ratio > limits.max_compression_ratio:
-        raise IngestError(
-            f"{raw.name!r} unpacks to {ratio:,.0f} times its size, as an archive made to exhaust memory does; if it is "
-            "to be trusted, raise documents.max_compression_ratio"
-        )
+    limits.check_unpacked(raw.name, len(raw.data), unpacked)
     if any(entry.flag_bits & _ENCRYPTED for entry in entries):
         raise IngestError(f"{raw.name!r} is encrypted; remove its password and try again")
 

@@ -57,6 +57,11 @@ _OLE_SEARCHED_BYTES = 4_000_000
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # What may stand before a page, by its first bytes, and how it ends.
+_COMPRESSED = {
+    b"\x1f\x8b": "application/gzip",
+    b"BZh": "application/x-bzip2",
+    b"\xfd7zXZ\x00": "application/x-xz",
+}
 _PREAMBLES = {b"<!--": b"-->", b"<?xm": b"?>"}
 
 
@@ -71,6 +76,9 @@ def detect_mime_type(raw: RawDocument) -> str:
         return _detect_archive(raw)
     if data.startswith(_OLE):
         return _detect_ole(raw)
+    for mark, mime_type in _COMPRESSED.items():
+        if data.startswith(mark):
+            return mime_type
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
     if data.startswith(b"%PDF-") or b"\n%PDF-1." in data[:_PDF_WITHIN]:
         return "application/pdf"
@@ -119,7 +127,7 @@ _GROUP = "heliograph.loaders"
 # They are imported when the first document is loaded: who only asks questions waits for none of them.
 _LOADERS = """text_formats.TextLoader text_formats.MarkdownLoader web_page.HtmlLoader pdf.PdfLoader office.DocxLoader
     office.PptxLoader office.SpreadsheetLoader text_formats.DelimitedLoader office.EpubLoader text_formats.JsonLoader
-    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader"""
+    mail.MailLoader mail.MailboxLoader text_formats.CodeLoader man_page.ManPageLoader compressed.CompressedLoader"""
 _PLAIN_TEXT = "text/plain"
 # What says no more than that there are bytes, or text.
 _VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", _PLAIN_TEXT, "application/zip"})
@@ -138,6 +146,14 @@ def _loaders() -> tuple[Loader, ...]:
 def known_suffixes() -> frozenset[str]:
     """Return the endings, in lower case and with the dot, of all files that can be read."""
     return frozenset[str]().union(*(loader.suffixes for loader in _loaders()))
+
+
+def is_read(name: str) -> bool:
+    """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds."""
+    suffix = _suffix(name)
+    if suffix in {".gz", ".bz2", ".xz"}:
+        suffix = _suffix(name[: -len(suffix)])
+    return suffix in known_suffixes()
 
 
 def find_loader(raw: RawDocument) -> Loader:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 from heliograph.documents.base import LoadedDocument, RawDocument
 from heliograph.documents.isolation import DocumentReader, limits_of, read_file
-from heliograph.documents.registry import known_suffixes
+from heliograph.documents.registry import is_read
 from heliograph.errors import IngestError
 from heliograph.settings import DocumentSettings
 
@@ -85,7 +85,7 @@ class FileFilter:
         """Return whether a file is taken, given its path below the folder with `/` between its parts."""
         if matches_any(path, self.exclude):
             return False
-        return matches_any(path, self.include) if self.include else _suffix(path) in known_suffixes()
+        return matches_any(path, self.include) if self.include else is_read(path)
 
     def enters(self, path: str) -> bool:
         """Return whether a folder below the folder may hold files that are taken."""
@@ -155,10 +155,6 @@ def _children(folder: Path, seen: set[str]) -> list[Path]:
     except OSError as error:
         _log.warning("the folder %r is skipped: %s", str(folder), error.strerror)
         return []
-
-
-def _suffix(path: str) -> str:
-    return Path(path).suffix.lower()
 
 
 # Reads sources of every kind, files and URLs, each within limits.

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import BinaryIO
 
 from heliograph.documents.base import Limits, RawDocument
+from heliograph.documents.compressed import unpack
 from heliograph.documents.pdf import draw_page
 from heliograph.documents.registry import load_document
 from heliograph.errors import IngestError, MissingDependencyError
@@ -58,7 +59,7 @@ def _serve(header: bytes, data: bytes) -> bytes:
     _limit_memory(limits.max_memory_bytes)
     try:
         if drawing := request.get("drawing"):
-            reply = {"picture": base64.b64encode(draw_page(raw, *drawing)).decode()}
+            reply = {"picture": base64.b64encode(draw_page(unpack(raw, limits), *drawing)).decode()}
         else:
             reply = {"document": asdict(load_document(raw, limits))}
     except MissingDependencyError as error:

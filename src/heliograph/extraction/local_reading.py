@@ -42,6 +42,7 @@ from heliograph.text.name_spans import (
     STRUCTURE_WORDS,
     NameSpan,
     is_german_noun,
+    is_identifier,
     languages_of,
     spans_within,
     type_of_name,
@@ -217,6 +218,8 @@ def cleaned_name(text: str) -> str:
     """Return the name to store, without its article; empty if it has no letter, or is one character long."""
     name = clean_name(text)
     name = (_ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name).strip(_MARKS)
+    # "ACLs" are more than one ACL.
+    name = name[:-1] if _ACRONYMS.fullmatch(name) else name
     return name if len(name) > 1 and any(character.isalpha() for character in name) else ""
 
 
@@ -553,7 +556,9 @@ _OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
 _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("generic_headings")
 _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
+_ACRONYMS = re.compile(r"(?:.* )?[A-Z]{2,}s")
 _LINE_MARK = 6
+_OPENING_QUOTES = frozenset('"“„«‚»‹')
 _PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
 
 
@@ -677,6 +682,7 @@ class _Said:
         self.says = [says_something(text[sentence.start : sentence.end]) for sentence in sentences]
         self._sentences = sentences
         stated = [s for s, says in zip(sentences, self.says, strict=True) if says]
+        self._whole = text
         self._text = "\n".join(text[sentence.start : sentence.end].replace("\n", " ") for sentence in stated)
         self._lower = self._text.lower()
         self._names = {entity_key(cleaned_name(name.text)) for sentence in stated for name in sentence.names}
@@ -687,7 +693,7 @@ class _Said:
         if start < 0:
             if self._is_german_noun(name):
                 return None
-            is_meant = _has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
+            is_meant = self._has_sure_word(name) or _PRONOUN_FIRST.search(self._text) is not None
             return (name, kind) if is_meant and "," not in name and "、" not in name else None
         said = name if name in self._text else self._text[start : start + len(name)]
         if " " not in name and not _HAN.search(name):
@@ -698,7 +704,15 @@ class _Said:
 
     @cached_property
     def _languages(self) -> list[str]:
-        return languages_of(self._text)
+        return languages_of(self._text or self._whole)
+
+    def _has_sure_word(self, name: str) -> bool:
+        # A capital says nothing in German, where every noun has one.
+        is_german = "de" in self._languages
+        return any(
+            word[0].isalpha() and (is_identifier(word) or word.isupper() if is_german else _is_sure(word))
+            for word in name.split()
+        )
 
     def _is_german_noun(self, name: str) -> bool:
         words = name.split()
@@ -726,16 +740,14 @@ class _Said:
 
 
 def _find_word(text: str, word: str) -> int:
+    """Return where a text has a word or phrase, or -1; a quoted phrase only refers to a heading."""
     start = text.find(word)
     while start >= 0 and not _HAN.search(word):
-        if not (_is_word(text[start - 1 : start]) or _is_word(text[start + len(word) : start + len(word) + 1])):
+        around = text[start - 1 : start], text[start + len(word) : start + len(word) + 1]
+        if not any(map(_is_word, around)) and not (" " in word and around[0] in _OPENING_QUOTES):
             break
         start = text.find(word, start + 1)
     return start
-
-
-def _has_sure_word(name: str) -> bool:
-    return any(word[0].isalpha() and _is_sure(word) for word in name.split())
 
 
 def _is_common(word: str) -> bool:

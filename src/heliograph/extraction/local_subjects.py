@@ -35,7 +35,7 @@ from heliograph.text.name_spans import (
 from heliograph.text.names import clean_name, entity_key
 from heliograph.text.phrases import SentenceReading, find_names, read_texts
 from heliograph.text.sentences import is_own_line, paragraph_starts
-from heliograph.text.tokens import is_usually_lower
+from heliograph.text.tokens import encode, is_usually_lower
 
 # Text without marks, and words in the singular.
 
@@ -94,10 +94,12 @@ def singular(phrase: str) -> str:
 
 _HASHES = re.compile(r"^\s*#+\s*")
 _NUMBERING = re.compile(
-    r"^\s*(?:(?:chapter|part|section|appendix)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
+    r"^\s*(?:(?:chapter|part|section|appendix|kapitel|teil|abschnitt|anhang|chapitre|partie|annexe|cap[íi]tulo|secci[óo]n|parte"
+    r"|ap[ée]ndice)\s+\w{1,5}\s*[:.–-]?\s+|\d{1,3}(?:\.\d{1,3})*[.)、]?\s+|[IVX]{1,5}\.\s+"
     r"|[A-Z](?:\.\d{1,3})+\.?\s+|第\s?[一二三四五六七八九十百\d]{1,4}\s?[章节部篇回讲]\s*[:：、]?\s*|[（(]?[一二三四五六七八九十]{1,3}[)）、]\s*)",
     re.IGNORECASE,
 )
+_GERMAN_ARTICLE = re.compile(r"^(?:Der|Die|Das) (?=[A-ZÄÖÜ])")
 _BRACKETED_END = re.compile(r"\s*[(（][^()（）]{1,60}[)）]\s*$")
 _FILE_NAME = re.compile(r"[\w.-]*[/\\][^ ]*|[^ ]*\.[A-Za-z]\w{0,4}")
 _LONG_NUMBER = re.compile(r"\d{5,}|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}")
@@ -136,7 +138,7 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
     if "   " in heading.strip():
         # The first line of a table without marks.
         return ()
-    text = clean_name(_NUMBERING.sub("", plain(_HASHES.sub("", heading))))
+    text = clean_name(_GERMAN_ARTICLE.sub("", _NUMBERING.sub("", plain(_HASHES.sub("", heading)))))
     if page := _MANUAL_PAGE.match(text) or _ABOUT_CODE.match(text):
         text = page["name"]
     name = clean_name(_BRACKETED_END.sub("", text)) or text
@@ -153,10 +155,14 @@ def _read_heading(heading: str) -> tuple[tuple[str, str], ...]:
 
 
 def _says_what_to_do(name: str) -> bool:
-    """Return whether a heading is about doing something: "Installing Packages", "安装软件包"."""
+    """Return whether a heading is about doing something: "Installing Packages", "安装软件包", "Pakete installieren"."""
     if _HAN.search(name):
         return any(phrase.is_predicate for sentence in read_texts([name])[0] for phrase in sentence.phrases)
     first, _, rest = name.partition(" ")
+    last = rest.rpartition(" ")[2]
+    # A German infinitive at the end; what is one token is a word of English, too ("Access token").
+    if last.islower() and last.endswith("en") and len(encode(f" {last}")) > 1:
+        return True
     return bool(rest) and first.endswith("ing") and is_usually_lower(first) and first.lower() not in _THINGS_IN_ING
 
 
@@ -189,7 +195,8 @@ _DETERMINER = re.compile(r"(?:an?|the|one of|any|any of)\s", re.IGNORECASE)
 _BRACKETED = re.compile(r"\s*[(（\[][^()（）\[\]]{0,300}[)）\]]")
 _TITLE_WORD = re.compile(r"[\"'“‘(]?(?:[A-Z\d]|[^\W\d_a-zß-ÿ])|[^\x00-\x7f]")
 _SMALL = word_list("small_words")
-_PREPOSITIONS = word_list("prepositions")
+# A clause that opens a sentence: "After Rome fell", "If Exim is built with it".
+_CLAUSE_OPENERS = word_list("prepositions") | word_list("conjunctions")
 _NO_SUBJECTS = stop_words("en") | CALENDAR
 _PRONOUNS = word_list("pronouns")
 _QUOTES = ('"', "“")
@@ -197,7 +204,7 @@ _LONGEST_REPEATED = 60
 _MARKS = " \t*_\"'“”‘’`,;:"
 _ALSO = re.compile(r",|;| – | — | or (?=[A-Z\"“])| also | commonly | formerly | officially | better known ")
 _DEFINED_BY = re.compile(
-    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|released|written|directed)\b|[.,;(]"
+    r"\b(?:of|by|in|on|at|for|from|to|that|which|who|whose|with|and|or|as|than|if|when|released|written|directed)\b|[.,;(]"
 )
 _LETTERS = re.compile(r"[^\W\d_]{3,}")
 _MOST_SUBJECT_WORDS = 9
@@ -303,7 +310,7 @@ def _subject(written: str, is_definition: bool, *, is_work: bool, is_whole: bool
         return name if is_work and name.lower() not in _PRONOUNS else ""
     capitals = [_TITLE_WORD.match(word) is not None for word in words]
     if all(is_capital or word.lower() in _SMALL for word, is_capital in zip(words, capitals, strict=True)):
-        is_adverbial = words[0].lower() in _PREPOSITIONS and not (is_definition and is_whole and len(words) > 2)
+        is_adverbial = words[0].lower() in _CLAUSE_OPENERS and not (is_definition and is_whole and len(words) > 2)
         return name if capitals[0] and capitals[-1] and not is_adverbial and (len(words) > 1 or is_definition) else ""
     most = _MOST_TERM_WORDS + sum(capitals[1:])
     if not may_be_term or not is_definition or len(words) > most or (has_article and len(words) == 1):
@@ -326,7 +333,7 @@ def _kind(nouns: Sequence[str]) -> str:
         # A "building block" is no building.
         if kind and (kind != "location" or not place):
             return kind
-        if noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
+        if len(noun) > 3 and noun.endswith(_PERSON_ENDINGS) and noun not in _NO_PERSONS:
             return "person"
     return "unknown"
 
@@ -490,7 +497,8 @@ _PROSE_WORDS, _PROSE_SHARE, _PROSE_HAN_SHARE = 20, 0.25, 0.5
 # Listings lose their fences where a long one is cut into chunks, and plain text never had any.
 _CODE_LINE = re.compile(
     r"\s*(?:(?:async def|class|const|def|fn|func|function|import|let|package|static|struct|using|var) [\w(]"
-    r"|return\b|from [\w.]+ import\b|(?:if|for|while|elif|with|except|else|try|switch)\b.*[:{]\s*$"
+    r"|\([\w.-]+ [(\"].*|return\b|from [\w.]+ import\b"
+    r"|(?:if|for|while|elif|with|except|else|try|switch)\b.*[:{]\s*$"
     r"|@\w+[\w.(]*|#include|#define|[\w.\[\]'\"*]+ ?(?:[-+*/|&]?=|:=) ?\S|.*[;{}]\s*$|[$>%] ?\w|[)}\]]+[,;]?\s*$"
     r"|[\w.]+\(.*(?:[),:\[{(]|\),)\s*$"
     r"|['\"][^'\"]*['\"]: ?\S.*,?$|(?://|--|/\*|\*/|\* ) ?\S|</?\w+[^>]*>)"
@@ -625,7 +633,8 @@ _LEAST_LINES, _TALK_SHARE = 4, 0.75
 def speakers(text: str) -> dict[str, str]:
     """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
 
-    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
+    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith"). Where nobody speaks
+    twice, a list of terms is explained, and no talk goes on.
     """
     if ":" not in text and "：" not in text:
         return {}
@@ -640,13 +649,15 @@ def speakers(text: str) -> dict[str, str]:
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
+    is_all_talk = is_all_talk and is_talk
+    are_pairs = 2 * sum(_TWO_NAMES.fullmatch(label) is not None for label in turns) >= len(turns)
     return {
         label: _CAMEL.sub(" ", label)
         for label, count in turns.items()
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
         and not any(word.islower() for word in label.split()[1:])
-        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or _TWO_NAMES.fullmatch(label))
+        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or (are_pairs and _TWO_NAMES.fullmatch(label)))
     }
 
 

@@ -255,6 +255,7 @@ _QUANTITY = re.compile(r"[\d.]+[-\w]{0,3}|\d+x\d+|\d+-\w+|[a-z]+-\d+\w{0,2}|\d+(
 _CAMEL = re.compile(r"[a-z][a-z0-9]*[A-Z]\w*|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+")
 # After these a capital may only mark the start of a sentence, a list item, a quotation or a cell.
 _OPENERS = frozenset('"“‘«([*-•·|>#:—–…!?;_`~/=')
+_AFTER_ENTRIES = frozenset(",;])")
 _BEFORE_DATE = word_list("before_dates")
 _FIRST_IN_NAMES = word_list("first_in_names")
 _PERSONS = GIVEN_NAMES | CHINESE_FAMILY_NAMES
@@ -410,7 +411,16 @@ def _may_be_name(tokens: list[NameToken], index: int, evidence: CaseEvidence) ->
     # "Don't", and in French "C'est".
     if elided in evidence.function_words or (len(elided) == 1 and rest in evidence.function_words):
         return index > 0 and tokens[index - 1].is_name and lower in _SURNAMES_TOO
-    return not _is_initial(tokens, index) or _is_name_at_start(tokens, index, evidence)
+    may_open = _is_initial(tokens, index) or _opens_entry(tokens, index)
+    return not may_open or _is_name_at_start(tokens, index, evidence)
+
+
+def _opens_entry(tokens: list[NameToken], index: int) -> bool:
+    """Return whether a common word opens an entry of a list, as in "Access lists [Use], String expansions [Items]"."""
+    if tokens[index - 1].text not in _AFTER_ENTRIES or index + 1 >= len(tokens):
+        return False
+    following = tokens[index + 1].text
+    return following.islower() and following not in stop_words("en") and is_usually_lower(tokens[index].text)
 
 
 def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:
@@ -496,7 +506,13 @@ _LONGEST_SIMPLE_WORD = 12
 _ADJECTIVE_ENDINGS = ("e", "en", "er", "es", "em")
 
 
-def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[str] = frozenset()) -> bool:
+def is_german_noun(
+    words: Sequence[str],
+    first: int,
+    last: int,
+    bare: frozenset[str] = frozenset(),
+    lower_words: frozenset[str] = frozenset(),
+) -> bool:
     """Return whether the word or words from `first` to `last` are common nouns.
 
     Args:
@@ -504,11 +520,13 @@ def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[
         first: Index of the first word with a capital.
         last: Index of the last one.
         bare: Words that the text uses without an article; see `CaseEvidence`.
+        lower_words: Words that the text has in lower case: "klicken" makes "durch Klicken" none.
     """
     word = words[first]
     lower = word.lower().removesuffix("s") if word.lower() not in _KNOWN else word.lower()
     if lower in _KNOWN or not word[1:].islower():
-        return False
+        # "SICHERHEIT" is a heading in capitals.
+        return word.isupper() and word.isalpha() and len(word) > _LONGEST_ACRONYM
     if last > first:
         # "Liste von Optionen" against "Otto von Bismarck"; "Verarbeitung der Daten" against "Deutsche Bahn".
         inner = {inner.lower() for inner in words[first:last]}
@@ -519,16 +537,19 @@ def is_german_noun(words: Sequence[str], first: int, last: int, bare: frozenset[
             return word.endswith(_NOUN_ENDINGS) or ("des" in inner and words[last].endswith("s"))
         # "Verwandte Themen": an adjective has its capital from the start of the sentence, and the noun as nouns do.
         opens = first == 0 or words[first - 1] in _OPENERS
-        is_pair = opens and last == first + 1 and word.endswith(_ADJECTIVE_ENDINGS)
-        return is_pair and is_german_noun(("in", words[last]), 1, 1, bare)
+        if word.endswith(_ADJECTIVE_ENDINGS):
+            return opens and last == first + 1 and is_german_noun(("in", words[last]), 1, 1, bare, lower_words)
+        # "zum Beispiel Papier" against "Herr Zorblatt".
+        return all(is_german_noun(("in", one), 1, 1, bare, lower_words) for one in words[first : last + 1])
     before = words[first - 1].lower() if first else ""
     if before in STRIPPED_TITLES or (before == "." and first > 1 and words[first - 2].lower() in STRIPPED_TITLES):
         return False
     if before not in _PREPOSITIONS:
         return True
-    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD:
+    if word.endswith(_NOUN_ENDINGS) or len(word) > _LONGEST_SIMPLE_WORD or word.lower() in lower_words:
         return True
-    return _is_frequent(word) and word not in bare
+    # "durch Klicken": a verb in the place of a noun.
+    return (before == "durch" and word.endswith("en")) or (_is_frequent(word) and word not in bare)
 
 
 def _is_frequent(word: str) -> bool:
@@ -543,6 +564,7 @@ def _is_frequent(word: str) -> bool:
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
 # are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
 
+DATE_PATTERN = re.compile(r"[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
 _DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
@@ -582,7 +604,7 @@ def latin_names(text: str, start: int, end: int, evidence: CaseEvidence) -> list
             continue
         last = _grow(text, tokens, index)
         is_noun = evidence.language == "de" and is_german_noun(
-            [token.text for token in tokens], index, last, evidence.bare
+            [token.text for token in tokens], index, last, evidence.bare, evidence.lower
         )
         if not (is_noun or _is_label(tokens, index, last)) and (name := _named(text, tokens, index, last, evidence)):
             names.append(name)
@@ -600,7 +622,10 @@ def _is_label(tokens: list[NameToken], first: int, last: int) -> bool:
             return True
     is_in_path = before in _ARROWS or after in _ARROWS
     opens_line = (not first or before in _LIST_MARKS) and after == ":"
-    return (is_in_path or opens_line) and all(is_usually_lower(token.text) for token in tokens[first : last + 1])
+    words = tokens[first : last + 1]
+    return (is_in_path or opens_line) and all(
+        is_usually_lower(word.text) or word.lower in COMMON_WORDS for word in words
+    )
 
 
 def _continues(tokens: list[NameToken], index: int) -> bool:
@@ -758,7 +783,10 @@ def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:
     words = name.lower().split()
     if len(words) > _MOST_WORDS or not 2 <= len(name) <= _LONGEST_NAME:
         return False
-    if words[0] in STRUCTURE_WORDS and words[-1][0].isdigit():
+    if (words[0] in STRUCTURE_WORDS and words[-1][0].isdigit()) or DATE_PATTERN.fullmatch(name):
+        return False
+    # "BACK TO BASICS" is a line in capitals.
+    if len(words) > 1 and name.isupper() and not evidence.function_words.isdisjoint(words):
         return False
     if len(words) > 1 and all(len(word.strip(".")) == 1 for word in words):
         return False  # Initials of a name that stands elsewhere: "K. M".

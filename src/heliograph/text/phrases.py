@@ -23,6 +23,7 @@ from heliograph.text.chinese import (
 from heliograph.text.name_spans import (
     CALENDAR,
     COMMON_WORDS,
+    DATE_PATTERN,
     FILE_SUFFIXES,
     STRUCTURE_WORDS,
     CaseEvidence,
@@ -104,11 +105,15 @@ _HAN_RUN = re.compile(rf"(?<![{HAN}])[{HAN}]{{2,10}}(?![{HAN}])")
 _KANA = re.compile(r"[\u3041-\u30ff]")
 _OTHER_SCRIPT = re.compile(rf"[^\W\d_A-Za-z\u00c0-\u024f{HAN}]")
 _NO_TERMS = COMMON_WORDS | STRUCTURE_WORDS
+# "This option defines the list": between two of these the last word of a phrase is its verb.
+_DETERMINERS = frozenset({"a", "an", "any", "each", "every", "its", "that", "the", "this", "which", "whether"})
+_VERB = re.compile(r"[a-z]{2}(?<![sui])s$")
 _LONGEST_HAN_TERM = 10
 _LONGEST_TERM_WORDS = 6
 _CODE_WORD = re.compile(r"[A-Za-z_][\w.:/-]{2,}(?:\(\))?")
 _PLACEHOLDERS = word_list("placeholders")
-_CODE_LITERALS = frozenset({"true", "false", "null", "none", "nil", "undefined"})
+# Values, and keys of a keyboard.
+_CODE_LITERALS = word_list("code_literals")
 
 _UNCASED = HAN + r"\u0e00-\u0eff\u3041-\u30ff\uac00-\ud7af"
 _PHRASE_WORD = re.compile(rf"[^\W\d_{_UNCASED}](?:[^\W_{_UNCASED}]|[-'’](?=\w))*|[^\s]")
@@ -285,10 +290,13 @@ def _marked_type(mark: str, term: str, evidence: CaseEvidence) -> str:
 
 def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
     content = [word for word in words if word.casefold() not in evidence.function_words]
-    if not content or (len(words) == 1 and words[0].casefold() in _NO_TERMS):
+    if not content:
         return ""
-    if len(words) == 1 and evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare):
-        return ""
+    if len(words) == 1:
+        word = words[0].casefold()
+        is_noun = evidence.language == "de" and is_german_noun(("in", *words), 1, 1, evidence.bare, evidence.lower)
+        if is_noun or word in _NO_TERMS or word in _CODE_LITERALS:
+            return ""
     if all(word[0].isupper() or word[0].isdigit() for word in content):
         return "content" if len(words) > 1 else "unknown"
     is_term = len(content) == len(words) <= 3 and not any(word[0].isupper() for word in words)
@@ -296,7 +304,8 @@ def _quoted_type(words: list[str], evidence: CaseEvidence) -> str:
 
 
 def _is_code_name(term: str, evidence: CaseEvidence) -> bool:
-    if term.casefold() in _CODE_LITERALS or term.casefold() in evidence.function_words:
+    is_value = term.casefold() in _CODE_LITERALS or DATE_PATTERN.fullmatch(term) is not None
+    if is_value or term.casefold() in evidence.function_words:
         return False
     # A value or a field of one page is no name: `name`, `default`, `foo`.
     if term.islower() and (term in _NO_TERMS or term in _PLACEHOLDERS):
@@ -311,17 +320,23 @@ def _latin_phrases(
     inside = iter(names)
     name = next(inside, None)
     run: list[tuple[int, int]] = []
+    before = last = ""
     for match in _PHRASE_WORD.finditer(text, start, end):
         while name and name.end <= match.start():
             name = next(inside, None)
         is_named = name is not None and name.start < match.end()
-        is_content = not is_named and _is_content_word(match.group(), evidence)
+        word = match.group()
+        is_content = not is_named and _is_content_word(word, evidence)
         if not is_content or len(run) == _LONGEST_PHRASE:
+            if len(run) > 1 and before in _DETERMINERS and word in _DETERMINERS and _VERB.search(text, *run[-1]):
+                run.pop()
             if run:
                 yield run[0][0], run[-1][1]
             run = []
         if is_content:
+            before = before if run else last
             run.append(match.span())
+        last = word.lower()
     if run:
         yield run[0][0], run[-1][1]
 

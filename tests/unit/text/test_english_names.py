@@ -119,6 +119,8 @@ def test_type_follows_the_cues(text: str, name: str, kind: str) -> None:
         ("Sepa que para esta parte se usa el núcleo de Linux.", ["Linux"]),
         ("C'est aussi pour cela que les paquets de Debian sont dans une archive.", ["Debian"]),
         ("Number   Major   Minor   Zorblatt", ["Zorblatt"]),
+        ("See Access lists [Use of them], Generic options for routers, and Zorblatt.", ["Zorblatt"]),
+        ("The ACL yields “false” or `Ctrl`.", ["ACL"]),
     ],
 )
 def test_keys_menus_labels_and_openers_are_no_names(text: str, expected: list[str]) -> None:

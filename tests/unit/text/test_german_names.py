@@ -25,6 +25,8 @@ from heliograph.text.phrases import find_names
             "Die Pakete kommen aus Debian und nicht aus der Auswahl, und wer mit Debian arbeitet, kennt die Auswahl.",
             ["Debian", "Debian"],
         ),
+        ("Durch Klicken auf den Knopf wird die Datei auch dann geladen, wenn sie nicht neu ist.", []),
+        ("Das steht in Kapitel 4 und auch im Abschnitt 12, wie es zum Beispiel Papier und auch der Stift tun.", []),
     ],
 )
 def test_nouns_are_left_out_in_german(text: str, expected: list[str]) -> None:

@@ -48,6 +48,11 @@ def test_content_phrases_are_what_is_left() -> None:
     assert _content_phrases("the of and 的是") == []
 
 
+def test_verb_between_articles_belongs_to_no_phrase() -> None:
+    [sentence] = read_texts(["This option defines the list, and it gives the users the choice."])[0]
+    assert [phrase.text for phrase in sentence.phrases] == ["option", "list", "users", "choice"]
+
+
 def test_text_reads_the_same_in_any_company() -> None:
     texts = ["Apple grew, as apple does.", "They buy from Apple.", "李四毕业于北京大学。"]
     assert read_texts(texts) == [read_texts([text])[0] for text in texts]

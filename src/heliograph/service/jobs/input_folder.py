@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePath
 
 from heliograph.documents.markdown import clean_text
-from heliograph.documents.registry import known_suffixes
+from heliograph.documents.registry import is_read, known_suffixes
 from heliograph.documents.sources import FileFilter, find_files
 from heliograph.errors import ConflictError, InvalidRequestError, RequestTooLargeError, StoreUnavailable
 
@@ -38,7 +38,7 @@ def checked_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name).strip()
     if why := _fault_of(name):
         raise InvalidRequestError(f"{name!r:.120} is no name for an upload: it {why}; rename the file")
-    if PurePath(name).suffix.lower() not in known_suffixes():
+    if not is_read(name):
         known = ", ".join(sorted(known_suffixes()))
         raise InvalidRequestError(f"{name!r} is of a kind that is not read; known endings: {known}")
     return name

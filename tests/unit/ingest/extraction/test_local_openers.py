@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heliograph.extraction.local_subjects import read_opening
+from heliograph.extraction.local_subjects import read_opening, speakers
 from heliograph.text.phrases import read_texts
 
 
@@ -46,3 +46,27 @@ def test_chinese_sentence_without_a_subject_defines_nothing(text: str) -> None:
 )
 def test_chinese_common_noun_is_not_what_a_passage_is_about(text: str) -> None:
     assert opening(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("If Exim is built with the library, it is used.", "", ""),
+        ("When Zorblatt was rebuilt in 1901, a tower was added.", "", ""),
+        ("When Harry Met Sally is a 1989 film directed by Rob Reiner.", "When Harry Met Sally", "content"),
+        ("Overrides are a comma-separated list of names.", "Overrides", "unknown"),
+        ("Thelma Schoonmaker is a film editor.", "Thelma Schoonmaker", "person"),
+        ("Secondary Sections are named parts or appendices of it.", "Secondary Sections", "unknown"),
+    ],
+)
+def test_clause_names_nothing_and_a_list_is_no_person(text: str, name: str, kind: str) -> None:
+    found = read_opening(text, read_texts([text])[0], opens_document=False)
+    assert ((found.name, found.kind) if found else ("", "")) == (name, kind)
+
+
+def test_explained_terms_are_no_speakers() -> None:
+    terms = "- Dividenden: Sie werden verteilt.\n- Risiko: Es ist hoch.\n- WebKit: Es malt.\n- Typ: Er ist neu.\n"
+    assert speakers(terms) == {}
+    talk = "Ann: Hello!\nBob: Hello.\nAnn: How are you?\nBob: Fine.\n"
+    assert speakers(talk) == {"Ann": "Ann", "Bob": "Bob"}
+    assert speakers("AdamSmith: The river rises.\n") == {"AdamSmith": "Adam Smith"}
