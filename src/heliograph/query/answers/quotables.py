@@ -308,7 +308,7 @@ class _Reading:
             following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
             # "To show the default target, run", with the command below it.
             breaks_off = _FENCE_LINE.match(following) is not None and _breaks_off(shown)
-            if is_paragraph and not breaks_off and _is_term(shown):
+            if is_paragraph and not breaks_off and _is_term(shown) and not self._is_explanation(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
                 self.term = both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown
@@ -374,6 +374,10 @@ class _Reading:
             found.append(previous)
             start = previous.start
         return found
+
+    def _is_explanation(self, shown: str) -> bool:
+        """Return whether a line in plain words explains the option above it, though it has no full stop."""
+        return self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha() and " " in shown
 
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""

@@ -13,7 +13,7 @@ from heliograph.query.answers.candidates import (
     AnswerType,
     AskedQuestion,
     Candidate,
-    expected_form,
+    expected_forms,
     expected_type,
     find_focus,
     named_identifiers,
@@ -207,7 +207,7 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
 def _as_asked(asked: AskedQuestion, chosen: Sequence[Candidate]) -> Candidate:
     """Return the leading sentence; where it has not what an answer looks like, what has it in its section."""
     lead = chosen[0]
-    if asked.form is None or asked.fit(lead.sentence.told, lead.new) >= 1.0:
+    if not asked.forms or asked.fit(lead.sentence.told, lead.new) >= 1.0:
         return lead
     section = lead.sentence.item.chunk.id, lead.sentence.heading
     beside = [item for item in chosen if (item.sentence.item.chunk.id, item.sentence.heading) == section]
@@ -511,7 +511,7 @@ def _read_question(
         language,
         expected_type(focus),
         compared_sides(read, understanding),
-        expected_form(read),
+        expected_forms(read),
         named_options(read),
         named_identifiers(read),
     )
@@ -622,7 +622,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
 
 
 def _kind_weight(asked: AskedQuestion) -> float:
-    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+    is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     return _SURE_TYPE if is_sure else _TYPE
 
 
