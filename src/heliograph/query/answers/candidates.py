@@ -274,7 +274,18 @@ _FORMS = tuple(
             r"|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
             r"|\bwo (?:liegt|liegen|steht|stehen|befinde\w+|speicher\w+)\b",
             r"(?<![\w<:/])~?/[A-Za-z][\w.+-]*(?:/[\w.+*-]*)*"
-            r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b",
+            r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b|[\"“][^\s\"“”]{2,40}[\"”]",
+        ),
+        (
+            r"\bwhere\b.*\b(?:appears?|shown|displayed)\b|(?:显示|出现)在.*(?:哪|什么)|\bwo\b.*\b(?:angezeigt|erscheint)\b",
+            r"(?i:\b(?:in|on|at|under) the (?:[\w-]+ ){0,3}?(?:bar|menu|window|dialog|panel|pane|page|list|box|tab"
+            r"|toolbox|corner|top|bottom|left|right|margin|screen)\b|\b(?:im|in der|am|auf dem) (?:[\w-]+ )?\w*"
+            r"(?:leiste|menü|fenster|dialog|rand|liste|bildschirm)\b)|在[^，。；]{0,12}(?:栏|菜单|窗口|对话框|面板|列表|角|侧|部)",
+        ),
+        # In English prose too many words have a hyphen.
+        (
+            r"(?:哪个|什么)(?:软件)?包|包(?:是|叫)什么|\bwelche[sm]? \w*paket",
+            r"(?<![\w-])[a-z][a-z\d.+]*(?:-[a-z\d.+]+)+(?![\w-])",
         ),
         (
             r"\b(?:which|what) units?\b|\bwelcher (?:maß)?einheit|什么单位|单位是",
@@ -313,6 +324,7 @@ _IDENTIFIER = re.compile(r"[_.]|[a-z][A-Z]|[A-Z]\d")
 # A sign that a question asks of, bare or marked.
 _SIGN = re.compile(r"(?:(?<=\s)|(?<=[`\"'“]))[!*?%$#@&|~^+/\\:;=<>]{1,3}(?=\s\w|[`\"'”])")
 _MARKED_SIGN = re.compile(r"[`\"'“]([^\w\s`\"'“”]{1,3})[`\"'”]")
+_LONGEST_TERM = 80
 _AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
 _PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
@@ -348,6 +360,14 @@ def named_identifiers(question: str) -> frozenset[str]:
     return frozenset(names) | frozenset(_SIGN.findall(question))
 
 
+def _own_term(sentence: Quotable) -> tuple[str, str, str]:
+    """Return the term that a row or an item begins with, its colon, and what stands behind it; empty without a term."""
+    first = sentence.shown.partition(";")[0] if sentence.form is Form.ROW else sentence.shown
+    parts = first.partition(": ")
+    begins_with_term = sentence.form is Form.ROW or (first[0] in "`-" and (parts[1] or first[:2] in ("`-", "--")))
+    return parts if begins_with_term else ("", "", "")
+
+
 def _bare(term: str) -> str:
     """Return a term as a question would name it: without the marks of code and of its end."""
     return term.strip("`:： ").casefold()
@@ -361,7 +381,11 @@ def expected_forms(question: str) -> tuple[re.Pattern[str], ...]:
     forms = tuple(answer for asked, answer in _FORMS if asked.search(question))
     if set(forms) <= {_DEFAULT} and (match := _HOW_MANY.search(question)):
         noun = re.escape(match[1] or match[2])
-        return (*forms, re.compile(rf"{_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE))
+        # "One message at a time" counts none.
+        return (
+            *forms,
+            re.compile(rf"(?!\b(?:an?|one|eine?r?)\b){_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE),
+        )
     return forms
 
 
@@ -472,23 +496,28 @@ class AskedQuestion:
         A row or an item that begins with a term, or one that is told with it, explains this term; an option may be
         said anywhere.
         """
-        first = sentence.shown.partition(";")[0] if sentence.form is Form.ROW else sentence.shown
-        before, colon, behind = first.partition(": ")
-        begins_with_term = sentence.form is Form.ROW or (first[0] in "`-" and (colon or first[:2] in ("`-", "--")))
+        term, _, behind = _own_term(sentence)
         if self.options:
             for text, worth in (
-                (before if begins_with_term else "", _AS_TERM),
+                (term, _AS_TERM),
                 (sentence.lead if sentence.lead.startswith(("`-", "-")) else "", _BEFORE),
                 (sentence.told, _ANYWHERE),
             ):
                 if not self.options.isdisjoint(_OPTION.findall(text)):
                     return worth
-        terms = {_bare(before), _bare(behind)} if begins_with_term else set[str]()
-        if not self.identifiers.isdisjoint(terms):
+        if term and not self.identifiers.isdisjoint((_bare(term), _bare(behind))):
             return _AS_TERM
         if not self.identifiers.isdisjoint(_MARKED_SIGN.findall(sentence.shown)):
             return _BEFORE
         return _BEFORE if _bare(sentence.lead) in self.identifiers else 0.0
+
+    def defines(self, sentence: Quotable) -> bool:
+        """Return whether a sentence explains an option, a command or the like, where the question asks for one."""
+        forms = self.forms or (_CODE,)
+        terms = (_own_term(sentence)[0], sentence.lead if len(sentence.lead) <= _LONGEST_TERM else "")
+        return self.expected is AnswerType.CODE and any(
+            _holds_new(form, term, self.folded) for form in forms for term in terms
+        )
 
     def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
         """Return how well a sentence fits the type of the question, from 0 to 1; arguments as of `type_match`."""
@@ -508,12 +537,15 @@ class AskedQuestion:
         """Return the share of the question that these distinct terms make up, by weight."""
         return sum(self.weights.get(word, 0.0) for word in words) / self.total
 
-    def shared_by(self, text: str, words: Iterable[str]) -> float:
-        """Return the share that a sentence holds; of a Chinese question and another script, of what both can say."""
+    def shared_by(self, text: str, words: frozenset[str], nearby: frozenset[str]) -> float:
+        """Return the share that a sentence holds; of a Chinese question and another script, of what both can say.
+
+        These are names, and of what its headings name a sentence speaks without saying it again.
+        """
         if not self.is_chinese or reads_chinese(text):
             return self.share(words)
         of_both = {word: weight for word, weight in self.weights.items() if word.isascii()}
-        held = sum(of_both.get(word, 0.0) for word in words)
+        held = sum(of_both.get(word, 0.0) for word in words | nearby)
         return _OTHER_SCRIPT * held / sum(of_both.values()) if held else 0.0
 
     def near_share(self, words: Iterable[str]) -> float:

@@ -74,6 +74,10 @@ def test_sentence_fits_by_new_names_and_dates_and_numbers() -> None:
             ["30 times"],
         ),
         ("What is the default mode?", ["By default, the keeper will set the mode to red"], ["The mode is red"]),
+        ("How many messages fit by default?", ["By default, at most 20 messages"], ["One message at a time"]),
+        ("Where does the count appear?", ["It is shown in the status bar"], ["See the counts"]),
+        ("计数显示在什么地方？", ["显示在状态栏中"], ["计数很快"]),
+        ("服务由哪个软件包提供？", ["the isc-dhcp-server package"], ["dpkg 安装软件包"]),
         ("On which port does it listen?", ["port 9418"], ["2 hosts"]),
     ],
 )
