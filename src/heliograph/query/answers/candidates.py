@@ -523,11 +523,11 @@ class AskedQuestion:
         """Return how well a sentence fits the type of the question, from 0 to 1; arguments as of `type_match`."""
         fit = type_match(self.expected, sentence, new_names, self.folded)
         held = sum(_holds_new(form, sentence, self.folded) for form in self.forms)
+        is_foreign = self.is_chinese and not reads_chinese(sentence)
         if held:
-            return 1.0 if held == len(self.forms) else _PARTLY
-        if not self.forms:
-            return fit
-        return fit * (_KIND_IN_OTHER_SCRIPT if self.is_chinese and not reads_chinese(sentence) else _KIND_ALONE)
+            # What another script says of a Chinese noun is told by the kind.
+            return 1.0 if held == len(self.forms) or (is_foreign and fit >= 1.0) else _PARTLY
+        return fit * (_KIND_IN_OTHER_SCRIPT if is_foreign else _KIND_ALONE) if self.forms else fit
 
     def names(self, title: str) -> bool:
         """Return whether the question says a plain title."""
