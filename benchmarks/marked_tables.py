@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.declining import CURVE, render_curve
 from benchmarks.report import RESULTS, Report, format_table, read_reports
 from benchmarks.versus_lightrag import render_versus, render_versus_plot
-from heliograph.query.bridges import FusionParameters
+from heliograph.query.plan import FusionParameters
 
 __all__ = [
     "TABLES",

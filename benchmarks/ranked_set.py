@@ -19,8 +19,8 @@ from benchmarks.retrieval import find_folders, recall
 from heliograph import AsyncHeliograph, NewDocument
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.embedding.wrappers import QueryCachedEmbeddingModel, build_embedding_model
-from heliograph.query.bridges import FusionParameters
 from heliograph.query.fusion import FusedSearch, SearchLimits
+from heliograph.query.plan import FusionParameters
 from heliograph.settings import Settings
 from heliograph.stores.base import StoreView
 from heliograph.stores.changeset import Collection

@@ -16,7 +16,7 @@ from benchmarks.marked_tables import USUAL
 from benchmarks.ranked_set import open_ranked_set, wanted_sets
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
-from heliograph.query.bridges import FusionParameters
+from heliograph.query.plan import FusionParameters
 
 __all__ = ["TITLE", "run"]
 

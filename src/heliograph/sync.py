@@ -111,6 +111,7 @@ class Heliograph:
     only `pause`, `unpause`, `cancel` and `usage` may be called.
     """
 
+    # The arguments of `AsyncHeliograph` written out once more, so that editors and type checkers know them.
     def __init__(
         self,
         data_dir: str | Path | None = None,

@@ -382,20 +382,18 @@ def check_expectations(
     if not 0 <= min_recall <= 1:
         raise InvalidRequestError(f"min_recall is {min_recall!r}; give a number from 0 to 1")
     given = param or QueryParam()
-    asked = [(item, _param_of(item, given)) for item in questions]
+    asked: list[tuple[AskedQuestion, QueryParam]] = []
+    for item in questions:
+        if not (item.entities or item.sources):
+            raise InvalidRequestError(
+                f"nothing is expected of the question {item.question!r:.100}; give entities or sources"
+            )
+        asked.append((item, replace(given, mode=checked_modes([item.mode or given.mode])[0])))
     if not asked:
         raise InvalidRequestError("there is no question to check; give at least one")
     checked = tuple(_check(kb, item, own, min_recall) for item, own in asked)
     failures = sum(not item.passed for item in checked)
     return AssertionReport(failures == 0, failures, checked)
-
-
-def _param_of(item: AskedQuestion, given: QueryParam) -> QueryParam:
-    if not (item.entities or item.sources):
-        raise InvalidRequestError(
-            f"nothing is expected of the question {item.question!r:.100}; give entities or sources"
-        )
-    return replace(given, mode=checked_modes([item.mode or given.mode])[0])
 
 
 def _check(kb: Heliograph, item: AskedQuestion, param: QueryParam, min_recall: float) -> CheckedQuestion:

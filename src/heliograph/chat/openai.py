@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 import openai
 
@@ -340,16 +340,16 @@ def _reason(choice: object) -> str:
 def _text(choice: object, part: str) -> str:
     """Return the text in a choice's `message` or `delta`: a string, or (Mistral) a list with some text items."""
     content = getattr(getattr(choice, part, None), "content", None)
-    if isinstance(content, list):
-        return "".join(item["text"] for item in cast("list[object]", content) if _is_text(item))
-    return content if isinstance(content, str) else ""
-
-
-def _is_text(item: object) -> TypeGuard[dict[str, str]]:
-    if not isinstance(item, dict):
-        return False
-    fields = cast("dict[str, object]", item)
-    return fields.get("type") == "text" and isinstance(fields.get("text"), str)
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    pieces: list[str] = []
+    for item in cast("list[object]", content):
+        match item:
+            case {"type": "text", "text": str() as piece}:
+                pieces.append(piece)
+            case _:
+                pass
+    return "".join(pieces)
 
 
 def _usage(reply: object) -> Usage | None:

@@ -129,7 +129,18 @@ def render_comparison(report: Comparison) -> RenderableType:
     for row in report.modes:
         counts = (row.entities, row.relations, row.chunks, row.documents, row.only_here, row.context_tokens)
         table.add_row(row.mode.value, *(f"{count:,}" for count in counts), seconds(row.seconds))
-    return Group(table, Text(), _overlaps(report), Text(), _chunk_places(report))
+    likeness = _table("Likeness (shared over all)", ("modes",), ("entities", "relations", "chunks", "documents"))
+    for row in report.overlaps:
+        shares = (row.entities, row.relations, row.chunks, row.documents)
+        likeness.add_row(f"{row.mode.value} / {row.other.value}", *(f"{share:.0%}" for share in shares))
+    modes = [row.mode for row in report.modes]
+    places = _table("Places of chunks", (), tuple(mode.value for mode in modes))
+    places.add_column("chunk of", ratio=1)
+    for row in report.chunks[:_SHOWN_CHUNKS]:
+        places.add_row(*(str(row.places.get(mode, "")) for mode in modes), FlowText(f"{row.source} {row.chunk_id}"))
+    hidden = len(report.chunks) - _SHOWN_CHUNKS
+    more = [Text(f"and {hidden} more (--json)", "dim")] if hidden > 0 else []
+    return Group(table, Text(), likeness, Text(), places, *more)
 
 
 def render_benchmark(report: BenchmarkReport) -> RenderableType:
@@ -161,24 +172,6 @@ def render_assertions(report: AssertionReport) -> RenderableType:
         table.add_row(state, *cells, FlowText(item.question), _names(missed))
     said = "all passed" if report.passed else f"{report.failures:,} of {len(report.questions):,} failed"
     return Group(table, Text(said, "green" if report.passed else "red"))
-
-
-def _overlaps(report: Comparison) -> RenderableType:
-    table = _table("Likeness (shared over all)", ("modes",), ("entities", "relations", "chunks", "documents"))
-    for row in report.overlaps:
-        shares = (row.entities, row.relations, row.chunks, row.documents)
-        table.add_row(f"{row.mode.value} / {row.other.value}", *(f"{share:.0%}" for share in shares))
-    return table
-
-
-def _chunk_places(report: Comparison) -> RenderableType:
-    modes = [row.mode for row in report.modes]
-    table = _table("Places of chunks", (), tuple(mode.value for mode in modes))
-    table.add_column("chunk of", ratio=1)
-    for row in report.chunks[:_SHOWN_CHUNKS]:
-        table.add_row(*(str(row.places.get(mode, "")) for mode in modes), FlowText(f"{row.source} {row.chunk_id}"))
-    hidden = len(report.chunks) - _SHOWN_CHUNKS
-    return Group(table, Text(f"and {hidden} more (--json)", "dim")) if hidden > 0 else table
 
 
 def _table(title: str, names: Sequence[str], figures: Sequence[str]) -> Table:
@@ -435,8 +428,15 @@ class EvaluationFiles:
         """Write the results, replacing existing files."""
         for name, path in self._named():
             path.write_text(_FORMS[name](run), "utf-8")
-        if self.ragas is not None:
-            _write_ragas(run, self.ragas)
+        if self.ragas is None:
+            return
+        for report in run.sets:
+            for ran in report.runs:
+                name = "".join(
+                    letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name
+                )
+                text = "".join(f"{line}\n" for line in ragas_lines(ran))
+                (self.ragas / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
 
     def _named(self) -> Iterator[tuple[str, Path]]:
         """Yield the option and the path of each file."""
@@ -448,14 +448,6 @@ class EvaluationFiles:
 def _check_writable(name: str, path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise InvalidRequestError(f"--{name}: {str(path)!r} may not be written; check permissions, or choose another")
-
-
-def _write_ragas(run: EvaluationRun, folder: Path) -> None:
-    for report in run.sets:
-        for ran in report.runs:
-            name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in ran.configuration.name)
-            text = "".join(f"{line}\n" for line in ragas_lines(ran))
-            (folder / f"{report.name}.{name}.jsonl").write_text(text, "utf-8")
 
 
 # Measuring retrieval on sets of questions: eval, and eval diff.

@@ -287,6 +287,7 @@ Limit = Annotated[int, typer.Option(min=1, max=10_000, help="Shown at the most."
 Offset = Annotated[int, typer.Option(min=0, max=MAX_OFFSET, help="Passed over.")]
 
 _AUTHOR = "cli"
+# `create` and `edit` state the same options, as each is read from its own signature.
 
 
 def create(

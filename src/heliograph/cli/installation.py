@@ -146,16 +146,13 @@ def settings_markdown() -> str:
     parts = [_HEAD]
     for room, model in _rooms():
         title = (model.__doc__ or "").strip()
-        parts.append(f"\n## {room}\n\n{title}\n\n{_markdown_table([row for row in rows if row.room == room])}")
+        parts.append(f"\n## {room}\n\n{title}\n\n| setting | variable | default | allowed | meaning |\n")
+        parts.append("|---|---|---|---|---|\n")
+        for row in rows:
+            if row.room == room:
+                cells = (f"`{row.path}`", f"`{row.environment}`", row.default, row.allowed, row.description)
+                parts.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return "".join(parts)
-
-
-def _markdown_table(rows: Sequence[SettingRow]) -> str:
-    lines = ["| setting | variable | default | allowed | meaning |", "|---|---|---|---|---|"]
-    for row in rows:
-        cells = (f"`{row.path}`", f"`{row.environment}`", row.default, row.allowed, row.description)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
 
 
 def _rooms() -> list[tuple[str, type[BaseModel]]]:
@@ -416,19 +413,14 @@ async def _check_chat(settings: ChatSettings) -> Check:
     model = _hasty_chat(settings, 64)
     if model is None:
         return Check("chat model", State.OK, "not configured, which is fine: everything works without one")
-    try:
-        return await _ask(model, settings)
-    finally:
-        await model.close()
-
-
-async def _ask(model: ChatModel, settings: ChatSettings) -> Check:
     where = f"{settings.model!r} at {settings.base_url or 'the OpenAI API'}"
     started = time.perf_counter()
     try:
         await model.complete(ChatRequest((ChatMessage("user", "Say OK."),), Purpose.ANSWER))
     except BadModelReply as error:
         return Check("chat model", State.WARN, f"{where} is there, but its reply cannot be used: {error}")
+    finally:
+        await model.close()
     return Check("chat model", State.OK, f"{where} replied in {seconds(time.perf_counter() - started)}")
 
 
@@ -478,13 +470,11 @@ def render_stats(
         ("data version", f"{stats.data_version:,}"),
         ("on disk", byte_size(stats.bytes_on_disk)),
     ]
-    rows += [(name, _follower_text(lag, (troubles or {}).get(name, ""))) for name, lag in (lags or {}).items()]
+    for name, lag in (lags or {}).items():
+        behind = f"{lag:,} commits behind" if lag else "up to date"
+        trouble = (troubles or {}).get(name, "")
+        rows.append((name, f"{behind}; cannot be asked now: {trouble}" if trouble else behind))
     return fields_table(rows)
-
-
-def _follower_text(lag: int, trouble: str) -> str:
-    behind = f"{lag:,} commits behind" if lag else "up to date"
-    return f"{behind}; cannot be asked now: {trouble}" if trouble else behind
 
 
 def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> RenderableType:
@@ -501,18 +491,13 @@ def render_settings(values: Sequence[SettingValue], *, is_bounded: bool) -> Rend
     for item in values:
         style = "" if item.origin == "default" else "bold"
         name, meaning = FlowText(item.row.path, style or "cyan"), FlowText(item.row.description, "dim")
-        value = FlowText(_setting_cell(item.value), style)
+        parts = item.value if isinstance(item.value, list) else [] if item.value is None else [item.value]
+        value = FlowText(", ".join(map(str, parts)), style)
         if is_bounded:
             table.add_row(Group(name, meaning), value, item.origin)
         else:
             table.add_row(name, value, item.origin, meaning)
     return table
-
-
-def _setting_cell(value: object) -> str:
-    if isinstance(value, list):
-        return ", ".join(str(item) for item in value)
-    return "" if value is None else str(value)
 
 
 def render_checks(checks: Sequence[Check]) -> RenderableType:

@@ -22,7 +22,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.segment import Segment
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from heliograph.cli.output import BriefText, FlowText, Output, flat_text, has_bounds, printable
@@ -93,22 +93,17 @@ class _Table(Table):
     def _lines(self) -> Iterator[str]:
         if self.title:
             yield flat_text(self.title)
-        cells = [self._filled(column) for column in self.columns[:-1]]
-        cells += [self._texts(column) for column in self.columns[-1:]]
-        yield from (_GAP.join(row).rstrip() for row in zip(*cells, strict=True))
-
-    def _filled(self, column: Column) -> Sequence[str]:
-        """Return the cells of a column, all but long ones of equal width."""
-        texts = self._texts(column)
-        sizes = [cell_len(text[:_ALIGNED_CELLS]) for text in texts]
-        width = min(_ALIGNED_CELLS, max(sizes, default=0))
-        spaces = (" " * (width - size) for size in sizes)
-        is_right = column.justify == "right"
-        return [space + text if is_right else text + space for text, space in zip(texts, spaces, strict=True)]
-
-    def _texts(self, column: Column) -> Sequence[str]:
-        head = (column.header,) if self.show_header else ()
-        return [flat_text(cell) for cell in (*head, *column.cells)]
+        columns: list[list[str]] = []
+        for column in self.columns:
+            head = (column.header,) if self.show_header else ()
+            texts = [flat_text(cell) for cell in (*head, *column.cells)]
+            # All but long ones become equally wide; what stands to the right of the last is stripped.
+            sizes = [cell_len(text[:_ALIGNED_CELLS]) for text in texts]
+            width = min(_ALIGNED_CELLS, max(sizes, default=0))
+            spaces = (" " * (width - size) for size in sizes)
+            is_right = column.justify == "right" and column is not self.columns[-1]
+            columns.append([gap + text if is_right else text + gap for text, gap in zip(texts, spaces, strict=True)])
+        yield from (_GAP.join(row).rstrip() for row in zip(*columns, strict=True))
 
 
 def make_table(title: str = "", *, with_header: bool = True) -> Table:

@@ -80,7 +80,13 @@ def hash_password(ctx: typer.Context) -> None:
     """Read a password, unseen or from standard input, and print its hash for `server.accounts`."""
     session = current_session(ctx)
     passwords = import_optional("heliograph.service.access", "server")
-    hashed: str = passwords.hash_password(_read_password())
+    if sys.stdin.isatty():
+        password = getpass.getpass("Password: ")
+        if getpass.getpass("Again: ") != password:
+            raise InvalidRequestError("the two passwords differ; try again")
+    else:
+        password = sys.stdin.readline().rstrip("\r\n")
+    hashed: str = passwords.hash_password(password)
     if session.output.is_json:
         session.output.json({"password_hash": hashed})
     else:
@@ -96,15 +102,6 @@ def make_key(ctx: typer.Context) -> None:
         session.output.json({"key": key, "key_sha256": digest})
     else:
         session.output.text(f"key:        {key}\nkey_sha256: {digest}")
-
-
-def _read_password() -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline().rstrip("\r\n")
-    password = getpass.getpass("Password: ")
-    if getpass.getpass("Again: ") != password:
-        raise InvalidRequestError("the two passwords differ; try again")
-    return password
 
 
 # The command that offers a workspace to agents: mcp.

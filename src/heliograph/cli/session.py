@@ -279,17 +279,16 @@ def reported_errors(output: Output) -> Generator[None]:
     except (HeliographError, OSError) as error:
         if output.is_verbose:
             output.note(traceback.format_exc().rstrip())
-        output.error(error if isinstance(error, HeliographError) else _tell_system(error))
-        code = exit_code(error) if isinstance(error, HeliographError) else EXIT_FAILED
-        raise typer.Exit(code) from None
-
-
-def _tell_system(error: OSError) -> str:
-    """Return what the system refused, and what of where that is known."""
-    if error.filename is None and error.errno not in _WRITING:
-        return f"the system refused: {error.strerror or error}"
-    name = "what is printed" if error.filename is None else repr(str(error.filename))
-    return f"{name}: {error.strerror or error}; check the path, its permissions and the space that is left"
+        if isinstance(error, HeliographError):
+            output.error(error)
+            raise typer.Exit(exit_code(error)) from None
+        refused = error.strerror or error
+        if error.filename is None and error.errno not in _WRITING:
+            output.error(f"the system refused: {refused}")
+        else:
+            name = "what is printed" if error.filename is None else repr(str(error.filename))
+            output.error(f"{name}: {refused}; check the path, its permissions and the space that is left")
+        raise typer.Exit(EXIT_FAILED) from None
 
 
 def global_options_first(args: Sequence[str]) -> list[str]:

@@ -136,6 +136,7 @@ class HeliographClient(_Blocking[AsyncHeliographClient]):
     Safe to use from many threads. It has the methods, attributes and errors of `AsyncHeliographClient`.
     """
 
+    # The arguments of `AsyncHeliographClient` written out once more, but for the transport, which blocks here.
     def __init__(
         self,
         base_url: str,

@@ -92,7 +92,13 @@ def problem_error(problem: Mapping[str, Any], wait_seconds: float | None = None)
         problem: Its fields; `detail` or `error` is the message.
         wait_seconds: When to try again, for errors that carry it.
     """
-    kind = _class_of(problem)
+    status = problem.get("status")
+    kind = _BY_STATUS.get(status, HeliographError) if isinstance(status, int) else HeliographError
+    name = str(problem.get("type", "")).removeprefix(_PREFIX)
+    known = getattr(errors, name, None) if name in errors.__all__ else None
+    if isinstance(known, type) and issubclass(known, HeliographError):
+        # Its message is made of a package and an extra of the service, which are nothing to install here.
+        kind = HeliographError if known is errors.MissingDependencyError else known
     text = _text(problem.get("detail", problem.get("error", "")))
     request_id = problem.get("request_id")
     message = f"{text} (request {request_id})" if request_id else text
@@ -116,29 +122,19 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (moment - datetime.now(UTC)).total_seconds())
 
 
-def _class_of(problem: Mapping[str, Any]) -> type[HeliographError]:
-    name = str(problem.get("type", "")).removeprefix(_PREFIX)
-    known = getattr(errors, name, None) if name in errors.__all__ else None
-    if isinstance(known, type) and issubclass(known, HeliographError):
-        # Its message is made of a package and an extra of the service, which are nothing to install here.
-        return HeliographError if known is errors.MissingDependencyError else known
-    status = problem.get("status")
-    return _BY_STATUS.get(status, HeliographError) if isinstance(status, int) else HeliographError
-
-
 def _text(detail: Any) -> str:
     if isinstance(detail, str):
         return detail
-    if isinstance(detail, list):
-        return "; ".join(map(_invalid, cast("list[Any]", detail)))
-    return json.dumps(detail)
-
-
-def _invalid(item: Any) -> str:
-    if not isinstance(item, dict):
-        return str(item)
-    told = cast("dict[str, Any]", item)
-    return f"{'.'.join(map(str, told.get('loc', ())))}: {told.get('msg', '')}"
+    if not isinstance(detail, list):
+        return json.dumps(detail)
+    told: list[str] = []
+    for item in cast("list[Any]", detail):
+        if isinstance(item, dict):
+            invalid = cast("dict[str, Any]", item)
+            told.append(f"{'.'.join(map(str, invalid.get('loc', ())))}: {invalid.get('msg', '')}")
+        else:
+            told.append(str(item))
+    return "; ".join(told)
 
 
 class StreamReader:

@@ -119,24 +119,17 @@ async def _statements(
     ids = list(dict.fromkeys(mention.chunk_id for mention in mentions))
     chunks = {chunk.id: chunk for chunk in await store.records.get_chunks(ids)}
     sources = await store.records.get_sources(ids)
-    return tuple(
-        _statement(
-            mention,
-            chunks[mention.chunk_id].document_id,
-            sources.get(mention.chunk_id, ""),
-            chunks[mention.chunk_id].position,
-        )
-        for mention in mentions
-        if mention.chunk_id in chunks
-    )
-
-
-def _statement(mention: EntityMention | RelationMention, document_id: str, source: str, position: int) -> Statement:
-    place = mention.chunk_id, document_id, source, position
-    if isinstance(mention, EntityMention):
-        return Statement(*place, (mention.name,), mention.type, mention.description)
-    names = mention.source, mention.target
-    return Statement(*place, names, "", mention.description, mention.keywords, mention.weight)
+    statements: list[Statement] = []
+    for mention in mentions:
+        if (chunk := chunks.get(mention.chunk_id)) is None:
+            continue
+        place = chunk.id, chunk.document_id, sources.get(chunk.id, ""), chunk.position
+        if isinstance(mention, EntityMention):
+            statements.append(Statement(*place, (mention.name,), mention.type, mention.description))
+        else:
+            names, weight = (mention.source, mention.target), mention.weight
+            statements.append(Statement(*place, names, "", mention.description, mention.keywords, weight))
+    return tuple(statements)
 
 
 # Finds entities that may be one, by near vectors and like spelling, for a person to merge or for a setting to.

@@ -34,9 +34,10 @@ def layout_cells(table: Node) -> list[Node] | None:
     """
     rows = list(_rows(table))
     cells = [cell for row in rows for cell in _cells(row)]
-    if cells and _span(cells[0], "rowspan", _MAX_ROW_SPAN) >= len(rows) and _is_picture(cells[0]):
-        others = cells[1:]
-        if len(others) == len(rows):
+    if cells and _span(cells[0], "rowspan", _MAX_ROW_SPAN) >= len(rows):
+        first, *others = cells
+        is_icon = first.css_first("img, svg") is not None and not first.text().strip()
+        if is_icon and len(others) == len(rows):
             return others
     if table.attributes.get("role") in ("presentation", "none"):
         return cells
@@ -46,10 +47,6 @@ def layout_cells(table: Node) -> list[Node] | None:
         return None
     is_line = len(rows) < 2 or max((sum(1 for _ in _cells(row)) for row in rows), default=0) < 2
     return cells if is_line or any(len(cell.text()) > _MAX_CELL_CHARACTERS for cell in cells) else None
-
-
-def _is_picture(cell: Node) -> bool:
-    return cell.css_first("img, svg") is not None and not cell.text().strip()
 
 
 def read_table(table: Node, read_cell: Callable[[Node], str]) -> list[list[str]]:

@@ -392,7 +392,15 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
     """Yield the lines of a column in order, those that form tables as tables."""
     plain: list[Line] = []
     position = 0
-    merged = [_without_marker(line) for line in lines]
+    merged: list[Line] = []
+    for line in lines:
+        first, *others = line.cells
+        # A cell that only marks or numbers an item becomes one with the next.
+        if others and is_marker(first.text) and not (len(others) > 1 and first.text[0].isalnum()):
+            joined = replace(others[0], left=first.left, text=f"{first.text} {others[0].text}")
+            merged.append(Line((joined, *others[1:])))
+        else:
+            merged.append(line)
     while position < len(merged):
         end = _table_end(merged, position)
         table = _table(merged[position:end]) if end > position else None
@@ -407,15 +415,6 @@ def find_tables(lines: Sequence[Line]) -> Iterator[Table | list[Line]]:
         position = end
     if plain:
         yield plain
-
-
-def _without_marker(line: Line) -> Line:
-    """Return a line whose first cell, if it only marks or numbers an item, is one with the second."""
-    first, *others = line.cells
-    if not others or not is_marker(first.text) or (len(others) > 1 and first.text[0].isalnum()):
-        return line
-    joined = replace(others[0], left=first.left, text=f"{first.text} {others[0].text}")
-    return Line((joined, *others[1:]))
 
 
 def _table_end(lines: Sequence[Line], start: int) -> int:

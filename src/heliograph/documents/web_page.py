@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,7 +165,11 @@ def remove_furniture(body: Node, title: str = "") -> int:
     """
     for node in body.css("script, style, noscript, template"):
         node.decompose()
-    _show_defaults(body)
+    # Of words of which a script would show one, such as the keys of each system, the last is shown.
+    for last in body.css("span > [hidden]:last-child:not(:first-child)"):
+        others = last.parent.iter(include_text=True) if last.parent is not None else ()
+        if all("hidden" in node.attributes if node.is_element_node else not node.text().strip() for node in others):
+            del last.attrs["hidden"]
     root = _read_blocks(body)
     judge = _Judge(root, "".join(title.split()).casefold())
     doomed = judge.furniture()
@@ -178,14 +183,6 @@ def remove_furniture(body: Node, title: str = "") -> int:
     for block in doomed:
         block.node.decompose()
     return omitted
-
-
-def _show_defaults(body: Node) -> None:
-    """Show the last of the words of which a script would show one, such as the keys of each system."""
-    for last in body.css("span > [hidden]:last-child:not(:first-child)"):
-        others = last.parent.iter(include_text=True) if last.parent is not None else ()
-        if all("hidden" in node.attributes if node.is_element_node else not node.text().strip() for node in others):
-            del last.attrs["hidden"]
 
 
 def _read_blocks(body: Node) -> _Block:
@@ -570,7 +567,11 @@ class HtmlLoader(Loader):
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:  # noqa: ARG002 (lengths are checked for all)
-        page = parse_html(decode_text(raw.data, raw.name, raw.charset or _declared_charset(raw.data)))
+        charset = raw.charset
+        if not charset and (declared := _DECLARED.search(raw.data[:_DECLARED_WITHIN])):
+            with suppress(LookupError):
+                charset = codecs.lookup((declared[1] or declared[2]).decode("ascii", "replace")).name
+        page = parse_html(decode_text(raw.data, raw.name, charset))
         metadata = _metadata(page)
         body = page.body
         if body is None:
@@ -595,15 +596,6 @@ def html_to_markdown(text: str) -> str:
     """Return a part of a page that is all content, such as a mail or a chapter, as Markdown."""
     body = parse_html(text).body
     return to_markdown(body) if body is not None else ""
-
-
-def _declared_charset(data: bytes) -> str:
-    match = _DECLARED.search(data[:_DECLARED_WITHIN])
-    name = (match[1] or match[2]).decode("ascii", "replace") if match else ""
-    try:
-        return codecs.lookup(name).name if name else ""
-    except LookupError:
-        return ""
 
 
 def _title(page: Any) -> str:

@@ -19,7 +19,6 @@ from heliograph.errors import InvalidRequestError
 from heliograph.evaluation.results import (
     CUTS,
     Comparison,
-    Difference,
     EvaluationRun,
     GroupSummary,
     QuestionOutcome,
@@ -114,7 +113,15 @@ def _set_parts(report: SetReport) -> Iterator[str]:
         yield _scores_table(report, [(run.configuration.name, run.summary) for run in report.runs])
     if report.comparisons:
         yield "Differences in points, with 95% intervals of the paired bootstrap; bold where they leave out zero."
-        yield _differences_table(report)
+        columns = _columns(report, (run.summary for run in report.runs))
+        rows: list[list[str]] = []
+        for item in report.comparisons:
+            rows.append([f"{item.other} - {item.base}"])
+            for metric in columns:
+                gain = item.differences.get(metric)
+                text = "" if gain is None else f"{100 * gain.mean:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]"
+                rows[-1].append(f"**{text}**" if gain is not None and gain.is_certain else text)
+        yield markdown_table(("difference", *columns.values()), rows)
     if any(len(run.by_type) > 1 for run in report.runs):
         yield _scores_table(
             report,
@@ -144,22 +151,6 @@ def _scores_table(report: SetReport, rows: Sequence[tuple[str, GroupSummary]]) -
         for name, group in rows
     )
     return markdown_table(("configuration", "questions", *columns.values()), lines)
-
-
-def _differences_table(report: SetReport) -> str:
-    columns = _columns(report, (run.summary for run in report.runs))
-    rows = (
-        (f"{item.other} - {item.base}", *(_gain(item.differences.get(metric)) for metric in columns))
-        for item in report.comparisons
-    )
-    return markdown_table(("difference", *columns.values()), rows)
-
-
-def _gain(difference: Difference | None) -> str:
-    if difference is None:
-        return ""
-    text = f"{100 * difference.mean:+.1f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
-    return f"**{text}**" if difference.is_certain else text
 
 
 def _unanswerable_table(report: SetReport) -> Iterator[str]:

@@ -547,11 +547,12 @@ def compare(base: RunReport, other: RunReport) -> Comparison:
     """Return what `other` gains over `base`, per metric, over the questions for which both have it."""
     theirs = {item.id: question_scores(item) for item in other.questions if item.gold}
     ours = {item.id: question_scores(item) for item in base.questions if item.gold}
-    differences = {
-        metric: paired_difference(*_paired(ours, theirs, metric))
-        for metric in (*METRICS, *ANSWER_METRICS)
-        if any(metric in scores and metric in theirs.get(id_, {}) for id_, scores in ours.items())
-    }
+    differences: dict[str, Difference] = {}
+    for metric in (*METRICS, *ANSWER_METRICS):
+        ids = [id_ for id_, scores in ours.items() if metric in scores and metric in theirs.get(id_, {})]
+        if ids:
+            pairs = [ours[id_][metric] for id_ in ids], [theirs[id_][metric] for id_ in ids]
+            differences[metric] = paired_difference(*pairs)
     return Comparison(base.configuration.name, other.configuration.name, differences)
 
 
@@ -574,13 +575,6 @@ def _answer_scores(outcome: QuestionOutcome) -> Iterable[tuple[str, float]]:
         yield "citations_supported", cited.supported / cited.citations
     if cited is not None and cited.sentences:
         yield "sentences_cited", cited.cited_sentences / cited.sentences
-
-
-def _paired(
-    ours: dict[str, dict[str, float]], theirs: dict[str, dict[str, float]], metric: str
-) -> tuple[list[float], list[float]]:
-    ids = [id_ for id_, scores in ours.items() if metric in scores and metric in theirs.get(id_, {})]
-    return [ours[id_][metric] for id_ in ids], [theirs[id_][metric] for id_ in ids]
 
 
 def _group(outcomes: Sequence[QuestionOutcome]) -> GroupSummary:

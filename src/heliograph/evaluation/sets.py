@@ -168,18 +168,15 @@ def _read_extractions(path: Path, known: Set[str]) -> dict[str, GivenExtraction]
 
 def _triples(row: _Row, where: str) -> tuple[tuple[str, str, str], ...]:
     value = row.get("triples", [])
-    if isinstance(value, list):
-        triples = [_triple(item) for item in cast("list[Any]", value)]
-        if None not in triples:
-            return tuple(triple for triple in triples if triple is not None)
-    raise InvalidRequestError(f"{where}: 'triples' is {str(value)[:80]!r}; give a list of [source, predicate, target]")
-
-
-def _triple(item: Any) -> tuple[str, str, str] | None:
-    if not isinstance(item, list) or not all(isinstance(part, str) for part in cast("list[Any]", item)):
-        return None
-    parts = cast("list[str]", item)
-    return (parts[0], parts[1], parts[2]) if len(parts) == 3 else None
+    triples: list[tuple[str, str, str]] = []
+    for item in cast("list[Any]", value) if isinstance(value, list) else [None]:
+        match item:
+            case [str() as source, str() as predicate, str() as target]:
+                triples.append((source, predicate, target))
+            case _:
+                told = f"{where}: 'triples' is {str(value)[:80]!r}; give a list of [source, predicate, target]"
+                raise InvalidRequestError(told)
+    return tuple(triples)
 
 
 def _plain_question(row: _Row, where: str) -> Question:

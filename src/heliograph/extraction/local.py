@@ -57,22 +57,17 @@ def excerpt(sentence: str, at: int) -> str:
     if len(text) <= longest:
         return text
     # As much as possible from the start of the sentence, which is where its subject stands.
-    start = 0 if place <= longest // 2 else _bound_after(text, place - longest // 4, longest // 5)
-    end = _bound_before(text, start, start + longest - 2)
+    start = 0
+    if place > longest // 2:
+        start = place - longest // 4
+        cut = _CUT.search(text, start, start + longest // 5)
+        start = cut.end() if cut else start
+    # The last place where no word is cut, if there is one near.
+    end = min(start + longest - 2, len(text))
+    if end < len(text):
+        cuts = [cut.start() for cut in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
+        end = cuts[-1] if cuts else end
     return ("…" if start else "") + text[start:end].strip() + ("…" if end < len(text) else "")
-
-
-def _bound_after(text: str, start: int, reach: int) -> int:
-    match = _CUT.search(text, start, start + reach)
-    return match.end() if match else start
-
-
-def _bound_before(text: str, start: int, end: int) -> int:
-    """Return the last place up to `end` where no word is cut; `end` itself if there is none near."""
-    if end >= len(text):
-        return len(text)
-    bounds = [match.start() for match in _CUT.finditer(text, max(start + 1, end - EXCERPT_LENGTH // 5), end + 1)]
-    return bounds[-1] if bounds else end
 
 
 def keywords_between(text: str, sentence: SentenceReading, start: int, end: int) -> tuple[str, ...]:
@@ -215,7 +210,10 @@ def choose_entities(read: ReadChunk, limit: int) -> dict[str, ChosenEntity]:
         for key, found in places.items()
     }
     best = sorted(places, key=lambda key: (-scores[key], places[key][0].start if places[key] else -1, key))[:limit]
-    others = _entities_per_sentence(read, places)
+    others = [0] * len(read.sentences)
+    for found in places.values():
+        for index in {occurrence.sentence for occurrence in found}:
+            others[index] += 1
     return {key: _chosen(key, places[key], scores[key], read, others) for key in best}
 
 
@@ -223,27 +221,17 @@ def _score(found: Sequence[Occurrence], read: ReadChunk, kind: str) -> float:
     if not found:
         return _CLEAR_OF_DOUBT
     first = found[0]
+    name = first.name
+    is_long = len(name) > 3 if _HAN.match(name) else " " in name or any(character.isdigit() for character in name)
     score = min(len(found), 4) * 0.5
     score += _CLEAR_OF_DOUBT if first.key in read.subjects else 0.0
-    score += 1.0 if _is_long(first.name) else 0.0
+    score += 1.0 if is_long else 0.0
     score += 0.5 if kind not in {"unknown", "concept"} else 0.0
     score += 0.5 if first.sentence == 0 else 0.0
     score -= 1.5 if first.is_phrase else 0.0
     score -= 2.0 if first.name.lower() in DEMONYMS else 0.0
     score -= 1.0 if kind == "unknown" and " " not in first.name and is_usually_lower(first.name) else 0.0
     return score
-
-
-def _is_long(name: str) -> bool:
-    return len(name) > 3 if _HAN.match(name) else " " in name or any(character.isdigit() for character in name)
-
-
-def _entities_per_sentence(read: ReadChunk, places: Mapping[str, Sequence[Occurrence]]) -> list[int]:
-    counts = [0] * len(read.sentences)
-    for found in places.values():
-        for index in {occurrence.sentence for occurrence in found}:
-            counts[index] += 1
-    return counts
 
 
 def _chosen(key: str, found: list[Occurrence], score: float, read: ReadChunk, others: Sequence[int]) -> ChosenEntity:
@@ -260,15 +248,18 @@ def _chosen(key: str, found: list[Occurrence], score: float, read: ReadChunk, ot
 
 
 def _description(key: str, found: Sequence[Occurrence], read: ReadChunk, others: Sequence[int]) -> str:
-    defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
+    text = read.chunk.text
     if not found:
-        return _opening_sentence(read)
+        # Only a title or heading names it: it has the first sentence that is no heading.
+        opening = next((sentence for sentence in read.sentences if text[sentence.start] != "#"), None)
+        return "" if opening is None else excerpt(text[opening.start : opening.end], 0)
+    defining = {d.sentence for d in read.definitions if key in (d.short, d.long)}
     best = max(
         found,
         key=lambda place: (_says(place, read, others) + (4.0 if place.sentence in defining else 0.0), -place.start),
     )
     sentence = read.sentences[best.sentence]
-    return excerpt(read.chunk.text[sentence.start : sentence.end], best.start - sentence.start)
+    return excerpt(text[sentence.start : sentence.end], best.start - sentence.start)
 
 
 def _says(place: Occurrence, read: ReadChunk, others: Sequence[int]) -> float:
@@ -278,15 +269,6 @@ def _says(place: Occurrence, read: ReadChunk, others: Sequence[int]) -> float:
     defines = opens and _SAYS_WHAT.match(read.chunk.text, place.end, min(sentence.end, place.end + 60)) is not None
     score = (3.0 if defines else 0.0) + (1.0 if opens else 0.0) + 0.3 * min(others[place.sentence], 5)
     return score + (1.0 if sentence.end - sentence.start in _USUAL_LENGTH else 0.0)
-
-
-def _opening_sentence(read: ReadChunk) -> str:
-    """Return the first sentence that is no heading, for an entity that only a title or heading names."""
-    text = read.chunk.text
-    for sentence in read.sentences:
-        if text[sentence.start] != "#":
-            return excerpt(text[sentence.start : sentence.end], 0)
-    return ""
 
 
 # Relations of a chunk: sentences in which two of its entities meet.
@@ -344,7 +326,10 @@ def _candidates(read: ReadChunk, entities: Mapping[str, ChosenEntity]) -> Iterat
     for index, places in _places_by_sentence(read, entities).items():
         # "American" says of which country something is; as many sentences say so as there are films and singers.
         telling = [place for place in places if place.name.lower() not in DEMONYMS]
-        yield from _meetings(read, entities, index, telling[:_MOST_IN_SENTENCE])
+        some = telling[:_MOST_IN_SENTENCE]
+        # Neighbours meet, and the first entity of the sentence meets each further one.
+        for left, right in (*pairwise(some), *((some[0], other) for other in some[2:])):
+            yield _meeting(read, entities, index, left, right)
         subject = read.topics[index].key
         if telling and subject in entities and all(place.key != subject for place in places):
             yield _about(read, entities, subject, telling[0])
@@ -366,16 +351,6 @@ def _definition(read: ReadChunk, short: str, long: str, sentence: int) -> _Candi
     span = read.sentences[sentence]
     keyword = "缩写" if is_chinese(read.chunk.text[span.start : span.end]) else "abbreviation"
     return _Candidate(short, long, sentence, span.start, span.end, 1.0, 10.0, (keyword,))
-
-
-def _meetings(
-    read: ReadChunk, entities: Mapping[str, ChosenEntity], index: int, places: Sequence[Occurrence]
-) -> Iterator[_Candidate]:
-    """Yield neighbours, and the first entity of the sentence with each further one."""
-    for left, right in pairwise(places):
-        yield _meeting(read, entities, index, left, right)
-    for right in places[2:]:
-        yield _meeting(read, entities, index, places[0], right)
 
 
 def _meeting(

@@ -492,11 +492,12 @@ def repeated_terms(sentences: Iterable[Sequence[Term]]) -> dict[str, str]:
             names.setdefault(term.key, term.name)
             if term.is_noun:
                 nouns.add(term.key)
-    return {
-        key: name
-        for key, name in names.items()
-        if counts[key] >= _repeats_needed(name) and (key in nouns or _HAN.match(name))
-    }
+    kept: dict[str, str] = {}
+    for key, name in names.items():
+        is_han = _HAN.match(name) is not None
+        if counts[key] >= (_LEAST_REPEATS_HAN if is_han else _LEAST_REPEATS) and (is_han or key in nouns):
+            kept[key] = name
+    return kept
 
 
 def kept_terms(text: str, terms: Iterable[Term], repeated: dict[str, str]) -> Iterator[Term]:
@@ -537,10 +538,6 @@ def _terms(text: str, phrase: Phrase) -> Iterator[Term]:
             )
             is_noun = first == 0 and before is not None and before[1].lower() in _BEFORE_NOUNS
             yield Term(entity_key(name), name, phrase.start + start, phrase.start + end, is_noun=is_noun)
-
-
-def _repeats_needed(name: str) -> int:
-    return _LEAST_REPEATS_HAN if _HAN.match(name) else _LEAST_REPEATS
 
 
 def _is_attribute(text: str, term: Term) -> bool:
@@ -596,7 +593,11 @@ def _read_chunk(
     inside = _known_spans(text, sentences, abbreviations, titles, [part.opening for part in parts if part.opening])
     named = [without_overlaps([*known, *sentence.names]) for known, sentence in zip(inside, sentences, strict=True)]
     named = said.without_unsaid(named, inside)
-    settled = [_without_named(sentence, known) for sentence, known in zip(sentences, inside, strict=True)]
+    # Without the phrases that lie within names found by other means.
+    settled = [
+        replace(sentence, phrases=tuple(phrases_outside(sentence.phrases, known))) if known else sentence
+        for sentence, known in zip(sentences, inside, strict=True)
+    ]
     book = NameBook(titles, context.full_names)
     book.learn(span for spans in named for span in spans)
     terms = [sentence_terms(text, sentence) if says else [] for sentence, says in zip(settled, said.says, strict=True)]
@@ -638,7 +639,10 @@ def _about(
     keys = {entity_key(name): name for name, _ in titles} | opener
     main = next(iter(keys.items()), ("", ""))
     if main[0] in opener:
-        keys |= _also_called(text, main, inside, book)
+        # What else it is called, by the first sentence that names it.
+        first = next(occurrence.sentence for occurrence in inside if occurrence.key == main[0])
+        named = [occurrence for occurrence in inside if occurrence.sentence == first]
+        keys |= other_names(text, main, named, is_person=book.type_of(main[0]) == "person")
     return keys
 
 
@@ -655,15 +659,6 @@ def _topics(parts: Sequence[Part], about: Sequence[dict[str, str]], named: Colle
             is_defined = part.opening and entity_key(part.opening.name) == key
             topic = Topic(key, name, part.opening.nouns if part.opening and is_defined else frozenset())
         yield from repeat(topic, part.last - part.first)
-
-
-def _also_called(
-    text: str, subject: tuple[str, str], occurrences: Sequence[Occurrence], book: NameBook
-) -> dict[str, str]:
-    """Return what else the subject is called, by the first sentence that names it."""
-    first = next(occurrence.sentence for occurrence in occurrences if occurrence.key == subject[0])
-    inside = [occurrence for occurrence in occurrences if occurrence.sentence == first]
-    return dict(other_names(text, subject, inside, is_person=book.type_of(subject[0]) == "person"))
 
 
 def _subjects(title: str, chunk: Chunk, line: str, said: _Said, *, opens_document: bool) -> list[tuple[str, str]]:
@@ -781,9 +776,13 @@ def _known_spans(
     openings: Iterable[Opening],
 ) -> list[list[NameSpan]]:
     """Return, per sentence, the names that are known by other means than their make."""
-    known = [*speaker_spans(text), *_defined_spans(text, abbreviations), *_find_again(text, subjects)]
+    known = [*speaker_spans(text), *_defined_spans(text, abbreviations)]
+    for name, kind in subjects:
+        # A title's or heading's name stands in any letter case.
+        known.extend(_places(text, name, kind, is_cased=False))
     for opening in openings:
-        known.extend(_find_opening(text, opening))
+        # A name in title case only where it is written so.
+        known.extend(_places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower()))
     known.extend(value for sentence in sentences for value in stated_values(text, sentence))
     return list(spans_within(known, [(sentence.start, sentence.end) for sentence in sentences]))
 
@@ -795,11 +794,6 @@ def _in_sentence(
     found = [Occurrence(entity_key(name), name, index, span.start, span.end) for span, name in names if name]
     others = (Occurrence(entity_key(term.name), term.name, index, term.start, term.end, True) for term in terms)
     return sorted((*found, *others), key=lambda occurrence: occurrence.start)
-
-
-def _without_named(sentence: SentenceReading, names: Sequence[NameSpan]) -> SentenceReading:
-    """Return the sentence without the phrases that lie within names found by other means."""
-    return replace(sentence, phrases=tuple(phrases_outside(sentence.phrases, names))) if names else sentence
 
 
 def _defined_spans(text: str, abbreviations: Iterable[Abbreviation]) -> Iterator[NameSpan]:
@@ -819,17 +813,6 @@ def _definitions(abbreviations: Iterable[Abbreviation], occurrences: Iterable[Oc
         short, long = by_span.get(abbreviation.short), by_span.get(abbreviation.long)
         if short and long and short.key != long.key:
             yield Definition(short.key, long.key, short.sentence)
-
-
-def _find_again(text: str, subjects: Sequence[tuple[str, str]]) -> Iterator[NameSpan]:
-    """Yield every place where a title's or heading's name stands as a word of its own, in any letter case."""
-    for name, kind in subjects:
-        yield from _places(text, name, kind, is_cased=False)
-
-
-def _find_opening(text: str, opening: Opening) -> Iterator[NameSpan]:
-    """Yield every place of what the chunk opens with; a name in title case only where it is written so."""
-    yield from _places(text, opening.name, opening.kind, is_cased=not opening.name[1:].islower())
 
 
 def _places(text: str, name: str, kind: str, *, is_cased: bool) -> Iterator[NameSpan]:

@@ -424,21 +424,15 @@ def subject_keys(title: str, chunk: Chunk, names: Iterable[str]) -> set[str]:
     given = (title, *chunk.headings[-1:])
     titles = {entity_key(text) for text in given}
     titles |= {entity_key(name) for text in given for name, _ in subjects_of(text)}
-    places = [place for start in paragraph_starts(chunk.text) for place in (start, _heading_end(chunk.text, start))]
-    starts = {_first_words(chunk.text, place) for place in places}
+    starts: set[str] = set()
+    for start in paragraph_starts(chunk.text):
+        heading = _HEADING.match(chunk.text, start)
+        for place in (start, heading.end()) if heading else (start,):
+            marks = _LEADING_MARKS.match(chunk.text, place)
+            first = marks.end() if marks else place
+            starts.add(chunk.text[first : first + _OPENING_LENGTH].casefold())
     opening = {entity_key(name) for name in names if any(_opens(text, name.casefold()) for text in starts)}
     return (titles | opening) - {""}
-
-
-def _first_words(text: str, start: int) -> str:
-    match = _LEADING_MARKS.match(text, start)
-    start = match.end() if match else start
-    return text[start : start + _OPENING_LENGTH].casefold()
-
-
-def _heading_end(text: str, start: int) -> int:
-    match = _HEADING.match(text, start)
-    return match.end() if match else start
 
 
 def _opens(text: str, name: str) -> bool:

@@ -387,25 +387,19 @@ def _set_kind(row: Row, names: set[str], types: set[str], collector: RecordColle
         if kind in ("entity", "relation"):
             collector.note("a record with too few fields was dropped")
         return Row("", ())
-    if not kind:
-        kind = _guess_kind(fields)
+    if not kind and (len(fields) >= 4 or is_strength(fields[-1])):
+        kind = "relation"
+    elif not kind:
+        kind = "entity" if len(fields[1]) <= _LONGEST_TYPE_AS_WRITTEN else ""
     elif kind == "entity" and len(fields) >= 4 and (_row_key(fields[1]) in names or is_strength(fields[-1])):
         collector.note("a relation called an entity was read as a relation")
         kind = "relation"
-    elif kind == "relation" and len(fields) == 3 and _is_type(fields[1], names, types):
+    elif (
+        kind == "relation" and len(fields) == 3 and clean_type(fields[1]) in types and _row_key(fields[1]) not in names
+    ):
         collector.note("an entity called a relation was read as an entity")
         kind = "entity"
     return Row(kind, tuple(fields))
-
-
-def _is_type(field: str, names: set[str], types: set[str]) -> bool:
-    return clean_type(field) in types and _row_key(field) not in names
-
-
-def _guess_kind(fields: Sequence[str]) -> RowKind:
-    if len(fields) >= 4 or is_strength(fields[-1]):
-        return "relation"
-    return "entity" if len(fields[1]) <= _LONGEST_TYPE_AS_WRITTEN else ""
 
 
 def _add_entity_row(fields: Sequence[str], collector: RecordCollector) -> None:

@@ -132,8 +132,11 @@ def _find_starts(text: str) -> list[re.Match[str]]:
         before = _last_before(text, match.start())
         if before.isalpha() or (match.group(2) and not _opens_line(text, match.start())):
             continue  # "... is an entity<|>8": the end of a sentence
-        if starts and before in "<>|" and not _is_row_over(text, starts[-1], match.start()):
-            continue  # `entity<|#|>name<|#|>entity<|#|>...`: a field of the row under way
+        if starts and before in "<>|":
+            between = text[starts[-1].end() : match.start()]
+            wanted = 2 if KINDS[starts[-1].group(1).lower()] == "entity" else 3
+            if "\n" not in between and len(DELIMITER.findall(between)) < wanted:
+                continue  # `entity<|#|>name<|#|>entity<|#|>...`: a field of the row under way
         starts.append(match)
     return starts
 
@@ -161,12 +164,6 @@ def _last_before(text: str, position: int) -> str:
         if text[index] not in _LEAD:
             return text[index]
     return "\n"
-
-
-def _is_row_over(text: str, start: re.Match[str], position: int) -> bool:
-    between = text[start.end() : position]
-    wanted = 2 if KINDS[start.group(1).lower()] == "entity" else 3
-    return "\n" in between or len(DELIMITER.findall(between)) >= wanted
 
 
 def _count_lines(lines: list[str]) -> int:
@@ -214,7 +211,11 @@ def _bare_rows(lines: list[str]) -> list[Row]:
 
 def _make_row(kind: RowKind, text: str, *, is_plain: bool = False) -> Row:
     parts = text.split("|") if is_plain else DELIMITER.split(text)
-    parts[-1:] = _split_strength(_strip_row_end(parts[-1].strip()))
+    last = parts[-1] = _strip_row_end(parts[-1].strip())
+    head = last.rstrip("0123456789. ")
+    # A strength may cling to the quoted field before it: `"..."8`.
+    if head.endswith('"') and head != last.rstrip():
+        parts[-1:] = [head, last[len(head) :]]
     fields = [_unquote(part.strip()) for part in parts]
     while fields and not fields[-1].strip(_ROW_END + "\"'"):
         fields.pop()
@@ -235,12 +236,6 @@ def _strip_row_end(text: str) -> str:
         else:
             break
     return text
-
-
-def _split_strength(text: str) -> list[str]:
-    """Part a strength from the quoted field that it clings to: `"..."8`."""
-    head = text.rstrip("0123456789. ")
-    return [head, text[len(head) :]] if head.endswith('"') and head != text.rstrip() else [text]
 
 
 def _unquote(text: str) -> str:
@@ -459,7 +454,9 @@ def _read_string(text: str, start: int, *, in_object: bool) -> tuple[str | None,
         if _is_closing(text, position, in_object=in_object):
             return _unescape(text[start + 1 : quote]), position
         if in_object and _KEY.match(text, quote):
-            end = _guess_end(text, start + 1, inner, quote)
+            # The closing quote is missing: the string ends before the next key, or before a new record.
+            brace = text.rfind("}", inner, quote)
+            end = brace if brace > start and _RECORD_BREAK.fullmatch(text, brace + 1, quote) else quote
             return _unescape(text[start + 1 : end].rstrip(" ,\n\t\r" + _QUOTES)), end
         inner = quote
     return None, len(text)
@@ -480,14 +477,6 @@ def _is_closing(text: str, after: int, *, in_object: bool) -> bool:
     if match.group() in _QUOTES:
         return not in_object or bool(_KEY.match(text, match.start()))
     return False
-
-
-def _guess_end(text: str, start: int, inner: int, key: int) -> int:
-    """Return where a string without a closing quote ends, given the next key: before it, or before a new record."""
-    brace = text.rfind("}", inner, key)
-    if brace >= start and _RECORD_BREAK.fullmatch(text, brace + 1, key):
-        return brace
-    return key
 
 
 def _unescape(text: str) -> str:

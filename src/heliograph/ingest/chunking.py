@@ -433,8 +433,13 @@ def clean_pages(text: str, page_starts: Sequence[int], label: str) -> tuple[str,
     if not page_starts:
         return clean_text(text), ()
     _check(text, page_starts, label)
-    cuts = [_outside_pairs(text, start) for start in page_starts]
-    pieces = [clean_text(text[start:end]) for start, end in pairwise((0, *cuts, len(text)))]
+    cuts = [0]
+    for start in page_starts:
+        # A cut goes behind two characters that are cleaned as one: CR LF, or a pair of surrogates.
+        before, after = text[max(0, start - 1) : start], text[start : start + 1]
+        is_surrogate_pair = "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
+        cuts.append(start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start)
+    pieces = [clean_text(text[start:end]) for start, end in pairwise((*cuts, len(text)))]
     return "".join(pieces), tuple(accumulate(len(piece) for piece in pieces[:-1]))
 
 
@@ -451,13 +456,6 @@ def _check(text: str, page_starts: Sequence[int], label: str) -> None:
         f"the page_starts of the document {label!r} are not ascending offsets into its {len(text):,} characters; "
         "give the offset at which each page starts, in order"
     )
-
-
-def _outside_pairs(text: str, start: int) -> int:
-    """Return the offset, moved behind two characters that are cleaned as one: CR LF, or a pair of surrogates."""
-    before, after = text[max(0, start - 1) : start], text[start : start + 1]
-    is_surrogate_pair = "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff"
-    return start + 1 if (before, after) == ("\r", "\n") or is_surrogate_pair else start
 
 
 # The contract of chunkers, and what all of them share: the separator, ids, headings and pages.
@@ -776,7 +774,10 @@ class _Division:
     def _sentences(self, first: int, last: int) -> Iterator[Core]:
         """Yield the parts of blocks between which there is no place for a cut."""
         start, end = self._starts[first], self._starts[last]
-        found = [start + span[0] for span in _sentence_spans(self._text[start:end])]
+        run = self._text[start:end]
+        # A document that changes here and there mostly repeats its runs of blocks.
+        spans = sentence_spans(run) if len(run) > _LONGEST_REMEMBERED else _remembered_spans(run)
+        found = [start + span[0] for span in spans]
         # A heading goes with the sentence after it.
         kept_whole = {trim(self._text, *self._starts[index : index + 2])[0] for index in range(first, last)}
         cuts = [start, *(cut for cut in found if cut not in kept_whole), end]
@@ -850,11 +851,6 @@ _remembered_count = lru_cache(maxsize=4_096)(count_tokens)
 def _count(text: str) -> int:
     """Return the tokens of a chunk; a document that changes here and there mostly repeats its chunks."""
     return count_tokens(text) if len(text) > _LONGEST_REMEMBERED else _remembered_count(text)
-
-
-def _sentence_spans(text: str) -> Sequence[tuple[int, int]]:
-    """Return the sentences of a run of blocks; a document that changes here and there mostly repeats its runs."""
-    return sentence_spans(text) if len(text) > _LONGEST_REMEMBERED else _remembered_spans(text)
 
 
 @lru_cache(maxsize=4_096)

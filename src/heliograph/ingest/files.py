@@ -132,7 +132,10 @@ async def _take_in(
             if whole is not None:
                 whole.begin(group)
             report = await take(documents, batch, whole.report if whole is not None else None)
-            results += map(_with_omitted, report.results, documents)
+            for result, document in zip(report.results, documents, strict=True):
+                # How much of a page was left out, as its loader stated.
+                omitted = (document.metadata or {}).get("omitted_characters")
+                results.append(replace(result, omitted_characters=omitted) if isinstance(omitted, int) else result)
     finally:
         # A thread cannot be cancelled: what it reads is let go when it is done.
         if not ahead.done():
@@ -193,12 +196,6 @@ def _read(source: str, read: ReadSource, metadata: Mapping[str, Any]) -> NewDocu
         metadata={**loaded.metadata, **metadata} or None,
         page_starts=loaded.page_starts,
     )
-
-
-def _with_omitted(result: DocumentResult, document: NewDocument) -> DocumentResult:
-    """Return a result that says how much of a page was left out, as its loader stated."""
-    omitted = (document.metadata or {}).get("omitted_characters")
-    return replace(result, omitted_characters=omitted) if isinstance(omitted, int) else result
 
 
 class _Whole:

@@ -344,22 +344,19 @@ def _refused(new: NewDocument, error: HeliographError, track_id: str) -> Candida
     id_ = clean_text(new.id) if isinstance(new.id, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
     source = clean_text(new.source) if isinstance(new.source, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
     is_recorded = bool(id_ or source) and len(id_ + source) <= _MAX_NAME_LENGTH
+    metadata: dict[str, Any] = {}
+    with suppress(InvalidRequestError):
+        metadata = clean_metadata(new.metadata or {}, new.source)
     document = Document(
         id=id_ or (document_id(source) if source else ""),
         source=source or id_,
         title=PurePath(source).stem[:_MAX_TITLE_LENGTH],
         status=DocumentStatus.FAILED,
         error=str(error),
-        metadata=_readable_metadata(new),
+        metadata=metadata,
         track_id=track_id,
     )
     return Candidate(document, is_known_by_source=bool(source) and not id_, error=error, is_recorded=is_recorded)
-
-
-def _readable_metadata(new: NewDocument) -> dict[str, Any]:
-    with suppress(InvalidRequestError):
-        return clean_metadata(new.metadata or {}, new.source)
-    return {}
 
 
 def _against(candidate: Candidate, chosen: Candidate | None) -> Candidate:

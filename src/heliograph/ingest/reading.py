@@ -98,10 +98,16 @@ def canonical_extraction(extraction: Extraction) -> Extraction:
         if clean.source and clean.target
     }
     in_order = sorted(relations, key=relation_mention_order)
+    present = {entity_key(mention.name) for mention in entities}
+    for relation in in_order:
+        for name in (relation.source, relation.target):
+            if (key := entity_key(name)) not in present:
+                present.add(key)
+                entities.add(EntityMention(relation.chunk_id, name, UNKNOWN_TYPE, "", relation.rank))
     return Extraction(
         chunk_id=extraction.chunk_id,
         extractor=extraction.extractor,
-        entities=tuple(sorted(entities | _missing_ends(entities, in_order), key=entity_mention_order)),
+        entities=tuple(sorted(entities, key=entity_mention_order)),
         relations=tuple(in_order),
         error=extraction.error,
         reply_keys=extraction.reply_keys,
@@ -212,16 +218,6 @@ def _clean_relation(mention: RelationMention) -> RelationMention:
     if clean == (mention.source, mention.target, mention.keywords, mention.description, mention.weight):
         return mention
     return RelationMention(mention.chunk_id, *clean, mention.rank)
-
-
-def _missing_ends(entities: Iterable[EntityMention], relations: Iterable[RelationMention]) -> set[EntityMention]:
-    present = {entity_key(mention.name) for mention in entities}
-    missing: dict[str, EntityMention] = {}
-    for relation in relations:
-        for name in (relation.source, relation.target):
-            if (key := entity_key(name)) not in present:
-                missing.setdefault(key, EntityMention(relation.chunk_id, name, UNKNOWN_TYPE, "", relation.rank))
-    return set(missing.values())
 
 
 # Aliases that a passage itself introduces: an acronym in brackets beside its expansion, or the other way round.

@@ -358,12 +358,19 @@ def entity_overrides(book: RuleBook, entity_id: str) -> EntityOverrides:
     said = _said(book, entity_id, subjects, (item for item in found if item.kind in _ENTITY_KINDS))
     created = [item for item in said.all if item.kind is CurationKind.CREATE_ENTITY]
     edits = [item for item in said.by_weight if item.kind is CurationKind.EDIT_ENTITY]
+    typed = [
+        item.type
+        for item in said.by_weight
+        if item.kind is not CurationKind.DELETE_ENTITY
+        and item.type
+        and (item.type != UNKNOWN_TYPE or (item.kind is CurationKind.EDIT_ENTITY and item in said.own))
+    ]
     held = _names_held(book, subjects, found)
     name, merged_name = _given_names(book, entity_id, found)
     return EntityOverrides(
         name=name,
         merged_name=merged_name,
-        type=next((item.type for item in reversed(_typed(said)) if item.type), ""),
+        type=typed[-1] if typed else "",
         description=next((item.description for item in reversed(edits) if item.description is not None), None),
         statements=tuple(dict.fromkeys(item.description for item in created if item.description)),
         aliases=tuple(sorted({*(item.names[0] for item in created), *held})),
@@ -439,15 +446,6 @@ def _said(book: RuleBook, entity_id: str, subjects: set[str], items: Iterable[Cu
         if subject in subjects:
             (own if book.renamed(subject) == entity_id else merged).append(item)
     return _Said(own, merged)
-
-
-def _typed(said: _Said) -> list[Curation]:
-    edits = [item for item in said.own if item.kind is CurationKind.EDIT_ENTITY]
-    return [
-        item
-        for item in said.by_weight
-        if item.kind is not CurationKind.DELETE_ENTITY and (item.type != UNKNOWN_TYPE or item in edits)
-    ]
 
 
 def _given_names(book: RuleBook, entity_id: str, found: list[Curation]) -> tuple[str, str]:

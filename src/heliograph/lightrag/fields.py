@@ -205,7 +205,10 @@ class Fields:
         urls: dict[str, str] = {}
         given = {self.kv_storage, self.vector_storage, self.graph_storage, self.doc_status_storage} - _EMBEDDED
         if any(name.startswith("PG") for name in given):
-            urls["url"] = _postgres_url()
+            names = ("POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DATABASE")
+            user, password, database = (quote(_variable(name), safe="") for name in names)
+            host, port = get_env_value("POSTGRES_HOST", "localhost"), int(lightrag_number("POSTGRES_PORT", 5432))
+            urls["url"] = f"postgresql://{user}:{password}@{host}:{port}/{database}"
         if "Neo4JStorage" in given:
             user, password = (quote(_variable(name), safe="") for name in ("NEO4J_USERNAME", "NEO4J_PASSWORD"))
             urls["graph_url"] = _variable("NEO4J_URI").replace("://", f"://{user}:{password}@", 1)
@@ -251,11 +254,3 @@ def _variable(name: str) -> str:
     if not value:
         raise ValueError(f"{name} is not set; the storage that the fields name needs it")
     return value
-
-
-def _postgres_url() -> str:
-    user, password, database = (
-        quote(_variable(name), safe="") for name in ("POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DATABASE")
-    )
-    host, port = get_env_value("POSTGRES_HOST", "localhost"), int(lightrag_number("POSTGRES_PORT", 5432))
-    return f"postgresql://{user}:{password}@{host}:{port}/{database}"

@@ -490,13 +490,12 @@ def _write_excel(path: Path, tables: Tables) -> None:
             f'{_XML}<Relationships xmlns="{_PACKAGE}/relationships">{links}</Relationships>',
         )
         for number, (_, rows) in zip(numbers, sheets, strict=True):
-            file.writestr(f"xl/worksheets/sheet{number}.xml", _sheet(rows))
-
-
-def _sheet(rows: Sequence[Mapping[str, str]]) -> str:
-    lines = [list(rows[0]), *(list(row.values()) for row in rows)] if rows else []
-    told = "".join(f"<row>{''.join(map(_cell, line))}</row>" for line in lines)
-    return f'{_XML}<worksheet xmlns="{_SHEETS}"><sheetData>{told}</sheetData></worksheet>'
+            lines = [list(rows[0]), *(list(row.values()) for row in rows)] if rows else []
+            told = "".join(f"<row>{''.join(map(_cell, line))}</row>" for line in lines)
+            file.writestr(
+                f"xl/worksheets/sheet{number}.xml",
+                f'{_XML}<worksheet xmlns="{_SHEETS}"><sheetData>{told}</sheetData></worksheet>',
+            )
 
 
 def _cell(text: str) -> str:

@@ -161,17 +161,6 @@ _CALLS, _FAILURES, _TOKENS = "heliograph_model_calls", "heliograph_model_failure
 _SPEND = (_CALLS, _FAILURES, _TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSpend:
-    """The use of one kind of model for one purpose: calls, failed ones among them, tokens."""
-
-    model: str
-    purpose: str
-    calls: int
-    failures: int
-    usage: Usage
-
-
 class Metrics:
     """Counts.
 
@@ -235,7 +224,7 @@ class Metrics:
         yield from self._shared.collect() if self._shared else self._registry.collect()
         yield from self._plain.collect()
 
-    def spent(self) -> list[ModelSpend]:
+    def spent(self) -> list[ModelCalls]:
         """Return the calls and tokens of models since the start, over all workers, by model and purpose."""
         found: dict[tuple[str, str], dict[str, float]] = {}
         for family in self.collect():
@@ -247,8 +236,8 @@ class Metrics:
                 row = found.setdefault((sample.labels["model"], sample.labels["purpose"]), {})
                 row[sample.labels.get("direction", family.name)] = sample.value
         return [
-            ModelSpend(
-                model,
+            ModelCalls(
+                "chat" if model == "chat" else "embedding",
                 purpose,
                 int(row.get(_CALLS, 0)),
                 int(row.get(_FAILURES, 0)),

@@ -20,7 +20,6 @@ from heliograph.ids import is_subject_rank
 from heliograph.models import EntityMention
 from heliograph.query.bridges import (
     Bridge,
-    FusionParameters,
     Gain,
     Nearness,
     Start,
@@ -50,7 +49,7 @@ from heliograph.query.linking import (
     respell,
 )
 from heliograph.query.models import FoundPart
-from heliograph.query.plan import FUSED_CHANNELS, Channel
+from heliograph.query.plan import FUSED_CHANNELS, Channel, FusionParameters
 from heliograph.stores.base import EntityPlaces, Hit, StoreView
 from heliograph.stores.changeset import Collection
 from heliograph.text.analysis import terms
@@ -423,7 +422,12 @@ class FusedSearch:
         if Channel.VECTOR in limits.channels:
             found.add(Channel.VECTOR, dict(found.cosines))
         if worded:
-            weight = _keyword_weight(near, found.parameters) / max(worded[0].score, 1e-9)
+            parameters = found.parameters
+            weight = parameters.most_keyword
+            if near:
+                fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
+                weight = min(weight, parameters.keyword_spread / max(fall, _LEAST_FALL))
+            weight /= max(worded[0].score, 1e-9)
             found.add(Channel.KEYWORD, {hit.id: weight * hit.score for hit in worded})
         found.add(NAMED_ENTITY, _named_scores(found))
         return near
@@ -576,13 +580,6 @@ def _widened(limit: int, limits: SearchLimits) -> int:
 def _phrase(name: str) -> list[str]:
     """Return the terms by which chunks are found whose text holds a name; a short one holds no name but any word."""
     return terms(name) if len(name) >= _SHORTEST_PHRASE or not name.isascii() else []
-
-
-def _keyword_weight(near: Sequence[Hit], parameters: FusionParameters) -> float:
-    if not near:
-        return parameters.most_keyword
-    fall = near[0].score - near[min(_FALL_RANK, len(near)) - 1].score
-    return min(parameters.most_keyword, parameters.keyword_spread / max(fall, _LEAST_FALL))
 
 
 def _named_scores(found: Found) -> Scores:

@@ -180,7 +180,8 @@ class _NamedParts:
 def _name_runs(text: str, extracted: _NamedParts) -> list[tuple[int, int]]:
     """Return the runs in order; some more than are tried, where a text has so many."""
     units = [match.span() for match in _UNIT.finditer(text)]
-    inner = _inner_numbers(text)
+    # Where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names.
+    inner = {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
     ends = _sentence_ends(text, units)
     runs: list[tuple[int, int]] = []
     bounds = [place for place, (start, _) in enumerate(units) if text[start] <= "Z" or _begins_name(text[start])]
@@ -219,16 +220,13 @@ def _begins_name(sign: str) -> bool:
     return sign.isupper() or sign.isdigit() or (sign > "~" and _HAN.match(sign) is not None)
 
 
-def _inner_numbers(text: str) -> set[int]:
-    """Return where numbers start and end within longer ones, such as 192.168.0.1: these parts are no names."""
-    return {place for match in _NUMBERS_JOINED.finditer(text) for place in (match.start() + 1, match.end())}
-
-
 def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int]]:
     """Return runs, given in order, by the id of the entity of that name: of equal names the longest, the first."""
     found: dict[str, tuple[int, int]] = {}
     lowered = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
-    uneven = [] if _is_plain(text) else [match.start() for match in _UNEVEN.finditer(text)]
+    # Nothing in most questions is `_UNEVEN`, as is quickly seen.
+    is_plain = text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
+    uneven = [] if is_plain else [match.start() for match in _UNEVEN.finditer(text)]
     for run in runs:
         start, end = run
         place = bisect_left(uneven, start)
@@ -238,11 +236,6 @@ def _by_id(text: str, runs: Sequence[tuple[int, int]]) -> dict[str, tuple[int, i
         if known is not run and known[1] - known[0] < end - start:
             found[key] = run
     return {entity_id(key): run for key, run in found.items() if len(key) > 1}
-
-
-def _is_plain(text: str) -> bool:
-    """Return whether nothing in a text is `_UNEVEN`, as is quickly seen of most questions."""
-    return text.isascii() and text.isprintable() and not any(sign in text for sign in (*_ASCII_QUOTES, "  "))
 
 
 def _key(run: str) -> str:
@@ -278,7 +271,7 @@ def named_in_passage(
     known = [
         NameSpan(text[start:end], start, end, id_)
         for id_, (start, end) in runs.items()
-        if _is_told_elsewhere(chunk_id, places.get(id_))
+        if (told := places.get(id_)) is not None and any(about != chunk_id for about in told.chunk_ids[: told.subjects])
     ]
     return [
         EntityMention(
@@ -308,10 +301,6 @@ def _longest(spans: Sequence[NameSpan]) -> list[NameSpan]:
 
 def _is_within(span: NameSpan, other: NameSpan) -> bool:
     return other.start <= span.start and span.end <= other.end and other.end - other.start > span.end - span.start
-
-
-def _is_told_elsewhere(chunk_id: str, places: EntityPlaces | None) -> bool:
-    return places is not None and any(about != chunk_id for about in places.chunk_ids[: places.subjects])
 
 
 # Names in a question that are misspelt: words that stand in no document, read as a near one that does.
@@ -506,7 +495,11 @@ async def near_entities(store: Store, name: str, view: StoreView | None = None) 
     for part in _parts(key, slips):
         ids |= dict.fromkeys(await store.names.find_names(part, _CANDIDATES))
     entities = await (view or store).graph.get_entities(list(ids))
-    ranked = [(_distance(entity, key, slips), entity) for entity in entities]
+    ranked: list[tuple[int, Entity]] = []
+    for entity in entities:
+        # Letters left out, put in, changed or swapped, to the nearest of its names.
+        names = map(entity_key, (entity.name, *entity.aliases))
+        ranked.append((min(OSA.distance(key, other, score_cutoff=slips) for other in names), entity))
     ranked.sort(key=lambda item: (item[0], -item[1].degree, item[1].name))
     return [entity for distance, entity in ranked if distance <= slips]
 
@@ -517,11 +510,6 @@ def _parts(key: str, slips: int) -> list[str]:
         return [key[:2], *(key[start : start + 3] for start in range(len(key) - 2))]
     size = -(-len(key) // (slips + 1))
     return [key[start : start + size] for start in range(0, len(key), size)]
-
-
-def _distance(entity: Entity, key: str, most: int) -> int:
-    """Return letters left out, put in, changed or swapped between a key and the entity's nearest name."""
-    return min(OSA.distance(key, entity_key(name), score_cutoff=most) for name in (entity.name, *entity.aliases))
 
 
 # Explicit paths between the entities that a question names, as in ESP32 -> MQTT -> WiFi.

@@ -1,4 +1,4 @@
-"""From a question and its `QueryParam` to a `Plan`, checked and complete; the table of modes; and the keywords.
+"""From a question and its `QueryParam` to a `Plan`, checked and complete; modes, weights of fused search, keywords.
 
 Keywords that the caller gives are used as they are. Otherwise a chat model names them (its wrapper keeps the reply);
 without one, or when its reply is unusable, they are found locally: names are low-level, other content words
@@ -9,9 +9,10 @@ LightRAG. A model that is out of reach is an error, never a reason to guess.
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from numbers import Integral
 from operator import index
@@ -77,6 +78,122 @@ def is_fused(channels: Iterable[Channel]) -> bool:
 def is_understood(mode: Mode) -> bool:
     """Return whether a mode asks first what kind of question it is, and searches accordingly."""
     return mode is Mode.AUTO
+
+
+# The few numbers of fused retrieval, each with its reason; `docs/retrieval.md` says what they do.
+#
+# Cosines are in the usual scale (`heliograph.embedding.base`), so the same numbers serve every model and language.
+# None of them depends on the size of the corpus: an index that grows keeps the scores of what was in it.
+
+
+@dataclass(frozen=True, slots=True)
+class FusionParameters:
+    """Weights and bounds of fused retrieval, by stage.
+
+    Attributes:
+        vector_limit: Chunks taken from the vector index, for up to 60 hits; for more, in proportion.
+        keyword_limit: Chunks taken from the full-text index, likewise.
+        keyword_spread: The keyword weight is this over the fall of the cosine from the first to the tenth chunk: the
+            less the vectors tell chunks apart, the more the words decide.
+        most_keyword: The keyword weight at the most.
+        named: What a chunk gains that is about an entity named in the question; shared among such chunks (by the root
+            of their number), since a name that many chunks are about says little of any.
+        one_word: Of it what a name of one word is worth, which may as well be a common word.
+        similar: Of it what an entity is worth that is only near a question which names none.
+        least_similar: Least cosine of such an entity.
+        similar_limit: Such entities at the most.
+        first_hops: Best chunks whose entities may lead on.
+        first_bridges: Pairs of a chunk and an entity followed from them; at most `residual_limit` cost an embedding.
+        residual_limit: Residual questions embedded for them at the most: of those pairs that promise most.
+        entity_share: Share of an entity's vector in the estimate of a residual question's, beside 1 for the question's.
+        estimate_worth: What a gain by such an estimate is worth beside one by an embedded residual question.
+        bridge_weight: Weight of what a bridge gains.
+        question_share: Share of the question's own vector in a bridge's, which keeps it from drifting away.
+        mentioned: What a chunk that only mentions the bridge's entity is worth beside one that is about it.
+        least_gain: Of the difference of two cosines what is taken for chance.
+        clear_lead: From this lead of the first chunk on, as a share of its score, nothing is: those behind it resemble
+            it and say the same of something else, so what it leads to counts more.
+        most_mentions: An entity mentioned more often than this leads only to chunks that are about it.
+        common_mentions: Mentions from which on a name says nothing at all.
+        named_bridge_worth: What a bridge over an entity that the question names is worth: it leads back, not on.
+        aside_worth: What a bridge is worth from a paragraph without any word of the question, beside one from that
+            paragraph of the chunk that holds most of them.
+        second_hops: Chunks found over a bridge from which a second one is tried.
+        second_bridges: Pairs followed from these, with as many residual questions at the most.
+        walk: Weight of the walk over the graph around what was found; small, it settles what the others leave open.
+        walk_starts: Best chunks from which the walk starts.
+        damping: Probability that the walk goes on and does not start anew.
+        within_pages: Share of what names, bridges and the walk count where the near chunks are of few documents; words
+            count its square.
+        account: The same where the question asks for an account of a whole subject ("Summarize ...").
+        again: What each further chunk of a document is worth beside the one before: a page of hundreds of chunks
+            otherwise takes the places of all others.
+    """
+
+    # The first hop: what is near the question, by vectors and by words.
+    vector_limit: int = 40
+    keyword_limit: int = 100
+    keyword_spread: float = 0.025
+    most_keyword: float = 0.6
+
+    # Names: what the question names, and what is like it where it names nothing.
+    named: float = 0.2
+    one_word: float = 0.6
+    similar: float = 0.3
+    least_similar: float = 0.5
+    similar_limit: int = 3
+
+    # Bridges: from the best chunks over entities to others.
+    first_hops: int = 5
+    first_bridges: int = 16
+    residual_limit: int = 4
+    entity_share: float = 0.8
+    estimate_worth: float = 0.8
+    bridge_weight: float = 3.0
+    question_share: float = 0.3
+    mentioned: float = 0.6
+    least_gain: float = 0.03
+    clear_lead: float = 0.4
+    most_mentions: int = 30
+    common_mentions: int = 1000
+    named_bridge_worth: float = 0.5
+    aside_worth: float = 0.25
+    second_hops: int = 5
+    second_bridges: int = 8
+
+    # The walk over the graph around what was found.
+    walk: float = 0.1
+    walk_starts: int = 10
+    damping: float = 0.5
+
+    # Places: of which documents the chunks are.
+    within_pages: float = 0.3
+    account: float = 0.3
+    again: float = 0.97
+
+    def where_led(self, lead: float) -> FusionParameters:
+        """Return what holds where the first chunk leads the second by this share of its score, from 0 to 1."""
+        return replace(self, least_gain=self.least_gain * max(0.0, 1.0 - lead / self.clear_lead))
+
+    def weighed(self, share: float) -> FusionParameters:
+        """Return what holds where names, bridges and the walk count this share of what they count elsewhere.
+
+        Words count its square: of what the pages of one subject have in common they are the most common. Residual
+        questions are as many fewer, since what they add counts so little.
+        """
+        return replace(
+            self,
+            residual_limit=round(share * self.residual_limit),
+            keyword_spread=share * share * self.keyword_spread,
+            most_keyword=share * share * self.most_keyword,
+            named=share * self.named,
+            bridge_weight=share * self.bridge_weight,
+            walk=share * self.walk,
+        )
+
+    def rarity(self, mention_count: int) -> float:
+        """Return 1 for an entity mentioned once, 0 for one mentioned by all, and logarithmically in between."""
+        return max(0.0, 1.0 - math.log(max(1, mention_count)) / math.log(self.common_mentions))
 
 
 MAX_TOP_K = 10_000

@@ -206,9 +206,13 @@ class Retriever:
         if not plan.is_fused:
             return FusedHits()
         progress(_STAGES[Channel.VECTOR])
+        channels = frozenset(FUSED_CHANNELS).intersection(plan.channels)
+        if not channels & {Channel.VECTOR, Channel.KEYWORD}:
+            # The others would have nothing to start from.
+            channels |= {Channel.VECTOR}
         limits = SearchLimits(
             hits=_HITS_PER_CHUNK * plan.chunk_top_k,
-            channels=_fused_channels(plan),
+            channels=channels,
             by_rank=plan.fusion == "rank",
             min_score=self._embedding.info.min_score if plan.min_score is None else plan.min_score,
         )
@@ -230,25 +234,18 @@ class Retriever:
         if plan.is_all_fused:
             paths = {hit.chunk_id: hit.path for hit in fused.hits if hit.path}
             return MergedChunks(fused.chunk_ids, [ChunkPicks("C", fused.chunk_ids)], scores, fused.leaders, paths)
-        merged = await self._merge_round_robin(plan, findings, selection, question)
+        picks = [ChunkPicks("C", round_robin([found.chunk_ids for found in findings], key=str))]
+        if selection.entities or selection.relations:
+            picks += await find_related_chunks(self._store, plan, selection, question)
+        merged = merge_chunks(picks)
         if not plan.added_channels:
             return merged
         ids = ordered(fuse_lists([merged.ids, fused.chunk_ids]))
-        return replace(merged, ids=ids, picks=_with_picks(merged.picks, fused.chunk_ids), scores=scores)
-
-    async def _merge_round_robin(
-        self, plan: Plan, findings: Sequence[Findings], selection: Selection, question: Vector | None
-    ) -> MergedChunks:
-        by_vector = ChunkPicks("C", round_robin([found.chunk_ids for found in findings], key=str))
-        if not (selection.entities or selection.relations):
-            return merge_chunks([by_vector])
-        return merge_chunks([by_vector, *await find_related_chunks(self._store, plan, selection, question)])
-
-
-def _fused_channels(plan: Plan) -> frozenset[Channel]:
-    """Return the fused channels of a plan, and the vector channel where the others would have nothing to start from."""
-    wanted = frozenset(FUSED_CHANNELS).intersection(plan.channels)
-    return wanted if wanted & {Channel.VECTOR, Channel.KEYWORD} else wanted | {Channel.VECTOR}
+        # The fused list stands in place of, or after, that of the chunks' own vectors.
+        own = [chunk_id for pick in merged.picks if pick.origin == "C" for chunk_id in pick.ids]
+        joined = ChunkPicks("C", list(dict.fromkeys([*own, *fused.chunk_ids])))
+        others = (pick for pick in merged.picks if pick.origin != "C")
+        return replace(merged, ids=ids, picks=[joined, *others], scores=scores)
 
 
 def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieval:
@@ -262,14 +259,6 @@ def _as_searched(plan: Plan, retrieval: Retrieval, fused: FusedHits) -> Retrieva
         return retrieval
     names = tuple(dict.fromkeys(entity.name for entity in fused.linked))
     return replace(retrieval, keywords=Keywords(low_level=names))
-
-
-def _with_picks(picks: Sequence[ChunkPicks], fused: Sequence[str]) -> list[ChunkPicks]:
-    """Return the lists of a merge with the fused one in place of, or after, that of the chunks' own vectors."""
-    vectors = [pick for pick in picks if pick.origin == "C"]
-    own = dict.fromkeys(chunk_id for pick in vectors for chunk_id in pick.ids)
-    found = list(dict.fromkeys([*own, *fused]))
-    return [ChunkPicks("C", found), *(pick for pick in picks if pick.origin != "C")]
 
 
 Vector = NDArray[np.float32]
@@ -379,7 +368,11 @@ def _merged(whole: FusedHits, pieces: Sequence[FusedHits], limit: int) -> FusedH
     lists = [whole, *pieces]
     for turn in zip_longest(*(hits.chunk_ids for hits in lists)):
         order.update(dict.fromkeys(chunk_id for chunk_id in turn if chunk_id is not None))
-    leaders = [_leader(hits, whole) for hits in pieces if hits.hits]
+    # A piece is led by one of its best that the whole question found too, else by its best.
+    head = whole.chunk_ids[:_HEAD]
+    leaders = [
+        next((id_ for id_ in hits.chunk_ids[:_SEEN] if id_ in head), hits.chunk_ids[0]) for hits in pieces if hits.hits
+    ]
     known: Mapping[str, FusedHit] = {hit.chunk_id: hit for hits in reversed(lists) for hit in hits.hits}
     hits = _by_place([known[chunk_id] for chunk_id in with_leaders(list(order), leaders, _HEAD)[:limit]])
     entities = round_robin([hits.entities for hits in lists], key=str)
@@ -402,13 +395,6 @@ def _shared_out(whole: FusedHits, parts: Sequence[str], found: Sequence[FusedHit
             for part, hits in zip(parts, found, strict=True)
         ),
     )
-
-
-def _leader(piece: FusedHits, whole: FusedHits) -> str:
-    """Return the chunk that speaks for a piece: one of its best that the whole question found too, else its best."""
-    head = whole.chunk_ids[:_HEAD]
-    best = piece.chunk_ids[:_SEEN]
-    return next((chunk_id for chunk_id in best if chunk_id in head), best[0])
 
 
 def _by_place(hits: Sequence[FusedHit]) -> tuple[FusedHit, ...]:

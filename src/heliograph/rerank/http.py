@@ -134,23 +134,15 @@ def _jina_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any
     return {**_plain_body(model, query, texts), "return_documents": False}
 
 
-def _tei_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:  # noqa: ARG001 (it serves one model)
-    return {"query": query, "texts": list(texts), "raw_scores": False, "return_text": False, "truncate": True}
-
-
-def _dashscope_body(model: str, query: str, texts: Sequence[str]) -> Mapping[str, Any]:
-    return {
-        "model": model,
-        "input": {"query": query, "documents": list(texts)},
-        "parameters": {"top_n": len(texts), "return_documents": False},
-    }
-
-
 _DASHSCOPE = Service(
     "https://dashscope.aliyuncs.com/api/v1",
     "/services/rerank/text-rerank/text-rerank",
     "gte-rerank-v2",
-    _dashscope_body,
+    lambda model, query, texts: {
+        "model": model,
+        "input": {"query": query, "documents": list(texts)},
+        "parameters": {"top_n": len(texts), "return_documents": False},
+    },
     ("output", "results"),
 )
 _SERVICES: Mapping[str, Service] = {
@@ -167,7 +159,21 @@ _SERVICES: Mapping[str, Service] = {
     ),
     "xinference": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
     "infinity": Service("", "/rerank", _DEFAULT_MODEL, _jina_body),
-    "tei": Service("", "/rerank", _DEFAULT_MODEL, _tei_body, (), score_key="score"),
+    # It serves one model.
+    "tei": Service(
+        "",
+        "/rerank",
+        _DEFAULT_MODEL,
+        lambda _, query, texts: {
+            "query": query,
+            "texts": list(texts),
+            "raw_scores": False,
+            "return_text": False,
+            "truncate": True,
+        },
+        (),
+        score_key="score",
+    ),
     "dashscope": _DASHSCOPE,
     "aliyun": _DASHSCOPE,
 }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, TypeVar, cast
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
@@ -22,23 +22,19 @@ from heliograph.service.admission import Admission
 from heliograph.service.principal import Principal, Role
 from heliograph.service.service import Service
 
+_T = TypeVar("_T")
 _HEADERS = ("X-Heliograph-Workspace", "LIGHTRAG-WORKSPACE")
 
 
 def find_workspace(request: Request, default: str) -> str:
     """Return the workspace that a request names in its headers, and note it for the log."""
     named = (request.headers.get(header, "").strip() for header in _HEADERS)
-    name = next(filter(None, map(_read_name, named)), default)
-    request.state.workspace = name
-    return name
-
-
-def _read_name(header: str) -> str:
-    """Return a name as it was meant: headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded."""
-    try:
-        return unquote(header.encode("latin-1").decode("utf-8"))
-    except UnicodeError:
-        return header
+    name = next(filter(None, named), "")
+    # Headers are ASCII, so other letters come as bytes of UTF-8 or percent-encoded.
+    with suppress(UnicodeError):
+        name = unquote(name.encode("latin-1").decode("utf-8"))
+    request.state.workspace = name or default
+    return request.state.workspace
 
 
 def _service_of(request: Request) -> Service:
@@ -140,7 +136,7 @@ class Asker:
         Raises:
             ClientGone: The client hung up, and the model's call was cancelled.
         """
-        return await until_disconnect(self.request, self._answer(question, param))
+        return await self._in_turn(lambda: self.engine.query(question, param))
 
     async def retrieve(self, question: str, param: QueryParam) -> Retrieval:
         """Return what an answer would be made from.
@@ -148,11 +144,11 @@ class Asker:
         Raises:
             ClientGone: The client hung up.
         """
-        return await until_disconnect(self.request, self._retrieve(question, param))
+        return await self._in_turn(lambda: self.engine.retrieve(question, param))
 
     async def query_data(self, question: str, param: QueryParam) -> QueryData:
         """Return the same as a dict, without the text that a chat model would read; raises as `retrieve` does."""
-        return await until_disconnect(self.request, self._query_data(question, param))
+        return await self._in_turn(lambda: self.engine.query_data(question, param))
 
     @asynccontextmanager
     async def stream(
@@ -165,17 +161,12 @@ class Asker:
         ):
             yield stream
 
-    async def _answer(self, question: str, param: QueryParam) -> Answer:
-        async with self.admission.turn(self.client):
-            return await self.engine.query(question, param)
+    async def _in_turn(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        async def wait_and_ask() -> _T:
+            async with self.admission.turn(self.client):
+                return await ask()
 
-    async def _retrieve(self, question: str, param: QueryParam) -> Retrieval:
-        async with self.admission.turn(self.client):
-            return await self.engine.retrieve(question, param)
-
-    async def _query_data(self, question: str, param: QueryParam) -> QueryData:
-        async with self.admission.turn(self.client):
-            return await self.engine.query_data(question, param)
+        return await until_disconnect(self.request, wait_and_ask())
 
 
 async def _asker(request: Request, engine: ReadEngine) -> Asker:

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from fastapi import FastAPI, Request
@@ -102,8 +101,14 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
         SettingsError: There is no page in the folder that the settings name.
     """
     mounts: dict[str, StaticFiles] = {"/page": OwnPage()}
-    if settings.web_page_dir is not None:
-        mounts = {**_lightrag_mounts(settings.web_page_dir), **mounts}
+    if (folder := settings.web_page_dir) is not None:
+        if not (folder / "index.html").is_file():
+            raise SettingsError(
+                f"server.web_page_dir is {str(folder)!r}, which holds no index.html; name the folder of a built page"
+            )
+        entries = {"/webui": "index.html", "/workspace": "workspace.html"}
+        built = {path: index for path, index in entries.items() if (folder / index).is_file()}
+        mounts = {**{path: LightragPage(folder, path, index) for path, index in built.items()}, **mounts}
     first = next(iter(mounts))
 
     @app.get("/", include_in_schema=False)
@@ -126,15 +131,6 @@ def add_pages(app: FastAPI, settings: ServerSettings) -> None:
 
     for path, files in mounts.items():
         app.mount(path, files)
-
-
-def _lightrag_mounts(folder: Path) -> Mapping[str, StaticFiles]:
-    if not (folder / "index.html").is_file():
-        raise SettingsError(
-            f"server.web_page_dir is {str(folder)!r}, which holds no index.html; name the folder of a built page"
-        )
-    entries = {"/webui": "index.html", "/workspace": "workspace.html"}
-    return {path: LightragPage(folder, path, index) for path, index in entries.items() if (folder / index).is_file()}
 
 
 def _root(scope: Scope) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -229,7 +229,11 @@ def problem(request: Request, status: int, title: str, detail: Any, kind: str = 
     if isinstance(detail, str):
         detail = as_told(detail, _principal(request))
     body = {"type": kind, "title": title, "status": status, "detail": detail, "request_id": _request_id(request)}
-    if (render := _shape_of(request)) is not None:
+    shapes: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]] | None]
+    shapes = getattr(request.app.state, "problem_shapes", {})
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    prefix = max((known for known in shapes if path.startswith(known)), key=len, default="")
+    if (render := shapes.get(prefix)) is not None:
         return JSONResponse(render(body), status)
     return JSONResponse(body, status, media_type="application/problem+json")
 
@@ -253,7 +257,7 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)
     app.add_exception_handler(ClientGone, _on_client_gone)
-    app.add_exception_handler(Exception, _on_unexpected)
+    app.add_exception_handler(Exception, _on_error)
 
 
 def error_response(request: Request, error: HeliographError) -> JSONResponse:
@@ -276,9 +280,8 @@ def internal_error_response(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HeliographError):
-        return await _on_unexpected(request, error)
-    return error_response(request, error)
+    is_known = isinstance(error, HeliographError)
+    return error_response(request, error) if is_known else internal_error_response(request, error)
 
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
@@ -300,19 +303,8 @@ async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
     return response
 
 
-async def _on_unexpected(request: Request, error: Exception) -> JSONResponse:
-    return internal_error_response(request, error)
-
-
 async def _on_client_gone(request: Request, error: Exception) -> Response:  # noqa: ARG001 (nobody reads it)
     return Response(status_code=499)
-
-
-def _shape_of(request: Request) -> Callable[[dict[str, Any]], dict[str, Any]] | None:
-    shapes = getattr(request.app.state, "problem_shapes", {})
-    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    prefix = max((known for known in shapes if path.startswith(known)), key=len, default="")
-    return shapes.get(prefix)
 
 
 def _kind(error: Exception) -> str:

@@ -147,18 +147,17 @@ class PasswordChecker:
         """Whether a password fits a hash; never for None, which stands for an unknown name."""
         own = {} if password_hash is None else {_cost(password_hash): password_hash}
         async with self._turns:
-            fits = await asyncio.to_thread(_fitting, password, self._one_of_each_cost | own)
+            hashes = self._one_of_each_cost | own
+            # Each is compared, in an order that does not tell which one matters.
+            fits = await asyncio.to_thread(
+                lambda: {hashes[cost] for cost in sorted(hashes) if _verify(password, hashes[cost])}
+            )
         return password_hash is not None and password_hash in fits
 
 
 def _cost(password_hash: str) -> str:
     """Return the beginning of a hash that says how long comparing takes: everything before the salt."""
     return password_hash.rpartition("$")[0] if password_hash.startswith(_BCRYPT) else password_hash.rsplit("$", 2)[0]
-
-
-def _fitting(password: str, hashes: dict[str, str]) -> set[str]:
-    """Return the hashes that a password fits; each is compared, in an order that does not tell which one matters."""
-    return {hashes[cost] for cost in sorted(hashes) if _verify(password, hashes[cost])}
 
 
 def _verify(password: str, password_hash: str) -> bool:
@@ -302,7 +301,14 @@ class KeyRing:
         self._keys: list[tuple[bytes, Principal]] = []
         if admin := settings.api_key.get_secret_value():
             self._keys.append((_key_digest(admin.encode()), Principal(ADMIN_KEY_NAME, Role.ADMIN)))
-        self._keys += [(_read_digest(key), _principal(key)) for key in settings.keys]
+        for key in settings.keys:
+            plain = key.key.get_secret_value()
+            if bool(plain) == bool(key.key_sha256):
+                raise SettingsError(
+                    f"the key {key.name!r} (server.keys) needs either key or key_sha256; `make-key` prints both"
+                )
+            digest = _key_digest(plain.encode()) if plain else bytes.fromhex(key.key_sha256)
+            self._keys.append((digest, _principal(key)))
         _check_unique([principal.name for _, principal in self._keys], "name")
         _check_unique([digest.hex() for digest, _ in self._keys], "key")
 
@@ -321,15 +327,6 @@ class KeyRing:
 
 def _key_digest(key: bytes) -> bytes:
     return hashlib.sha256(key).digest()
-
-
-def _read_digest(key: KeySettings) -> bytes:
-    plain = key.key.get_secret_value()
-    if bool(plain) == bool(key.key_sha256):
-        raise SettingsError(
-            f"the key {key.name!r} (server.keys) needs either key or key_sha256; `make-key` prints both"
-        )
-    return _key_digest(plain.encode()) if plain else bytes.fromhex(key.key_sha256)
 
 
 def _principal(key: KeySettings) -> Principal:
@@ -462,7 +459,18 @@ class Ledger:
         Raises:
             StoreUnavailable: The file fails; the session may go on.
         """
-        await self._run(lambda: self._end_session(session, until))
+
+        def note() -> None:
+            # It must outlast a crash of the machine, which an attempt need not.
+            self._connection.pragma("synchronous", "full")
+            try:
+                with transaction(self._connection):
+                    self._connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
+                    self._connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
+            finally:
+                self._connection.pragma("synchronous", "normal")
+
+        await self._run(note)
 
     def is_ended(self, session: str) -> bool:
         """Whether a session was ended, by whichever process; reads one row.
@@ -512,15 +520,6 @@ class Ledger:
         )
         with transaction(self._connection):
             self._connection.execute(f"DELETE FROM attempt WHERE batch IN ({batches})", tuple(subjects))  # noqa: S608
-
-    def _end_session(self, session: str, until: float) -> None:
-        self._connection.pragma("synchronous", "full")
-        try:
-            with transaction(self._connection):
-                self._connection.execute("DELETE FROM ended_session WHERE until <= ?", (self._clock(),))
-                self._connection.execute("INSERT OR REPLACE INTO ended_session VALUES (?, ?)", (session, until))
-        finally:
-            self._connection.pragma("synchronous", "normal")
 
     @contextmanager
     def _translated(self) -> Generator[None]:

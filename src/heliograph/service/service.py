@@ -190,7 +190,8 @@ class Service:
             ModelError: A model cannot be made ready.
         """
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self._stop_observing)
+            stack.push_async_callback(asyncio.to_thread, self.monitoring.close)
+            stack.callback(observe, None)
             # What is begun from here on, such as jobs, is observed as well.
             observe(self.monitoring)
             if self._shared is not None:
@@ -233,10 +234,6 @@ class Service:
             except Exception:  # noqa: BLE001 (a task that ended would leave the gauges as they are for good)
                 _log.exception("the gauges could not be read anew")
             await asyncio.sleep(_REFRESH_SECONDS)
-
-    async def _stop_observing(self) -> None:
-        observe(None)
-        await asyncio.to_thread(self.monitoring.close)
 
     async def __aenter__(self) -> Self:
         return await self.open()

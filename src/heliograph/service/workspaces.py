@@ -233,7 +233,11 @@ class Workspaces:
                 entry = await self._open_entry(name, creates)
             entry.enter()
             self._open.move_to_end(name)
-        self._close_idle()
+        idle = [name for name, entry in self._open.items() if not entry.users]
+        for idle_name in idle[: max(0, len(self._open) - self.settings.server.max_open_workspaces)]:
+            task = asyncio.create_task(_close(idle_name, self._open.pop(idle_name)))
+            self._closing[idle_name] = task
+            task.add_done_callback(lambda _, name=idle_name: self._closing.pop(name, None))
         return entry
 
     def _check_available(self, name: str) -> None:
@@ -296,13 +300,6 @@ class Workspaces:
             stack.push_async_callback(reranker.close)
             models = replace(models, reranker=reranker)
         return models
-
-    def _close_idle(self) -> None:
-        idle = [name for name, entry in self._open.items() if not entry.users]
-        for name in idle[: max(0, len(self._open) - self.settings.server.max_open_workspaces)]:
-            task = asyncio.create_task(_close(name, self._open.pop(name)))
-            self._closing[name] = task
-            task.add_done_callback(lambda _, name=name: self._closing.pop(name, None))
 
     def _abandon(self, name: str, entry: _Open) -> None:
         task = asyncio.create_task(_close(name, entry, _LAST_SECONDS))

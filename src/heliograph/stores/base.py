@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from heliograph.arguments import check_count, check_limit
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.filters import DocumentIds, Filter, check_filter, matches
-from heliograph.filters.parsing import MOST_CHARACTERS
+from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter, matches
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
     COMMITTED_STATUSES,

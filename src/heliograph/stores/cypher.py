@@ -454,26 +454,25 @@ class CypherGraphProjection(GraphProjection):
         kept = _KEPT_ENTITIES + self._database.dialect.degree
         nodes = await self._read(kept, ids=list(entities)) if entities else []
         joined = await self._read(_KEPT_RELATIONS, ids=list(relations)) if relations else []
-        alike = {id_ for id_, *node in nodes if self._is_alike_node(entities[id_], *node)}
-        right = Counter(id_ for id_, *stored in joined if self._is_alike_relation(relations[id_], *stored))
+        alike = set[str]()
+        for id_, labels, properties, degree in nodes:
+            entity = entities[id_]
+            row = entity_row(entity)
+            wanted = row["properties"] | {"id": id_, "workspace": self._workspace, "degree": entity.degree}
+            is_labelled = {"Entity", self._label, row["label"]} <= set(labels)
+            if is_labelled and degree == entity.degree and _holds(properties, wanted):
+                alike.add(id_)
+        right = Counter[str]()
+        for id_, source, target, noted_type, type_, properties in joined:
+            relation = relations[id_]
+            is_named = noted_type == type_ and type_ in (self._types.name(first_keyword(relation)), RELATED)
+            is_placed = (source, target) == (relation.source_id, relation.target_id)
+            wanted = relation_row(relation, type_)["properties"] | {"id": id_}
+            right[id_] += is_named and is_placed and _holds(properties, wanted)
         # One that is there twice is one too many, alike or not.
         once = Counter(id_ for id_, *_ in joined)
         alike |= {id_ for id_ in right if right[id_] == once[id_] == 1}
         return (entities.keys() | relations.keys()) - alike
-
-    def _is_alike_node(self, entity: Entity, labels: list[str], properties: dict[str, Any], degree: int) -> bool:
-        row = entity_row(entity)
-        wanted = row["properties"] | {"id": entity.id, "workspace": self._workspace, "degree": entity.degree}
-        is_labelled = {"Entity", self._label, row["label"]} <= set(labels)
-        return is_labelled and degree == entity.degree and _holds(properties, wanted)
-
-    def _is_alike_relation(
-        self, relation: Relation, source: str, target: str, noted_type: str, type_: str, properties: dict[str, Any]
-    ) -> bool:
-        row = relation_row(relation, type_)
-        is_named = noted_type == type_ and type_ in (self._types.name(first_keyword(relation)), RELATED)
-        is_placed = (source, target) == (relation.source_id, relation.target_id)
-        return is_named and is_placed and _holds(properties, row["properties"] | {"id": relation.id})
 
     async def find_faults(self) -> list[str]:
         ((count,),) = await self._read(f"{_NAMELESS} RETURN count(e)")

@@ -2,7 +2,7 @@
 
 Columns stand in the same order on SQLite and on PostgreSQL. Names, keywords and ids never hold a line break, so lists
 of them are lines: splitting is several times cheaper than parsing JSON. The meaning of a filter is that of
-`heliograph.filters.conditions`; every condition is true or false and never NULL, so that NOT can be trusted.
+`heliograph.filters`; every condition is true or false and never NULL, so that NOT can be trusted.
 """
 
 from __future__ import annotations

@@ -105,12 +105,8 @@ def detect_language(text: str) -> str:
     language = max(counts, key=lambda code: counts[code])
     if counts[language] <= latin:
         return _latin_language(sample)
-    return _by_telling_letters(language, sample, counts[language])
-
-
-def _by_telling_letters(language: str, sample: str, letters: int) -> str:
     for other, telling in _TELLING_LETTERS.get(language, ()):
-        if len(telling.findall(sample)) * 50 > letters:
+        if len(telling.findall(sample)) * 50 > counts[language]:
             return other
     return language
 
@@ -229,11 +225,6 @@ def _stop_terms(language: str) -> frozenset[str]:
     return frozenset(term for word in stop_words(language) for term in terms(word))
 
 
-@lru_cache(maxsize=65_536)
-def _token_terms(token: str) -> tuple[str, ...]:
-    return _terms_of(token)
-
-
 def _terms_of(token: str) -> tuple[str, ...]:
     """Return the terms of a word or an identifier, the whole first."""
     if token.isascii() and token.isalpha() and token not in _ACRONYMS:
@@ -258,6 +249,9 @@ def _terms_of(token: str) -> tuple[str, ...]:
         name, version = match.groups()
         return _distinct(name + version, *_part(name), version)
     return _distinct(folded.replace("'", "").strip("_"), *_inner_terms(folded))
+
+
+_token_terms = lru_cache(maxsize=65_536)(_terms_of)
 
 
 def _inner_terms(folded: str) -> list[str]:

@@ -165,17 +165,14 @@ def type_of_name(name: str, before: str, after: str, *, is_titled: bool = False)
         return _by_head(words) or "person"
     # Small words that join no names are those of a heading: "Laufende Dienste auf Port 443".
     is_heading = any(word.islower() and word not in _IN_NAMES for word in name.split())
-    by_words = _place_or_person(words, name) if is_heading else _by_words(words, name)
+    by_words = "" if is_heading else _by_head(words)
+    by_words = by_words or _place_or_person(words, name) or ("" if is_heading else _by_inner_word(words))
     if by_words or name.rstrip("s").isupper():
         return by_words or "unknown"
     kind = _by_surroundings(before, after, len(words))
     # "Contributors who", "moved to Unstable".
     is_common = kind in {"person", "location"} and is_usually_lower(words[-1])
     return kind if kind and not is_common else "unknown"
-
-
-def _by_words(words: Sequence[str], name: str) -> str:
-    return _by_head(words) or _place_or_person(words, name) or _by_inner_word(words)
 
 
 def _by_head(words: Sequence[str]) -> str:
@@ -372,7 +369,8 @@ class NameToken:
 def name_tokens(text: str, start: int, end: int, evidence: CaseEvidence) -> list[NameToken]:
     """Return the words and marks of `text[start:end]`, which is one sentence, in order."""
     tokens = [NameToken(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(text, start, end)]
-    is_shouted = _is_shouted(tokens)
+    words = [token.text for token in tokens if len(token.text) > 1 and token.text.isalpha()]
+    is_shouted = len(words) >= _SHOUTED_AT_LEAST and sum(word.isupper() for word in words) * 3 > 2 * len(words)
     for index, token in enumerate(tokens):
         token.is_name = _may_be_name(tokens, index, evidence) and not (is_shouted and token.text.isupper())
     return tokens
@@ -387,11 +385,6 @@ def is_identifier(word: str) -> bool:
     if _MIXED.fullmatch(word):
         return True
     return "." in word and word.rpartition(".")[2].lower() in FILE_SUFFIXES
-
-
-def _is_shouted(tokens: list[NameToken]) -> bool:
-    words = [token.text for token in tokens if len(token.text) > 1 and token.text.isalpha()]
-    return len(words) >= _SHOUTED_AT_LEAST and sum(word.isupper() for word in words) * 3 > 2 * len(words)
 
 
 def _is_initial(tokens: list[NameToken], index: int) -> bool:
@@ -671,18 +664,15 @@ def _across_mark(tokens: list[NameToken], last: int) -> int:
     if not _continues(tokens, last + 2):
         return 0
     if mark in _QUOTES:
-        return last + 4 if _is_nickname_end(tokens, last + 3) else 0
+        # A quoted nickname, after which the name goes on: Wilfried "Willi" Schneider.
+        is_closed = last + 3 < len(tokens) and tokens[last + 3].text in _QUOTES
+        return last + 4 if is_closed and _continues(tokens, last + 4) else 0
     belongs = (
         (mark == "&" and tokens[last + 2].lower not in GIVEN_NAMES)
         or (mark == "." and (word in _ABBREVIATED or _DOTTED.fullmatch(word) is not None))
         or (mark == "," and tokens[last + 2].lower in _SUFFIXES)
     )
     return last + 2 if belongs else 0
-
-
-def _is_nickname_end(tokens: list[NameToken], index: int) -> bool:
-    """Return whether a quoted nickname ends here and the name goes on: Wilfried "Willi" Schneider."""
-    return index < len(tokens) and tokens[index].text in _QUOTES and _continues(tokens, index + 1)
 
 
 def _across_particle(tokens: list[NameToken], first: int, last: int) -> int:
@@ -744,11 +734,15 @@ def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: 
     if after_title > last:
         return None
     is_titled = after_title > first
-    first = _with_year(tokens, after_title, last)
+    first, word = after_title, tokens[last].text
+    # The year before an event is part of its name: "2002 Winter Olympics".
+    if first > 0 and word.lower() in EVENT_WORDS and _YEAR.fullmatch(tokens[first - 1].text):
+        first -= 1
     start, end = tokens[first].start, tokens[last].end
-    if _ends_possessive(tokens[last].text):
+    if _ends_possessive(word):
         end -= 2
-    elif text[end : end + 1] == "." and _keeps_dot(tokens[last].text):
+    elif text[end : end + 1] == "." and (("." in word and _DOTTED.fullmatch(word)) or word.lower() in _SUFFIXES):
+        # The dot is part of "U.S." and "Acme Inc.".
         end += 1
     name = text[start:end]
     if not _is_acceptable(name, evidence):
@@ -757,11 +751,6 @@ def _named(text: str, tokens: list[NameToken], first: int, last: int, evidence: 
     is_product = not is_titled and is_identifier(name.split()[0])
     kind = "artifact" if is_product else type_of_name(name, before, after, is_titled=is_titled)
     return NameSpan(name, start, end, kind)
-
-
-def _keeps_dot(word: str) -> bool:
-    """Return whether a dot after the last word is part of the name, as in "U.S." and "Acme Inc."."""
-    return ("." in word and _DOTTED.fullmatch(word) is not None) or word.lower() in _SUFFIXES
 
 
 def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
@@ -788,12 +777,6 @@ def _after_titles(tokens: list[NameToken], first: int, last: int) -> int:
 def _is_profession(word: str) -> bool:
     """Return whether a word says what somebody does, by its ending: "Keyboardist Boom Gaspar", "Drummers Jack ..."."""
     return word not in GIVEN_NAMES and word.removesuffix("s").endswith(("ist", "ician", "er", "or"))
-
-
-def _with_year(tokens: list[NameToken], first: int, last: int) -> int:
-    """Return where the name begins when the year before an event is part of it: "2002 Winter Olympics"."""
-    is_event = tokens[last].lower in EVENT_WORDS
-    return first - 1 if is_event and first > 0 and _YEAR.fullmatch(tokens[first - 1].text) else first
 
 
 def _is_acceptable(name: str, evidence: CaseEvidence) -> bool:

@@ -200,7 +200,12 @@ def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]
     """Return the tagged words of every Chinese sentence, by number of text and start of sentence."""
     with_han = [number for number, text in enumerate(texts) if _HAN.search(text)]
     places = [(number, start, texts[number][start:end]) for number in with_han for start, end in spans[number]]
-    chinese = [(*place, is_chinese(place[2])) for place in places if is_chinese(place[2]) or _may_be_mixed(place[2])]
+    chinese: list[tuple[int, int, str, bool]] = []
+    for number, start, sentence in places:
+        is_whole = is_chinese(sentence)
+        has_both = bool(_HAN.search(sentence)) and not _OTHER_SCRIPT.search(sentence)
+        if is_whole or (has_both and not has_latin_grammar(sentence)):
+            chinese.append((number, start, sentence, is_whole))
     words = tag_words([sentence for _, _, sentence, _ in chinese])
     tagged: dict[tuple[int, int], _Tagged] = {}
     for (number, start, sentence, is_whole), found in zip(chinese, words, strict=True):
@@ -209,10 +214,6 @@ def _tag_chinese(texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]
         elif (mixed := mixed_words(sentence, found)) is not None:
             tagged[number, start] = _Tagged(mixed, is_mixed=True)
     return tagged
-
-
-def _may_be_mixed(sentence: str) -> bool:
-    return bool(_HAN.search(sentence)) and not _OTHER_SCRIPT.search(sentence) and not has_latin_grammar(sentence)
 
 
 def _read_sentence(
@@ -226,8 +227,10 @@ def _read_sentence(
     names = latin_names(text, start, end, evidence)
     if tagged is not None:
         names.extend(chinese_names(tagged.words, start))
-    elif not text.isascii():
-        names.extend(_lone_han_terms(text, start, end))
+    elif not text.isascii() and not _KANA.search(text, start, end):
+        # What an English sentence quotes in Chinese characters is usually the original form of a name.
+        for match in _HAN_RUN.finditer(text, start, end):
+            names.append(NameSpan(match.group(), match.start(), match.end(), "unknown"))
     names.sort(key=lambda name: (name.start - name.end, name.start))
     # A quoted single name may be a nickname inside a longer one.
     sure = [term for term in marked if term.type != "unknown"]
@@ -242,13 +245,6 @@ def _read_sentence(
         phrases += phrases_outside(found, settled)
     phrases.sort(key=lambda phrase: phrase.start)
     return SentenceReading(start, end, tuple(settled), tuple(phrases))
-
-
-def _lone_han_terms(text: str, start: int, end: int) -> Iterator[NameSpan]:
-    """Yield what an English sentence quotes in Chinese characters, usually the original form of a name."""
-    if not _KANA.search(text, start, end):
-        for match in _HAN_RUN.finditer(text, start, end):
-            yield NameSpan(match.group(), match.start(), match.end(), "unknown")
 
 
 def phrases_outside(phrases: Iterable[Phrase], names: Sequence[NameSpan]) -> Iterator[Phrase]:
@@ -465,8 +461,9 @@ def _matched_start(short: str, long: str) -> int:
             is_whole = start == 0 or not (long[start - 1].isalnum() or long[start - 1] in "-'’")
             is_start = is_whole and word[0] == letters[0] and (word not in _SMALL or first == 0)
             if is_start and _spells(letters, [word for _, word in words[first:]], inner=inner):
-                is_longer = len(long) - start > len(short)
-                return start if is_longer and _has_enough_words(long[start:]) else -1
+                spelled = long[start:]
+                has_words = len(spelled.split()) > 1 or "-" in spelled
+                return start if has_words and len(spelled) > len(short) else -1
     return -1
 
 
@@ -496,7 +493,3 @@ def _ends(letters: str, place: int, word: str, *, inner: bool) -> list[int]:
     while inner and ends[-1] < len(letters) and (at := word.find(letters[ends[-1]], at) + 1):
         ends.append(ends[-1] + 1)
     return ends
-
-
-def _has_enough_words(long: str) -> bool:
-    return len(long.split()) > 1 or "-" in long

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, Field, StringConstraints, Valida
 
 from heliograph.models import DEFAULT_MODE, ModeName
 from heliograph.query.answers.models import Answer, citation_data
-from heliograph.query.models import Mode, QueryParam, Retrieval, RetrievedChunk
+from heliograph.query.models import Mode, QueryParam, Retrieval
 from heliograph.query.payloads import explanation_data, reference_data, retrieval_metadata
 from heliograph.query.plan import check_length
 from heliograph.wire.answers import FoundChunk, FoundEntity, FoundRelation
@@ -225,7 +225,17 @@ def retrieval_body(retrieval: Retrieval, *, include_context: bool) -> dict[str, 
         "keywords": {"high_level": list(keywords.high_level), "low_level": list(keywords.low_level)},
         "entities": [_told(FoundEntity, item, item.entity) for item in context.entities],
         "relations": [_told(FoundRelation, item, item.relation) for item in context.relations],
-        "chunks": [_found_chunk(item) for item in context.chunks],
+        "chunks": [
+            _told(
+                FoundChunk,
+                item,
+                item.chunk,
+                content=item.chunk.text,
+                scores={name: round(score, 6) for name, score in item.scores.items()},
+                found_by=[str(mark) for mark in item.marks],
+            )
+            for item in context.chunks
+        ],
         "references": reference_data(context),
         "warnings": list(retrieval.warnings),
         "metadata": retrieval_metadata(retrieval),
@@ -247,9 +257,3 @@ def _told(shape: type[Shape], found: Any, record: Any, **others: Any) -> dict[st
         name: others[name] if name in others else getattr(found if hasattr(found, name) else record, name)
         for name in shape.model_fields
     }
-
-
-def _found_chunk(item: RetrievedChunk) -> dict[str, Any]:
-    scores = {name: round(score, 6) for name, score in item.scores.items()}
-    marks = [str(mark) for mark in item.marks]
-    return _told(FoundChunk, item, item.chunk, content=item.chunk.text, scores=scores, found_by=marks)

@@ -9,7 +9,7 @@ from benchmarks.marked_tables import TABLES, USUAL, put_between, render_answers,
 from benchmarks.report import Environment, Figure, Report
 from benchmarks.versus_lightrag import render_versus, render_versus_plot
 
-from heliograph.query.bridges import FusionParameters
+from heliograph.query.plan import FusionParameters
 
 
 def _report(name: str, *figures: Figure) -> Report:

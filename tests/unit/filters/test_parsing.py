@@ -7,6 +7,9 @@ import pytest
 
 from heliograph.errors import InvalidRequestError
 from heliograph.filters import (
+    MAX_CONDITIONS,
+    MAX_DEPTH,
+    MAX_VALUES,
     And,
     DocumentIds,
     Equals,
@@ -21,7 +24,6 @@ from heliograph.filters import (
     parse_expression,
     parse_filter,
 )
-from heliograph.filters.parsing import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 
 
 @pytest.mark.parametrize(

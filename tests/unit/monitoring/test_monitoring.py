@@ -14,7 +14,7 @@ from heliograph.embedding.wrappers import EmbeddingMeter, QueryCachedEmbeddingMo
 from heliograph.engine import AsyncHeliograph
 from heliograph.errors import MissingDependencyError, ModelUnavailable
 from heliograph.models import DocumentStatus, Stats, Usage
-from heliograph.monitoring.metrics import Metrics, ModelSpend, WorkspaceState
+from heliograph.monitoring.metrics import Metrics, WorkspaceState
 from heliograph.monitoring.monitoring import Monitoring, NoTracer, build_tracer, make_alert, render_metrics
 from heliograph.observing import (
     REQUEST_ID,
@@ -202,6 +202,6 @@ def test_what_models_cost_is_summed_by_model_and_purpose() -> None:
         metrics.count_model_calls(ModelCalls("chat", "answer", 2, failures, Usage(100, 20)))
     metrics.count_model_calls(ModelCalls("embedding", "query", 1, 0, Usage(7, 0)))
     assert metrics.spent() == [
-        ModelSpend("chat", "answer", 4, 1, Usage(200, 40)),
-        ModelSpend("embedding", "query", 1, 0, Usage(7, 0)),
+        ModelCalls("chat", "answer", 4, 1, Usage(200, 40)),
+        ModelCalls("embedding", "query", 1, 0, Usage(7, 0)),
     ]

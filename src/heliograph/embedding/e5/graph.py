@@ -80,11 +80,14 @@ class _GraphBuilder:
         self._rows = [ROWS_INPUT, self._rows_after(1), self._rows_after(2)]
 
     def build(self) -> ModelProto:
-        value = self._embedded_words()
+        hidden, heads = self._shape.hidden, self._shape.heads
+        # To each word are added its place's vector and that of the only sentence type.
+        positions = self._weights.vector("emb.pos").reshape(-1, hidden) + self._weights.vector("emb.type")[:hidden]
+        placed = self._node("Gather", [self._constant("positions", positions), PLACES_INPUT])
+        value = self._layer_norm(self._node("Add", [WORDS_INPUT, placed]), "emb.ln")
         for layer in range(self._shape.layers):
             value = self._feed_forward(layer, self._attention(layer, value))
         self._node("Identity", [value], [OUTPUT])
-        hidden, heads = self._shape.hidden, self._shape.heads
         graph = helper.make_graph(
             self._nodes,
             "multilingual-e5-small",
@@ -102,13 +105,6 @@ class _GraphBuilder:
         # The oldest versions that have all of these operators, so that old onnxruntimes load the graph too.
         versions = [helper.make_opsetid("", 18), helper.make_opsetid(_CONTRIB, 1)]
         return helper.make_model(graph, opset_imports=versions, ir_version=8)
-
-    def _embedded_words(self) -> str:
-        """Add the place's vector and that of the only sentence type to each word."""
-        hidden = self._shape.hidden
-        positions = self._weights.vector("emb.pos").reshape(-1, hidden) + self._weights.vector("emb.type")[:hidden]
-        placed = self._node("Gather", [self._constant("positions", positions), PLACES_INPUT])
-        return self._layer_norm(self._node("Add", [WORDS_INPUT, placed]), "emb.ln")
 
     def _attention(self, layer: int, value: str) -> str:
         weights, prefix, hidden = self._weights, f"l{layer}.", self._shape.hidden
@@ -141,8 +137,12 @@ class _GraphBuilder:
         biased = self._node("Add", [product, self._constant(f"{prefix}fi.b", weights.vector(f"{prefix}fi.b"))])
         # Not `BiasGelu`, which takes longer than both.
         activated = self._node("Gelu", [biased], domain=_CONTRIB)
-        product, shift = self._shifted_product(f"{prefix}fo", activated, weights.matrix(f"{prefix}fo.w", inner))
-        return self._residual(product, weights.vector(f"{prefix}fo.b") - shift, value, f"{prefix}oln")
+        # What GELU gives is shifted to 0..255; what that adds to each output is taken off its bias.
+        shifted = self._node("Add", [activated, self._constant("shift", np.array(_GELU_SHIFT, np.float32))])
+        matrix = weights.matrix(f"{prefix}fo.w", inner)
+        product, quantised = self._scaled_product(f"{prefix}fo", shifted, shifted, matrix, zero_point=0, steps=255)
+        bias = weights.vector(f"{prefix}fo.b") - _GELU_SHIFT * quantised.sum(0)
+        return self._residual(product, bias, value, f"{prefix}oln")
 
     def _residual(self, product: str, bias: NDArray[np.float32], value: str, norm: str) -> str:
         biased = self._node("Add", [product, self._constant(f"{norm}.before", bias)])
@@ -152,12 +152,6 @@ class _GraphBuilder:
         """Multiply by a `(outputs, inputs)` matrix; each token is scaled to -127..127 and stored with 128 added."""
         sizes = self._node("Abs", [value])
         return self._scaled_product(name, value, sizes, matrix, zero_point=128, steps=127)[0]
-
-    def _shifted_product(self, name: str, value: str, matrix: NDArray[np.float32]) -> tuple[str, NDArray[np.float32]]:
-        """Multiply what GELU gives, shifted to 0..255; also return what the shift adds to each output."""
-        value = self._node("Add", [value, self._constant("shift", np.array(_GELU_SHIFT, np.float32))])
-        product, quantised = self._scaled_product(name, value, value, matrix, zero_point=0, steps=255)
-        return product, _GELU_SHIFT * quantised.sum(0)
 
     def _scaled_product(
         self, name: str, value: str, sizes: str, matrix: NDArray[np.float32], *, zero_point: int, steps: int

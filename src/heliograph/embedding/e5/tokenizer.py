@@ -189,18 +189,17 @@ def _make_tokenizer_model(weights: E5Weights) -> bytes:
     the package's own writer would need protobuf code of one certain version.
     """
     kinds = {weights.unknown_id: 2} | dict.fromkeys((weights.start_id, weights.end_id, weights.pad_id), 3)
-    pieces = (_piece(piece.text, piece.score, kinds.get(number, 1)) for number, piece in enumerate(weights.pieces()))
+    float_field = _varint(2 << 3 | 5)
+    pieces: list[bytes] = []
+    for number, piece in enumerate(weights.pieces()):
+        score, kind = float_field + struct.pack("<f", piece.score), _number(3, kinds.get(number, 1))
+        pieces.append(_bytes(1, _bytes(1, piece.text) + score + kind))
     ids = (weights.unknown_id, weights.start_id, weights.end_id, weights.pad_id)
     unigram = 1
     trainer = _number(3, unigram) + b"".join(_number(field, value) for field, value in enumerate(ids, 40))
     # A space goes before the text, extra spaces go, and spaces are marked.
     normalizer = _bytes(1, b"identity") + _number(3, 1) + _number(4, 1) + _number(5, 1)
     return b"".join(pieces) + _bytes(2, trainer) + _bytes(3, normalizer)
-
-
-def _piece(text: bytes, score: float, kind: int) -> bytes:
-    float_field = _varint(2 << 3 | 5)
-    return _bytes(1, _bytes(1, text) + float_field + struct.pack("<f", score) + _number(3, kind))
 
 
 def _number(field: int, value: int) -> bytes:

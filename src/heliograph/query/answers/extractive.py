@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from heliograph.calls.tasks import run_together
 from heliograph.embedding.base import EmbeddingModel, cosines
-from heliograph.models import Chunk, Document
+from heliograph.models import Document
 from heliograph.query.answers.citations import Citation, page_of, with_headings_of_quotes
 from heliograph.query.answers.quotables import (
     Form,
@@ -116,7 +116,8 @@ async def quote_answer(
     unclear = [item.chunk for item in context.chunks if item.chunk.start > 0 and has_fence(item.chunk.text)]
     texts = await _texts(records, {chunk.document_id for chunk in unclear})
     understood = understanding or await asyncio.to_thread(understand_by_rules, question)
-    source = _Source(context, documents, {chunk.id for chunk in unclear if _is_in_code(chunk, texts)}, embedding)
+    in_code = {chunk.id for chunk in unclear if begins_in_code(texts.get(chunk.document_id, ""), chunk.start)}
+    source = _Source(context, documents, in_code, embedding)
     found = parts or [FoundPart(part, {}) for part in understood.parts]
     if found:
         quoted = await run_together(*(source.quotes(part.question, _MOST_OF_PART, None, part) for part in found))
@@ -189,19 +190,9 @@ def _each_once(sections: Sequence[tuple[str, Sequence[Quotable]]]) -> list[tuple
     return found
 
 
-def _headed(part: str, question: str) -> str:
-    """Return a part with a capital and the question's own mark, which it seldom has within the question."""
-    mark = question.rstrip()[-1:]
-    return f"{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}"
-
-
 def _place(quote: Quotable) -> tuple[str, int, int]:
     start = quote.item.chunk.start
     return quote.item.chunk.document_id, start + quote.start, start + quote.end
-
-
-def _is_in_code(chunk: Chunk, texts: Mapping[str, str]) -> bool:
-    return begins_in_code(texts.get(chunk.document_id, ""), chunk.start)
 
 
 async def _cosines(question: str, listed: Shortlist, embedding: EmbeddingModel) -> Sequence[float]:
@@ -248,7 +239,9 @@ def _written(
     citations: dict[tuple[str, int, int], Citation] = {}
     for part, quotes in sections:
         if part:
-            text += f"\n**{_headed(part, question)}**\n"
+            # With a capital and the question's own mark, which a part seldom has within the question.
+            mark = question.rstrip()[-1:]
+            text += f"\n**{part[:1].upper()}{part[1:].rstrip('?？。. ')}{mark if mark in '?？' else ''}**\n"
             text += "" if quotes else f"\n{_in_language(_NOT_SAID, question)}\n"
         for sentence in quotes:
             start, end, quote = _exact(sentence, texts)

@@ -11,10 +11,10 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,7 +178,8 @@ async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextF
     relations = round_robin([found.relations for found in findings], key=lambda relation: relation.id)
     read = {relation_id: relation for found in findings for relation_id, relation in found.relations_read.items()}
     entity_budget, relation_budget = Budget(plan.max_entity_tokens), Budget(plan.max_relation_tokens)
-    kept_entities = _fit_entities(entities, form, entity_budget)
+    fitting = takewhile(lambda item: entity_budget.take(form.entity_cost(*item)), enumerate(entities, start=1))
+    kept_entities = [entity for _, entity in fitting]
     kept_relations = await _fit_relations(graph, relations, read, entities, form, relation_budget)
     spent = entity_budget.spent + relation_budget.spent
     kept_ids = {item.relation.id for item in kept_relations}
@@ -193,13 +194,6 @@ async def select(graph: GraphStore, findings: Sequence[Findings], form: ContextF
     )
 
 
-def _fit_entities(entities: Sequence[Entity], form: ContextFormat, budget: Budget) -> Sequence[Entity]:
-    for place, entity in enumerate(entities, start=1):
-        if not budget.take(form.entity_cost(place, entity)):
-            return entities[: place - 1]
-    return entities
-
-
 async def _fit_relations(
     graph: GraphStore,
     ranked: Sequence[IncidentRelation],
@@ -209,7 +203,9 @@ async def _fit_relations(
     budget: Budget,
 ) -> list[RankedRelation]:
     kept: list[RankedRelation] = []
-    start, size = 0, _first_page(read.values(), budget.limit)
+    start, size = 0, _FIRST_PAGE
+    if tokens := sum(relation.token_count for relation in read.values()):
+        size = min(_FIRST_PAGE, int(_MARGIN * budget.limit * len(read) / tokens) + 1)
     while start < len(ranked):
         page = ranked[start : start + size]
         unread = [item.id for item in page if item.id not in read]
@@ -226,11 +222,6 @@ async def _fit_relations(
         start += size
         size = min(budget.expected_rows(), _LARGEST_PAGE)
     return kept
-
-
-def _first_page(read: Collection[Relation], limit: int) -> int:
-    tokens = sum(relation.token_count for relation in read)
-    return min(_FIRST_PAGE, int(_MARGIN * limit * len(read) / tokens) + 1) if tokens else _FIRST_PAGE
 
 
 # Which chunks the selected entities and relations bring.

@@ -11,8 +11,6 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from heliograph.query.answers.models import Answer
-from heliograph.query.models import QueryParam
 from heliograph.query.payloads import reference_data
 from heliograph.server.dependencies import FAILURES, Asker, CurrentAsker
 from heliograph.server.responses import STREAM_HEADERS, JsonBody, LineResponse, Write, failure_body, json_line
@@ -124,12 +122,10 @@ async def _stream_answer(body: QueryRequest, asker: Asker, write: Write) -> None
         async for piece in stream:
             write(held + json_line({"response": piece} | writer))
             held = b""
-        write(held + _last_lines(stream.answer, param, body, time.monotonic() - start))
-
-
-def _last_lines(answer: Answer | None, param: QueryParam, body: QueryRequest, seconds: float) -> bytes:
-    if answer is None:
-        return b""
-    text = b"" if answer.text else json_line({"response": answer_text(answer), "llm_generated": False})
-    details = json_line({"details": answer_details(answer, param)})
-    return text + details + (json_line({"response_time": round(seconds, 6)}) if body.include_progress else b"")
+        if (answer := stream.answer) is not None:
+            if not answer.text:
+                held += json_line({"response": answer_text(answer), "llm_generated": False})
+            held += json_line({"details": answer_details(answer, param)})
+            if body.include_progress:
+                held += json_line({"response_time": round(time.monotonic() - start, 6)})
+        write(held)

@@ -122,7 +122,14 @@ async def _process(_: Job, bench: Bench) -> JobProgress:
 
 async def _retry(job: Job, bench: Bench) -> JobProgress:
     only = job.request.document_ids
-    unread = [item.source for item in await _failed(bench.kb) if not item.length and (not only or item.id in only)]
+    failed: list[Document] = []
+    has_more = True
+    while has_more:
+        query = DocumentQuery((DocumentStatus.FAILED,), sort="id", offset=len(failed), limit=_PAGE)
+        page = (await bench.kb.documents(query)).documents
+        failed += page
+        has_more = len(page) == _PAGE
+    unread = [item.source for item in failed if not item.length and (not only or item.id in only)]
     found = {source: await asyncio.to_thread(bench.folder.find, source) for source in unread}
     if files := {source: path for source, path in found.items() if path is not None}:
         await _read(job, bench, files)
@@ -206,16 +213,6 @@ async def _well_stored(kb: AsyncHeliograph, sources: Sequence[str]) -> set[str]:
         documents = await kb.store.records.get_documents(list(by_id))
         found |= {by_id[item.id] for item in documents if item.status is not DocumentStatus.FAILED}
     return found
-
-
-async def _failed(kb: AsyncHeliograph) -> list[Document]:
-    found: list[Document] = []
-    while True:
-        query = DocumentQuery((DocumentStatus.FAILED,), sort="id", offset=len(found), limit=_PAGE)
-        page = await kb.documents(query)
-        found += page.documents
-        if len(page.documents) < _PAGE:
-            return found
 
 
 def _remove_files(bench: Bench, sources: Sequence[str]) -> int:
@@ -698,15 +695,12 @@ class Jobs:
         if not self._is_kept_in_folder:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._stores[workspace] = kept = JobStore(place)
-        idle = [name for name in self._stores if name != workspace and self._is_idle(name)]
+        busy = {name for name, runner in self._runners.items() if not runner.is_idle}
+        idle = [name for name in self._stores if name not in busy | {workspace}]
         for name in idle[: max(0, len(self._stores) - _MOST_OPEN)]:
             self._stores.pop(name).close()
             self._runners.pop(name, None)
         return kept
-
-    def _is_idle(self, workspace: str) -> bool:
-        runner = self._runners.get(workspace)
-        return runner is None or runner.is_idle
 
     def _runner(self, workspace: str, store: JobStore) -> WorkspaceRunner:
         runner = self._runners.get(workspace)

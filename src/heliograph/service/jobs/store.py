@@ -299,7 +299,10 @@ class JobStore:
             query = """INSERT INTO job (id, kind, track_id, request, state, due_at, created_at)
                        VALUES (?, ?, ?, ?, 'waiting', ?, ?)"""
             connection.execute(query, (id_, request.kind.value, request.track_id, _encode(request), now, now))
-            _drop_old(connection)
+            states = ", ".join(f"'{state.value}'" for state in UNFINISHED)
+            old = f"""DELETE FROM job WHERE state NOT IN ({states}) AND sequence <= (
+                SELECT sequence FROM job WHERE state NOT IN ({states}) ORDER BY sequence DESC LIMIT 1 OFFSET ?)"""  # noqa: S608
+            connection.execute(old, (_MOST_FINISHED,))
             return _get(connection, id_)
 
     def get(self, id_: str) -> Job:
@@ -492,13 +495,6 @@ def _check_room(connection: apsw.Connection, max_waiting: int) -> None:
             f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
             _RETRY_AFTER_SECONDS,
         )
-
-
-def _drop_old(connection: apsw.Connection) -> None:
-    states = ", ".join(f"'{state.value}'" for state in UNFINISHED)
-    query = f"""DELETE FROM job WHERE state NOT IN ({states}) AND sequence <= (
-                SELECT sequence FROM job WHERE state NOT IN ({states}) ORDER BY sequence DESC LIMIT 1 OFFSET ?)"""  # noqa: S608
-    connection.execute(query, (_MOST_FINISHED,))
 
 
 def _job(row: tuple[Any, ...]) -> Job:

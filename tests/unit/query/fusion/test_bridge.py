@@ -14,7 +14,6 @@ from heliograph.models import EntityEvidence, EntityMention
 from heliograph.query.bridges import (
     Bridge,
     FollowedBridge,
-    FusionParameters,
     Gain,
     Nearness,
     Start,
@@ -26,6 +25,7 @@ from heliograph.query.bridges import (
     residual_question,
     widen,
 )
+from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces, places_of
 from heliograph.text.analysis import terms
 from heliograph.text.names import name_to_entity_id

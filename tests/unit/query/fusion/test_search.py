@@ -13,9 +13,8 @@ from heliograph import AsyncHeliograph, NewDocument, QueryParam
 from heliograph.chat.base import Purpose
 from heliograph.embedding.base import USUAL_SCALE, CosineScale, EmbeddingInfo, EmbeddingKind, Embeddings
 from heliograph.extraction.local import LocalExtractor
-from heliograph.query.bridges import FusionParameters
 from heliograph.query.fusion import FusedSearch
-from heliograph.query.plan import Channel
+from heliograph.query.plan import Channel, FusionParameters
 from heliograph.settings import Settings
 from heliograph.testing.fakes import FakeChatModel, FakeEmbeddingModel
 

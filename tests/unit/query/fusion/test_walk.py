@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from heliograph.models import EntityMention
-from heliograph.query.bridges import FusionParameters, walk
+from heliograph.query.bridges import walk
 from heliograph.query.linking import LinkedEntity
+from heliograph.query.plan import FusionParameters
 from heliograph.stores.base import EntityPlaces
 
 PARAMETERS = FusionParameters()

@@ -1,30 +1,229 @@
-"""Filters from JSON and from one line of text, checked against limits before anything is searched."""
+"""Which documents count: conditions on metadata, ids and sources, as data; read from JSON or one line, and checked.
+
+    from heliograph.filters import And, Equals, Range, parse_filter
+
+    And((Equals("team", "red"), Range("year", gte=2020)))
+    parse_filter({"team": "red", "year": {"gte": 2020}})  # the same
+
+Here they are only checked, parsed and matched against one document, never against a chunk: what matches is a document
+with all its chunks. A store finds all that match.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, get_args
 
 from heliograph.errors import InvalidRequestError, shown
-from heliograph.filters.conditions import (
-    And,
-    DocumentIds,
-    Equals,
-    Exists,
-    Filter,
-    In,
-    Not,
-    Or,
-    Range,
-    SourcePrefix,
-    Sources,
-    path_keys,
-)
+from heliograph.models import Document
+
+__all__ = [
+    "And",
+    "DocumentIds",
+    "Equals",
+    "Exists",
+    "Filter",
+    "In",
+    "Not",
+    "Or",
+    "Range",
+    "Scalar",
+    "SourcePrefix",
+    "Sources",
+    "check_filter",
+    "filter_key",
+    "matches",
+    "parse_expression",
+    "parse_filter",
+    "path_keys",
+]
+
+Scalar = str | int | float | bool | None
+Bound = str | int | float | None
+
+_SEPARATOR = re.compile(r"(?<!\\)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Equals:
+    """A value at the path is this one; `None` stands for a null, not for a missing field."""
+
+    path: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """A value at the path is one of these; of none, nothing matches."""
+
+    path: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A value at the path lies within all bounds given: all numbers, or all strings."""
+
+    path: str
+    gt: Bound = None
+    gte: Bound = None
+    lt: Bound = None
+    lte: Bound = None
+
+    @property
+    def bounds(self) -> dict[str, str | int | float]:
+        """The bounds that are given, by the name of their comparison."""
+        named = {"gt": self.gt, "gte": self.gte, "lt": self.lt, "lte": self.lte}
+        return {name: bound for name, bound in named.items() if bound is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The path leads to something, be it a null or an empty list."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentIds:
+    """The document's id is one of these; of none, nothing matches."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The document's source is one of these, to the letter; of none, nothing matches."""
+
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePrefix:
+    """The document's source begins so. A folder's prefix ends in `/`, or it means its namesakes too."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of these hold; of none, everything matches."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of these holds; of none, nothing matches."""
+
+    parts: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """This does not hold."""
+
+    part: Filter
+
+
+Filter = Equals | In | Range | Exists | DocumentIds | Sources | SourcePrefix | And | Or | Not
+
+
+def filter_key(filter_: Filter) -> str:
+    """Return a key that only equal filters share; it distinguishes `1`, `1.0` and `True`, which Python does not."""
+    return repr(filter_)
+
+
+def path_keys(path: str) -> tuple[str, ...]:
+    """Return the keys that a path names, outermost first."""
+    return tuple(key.replace("\\.", ".") for key in _SEPARATOR.split(path))
+
+
+# Whether one document matches a filter: the meaning of every condition, in Python.
+#
+# A store may decide the same in its own language; the property test of the embedded store compares the two.
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
+}
+
+
+def matches(filter_: Filter, document: Document) -> bool:
+    """Return whether a document matches."""
+    match filter_:
+        case And(parts):
+            return all(matches(part, document) for part in parts)
+        case Or(parts):
+            return any(matches(part, document) for part in parts)
+        case Not(part):
+            return not matches(part, document)
+        case DocumentIds(ids):
+            return document.id in ids
+        case Sources(sources):
+            return document.source in sources
+        case SourcePrefix(prefix):
+            return document.source.startswith(prefix)
+        case _:
+            return _says(document.metadata, filter_)
+
+
+def _says(metadata: Mapping[str, Any], condition: Equals | In | Range | Exists) -> bool:
+    """Return whether metadata answers a condition on it."""
+    match condition:
+        case Exists(path):
+            return bool(_found(metadata, path))
+        case Equals(path, value):
+            return any(_is_same(found, value) for found in _values(metadata, path))
+        case In(path, values):
+            return any(_is_same(found, value) for found in _values(metadata, path) for value in values)
+        case Range(path):
+            return any(_is_within(found, condition) for found in _values(metadata, path))
+
+
+def _found(metadata: Mapping[str, Any], path: str) -> list[Any]:
+    """Return what stands at the path; more than one value where the path leads through a list."""
+    found: list[Any] = [metadata]
+    for key in path_keys(path):
+        holders = (holder for value in found for holder in (value if isinstance(value, list | tuple) else (value,)))
+        found = [holder[key] for holder in holders if isinstance(holder, Mapping) and key in holder]
+    return found
+
+
+def _values(metadata: Mapping[str, Any], path: str) -> Iterator[Any]:
+    """Yield the value at the path, and the elements of a list there."""
+    for value in _found(metadata, path):
+        yield value
+        if isinstance(value, list | tuple):
+            yield from value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_same(found: Any, value: Scalar) -> bool:
+    if _is_number(value):
+        return _is_number(found) and found == value
+    return type(found) is type(value) and found == value
+
+
+def _is_within(found: Any, range_: Range) -> bool:
+    for name, bound in range_.bounds.items():
+        is_comparable = isinstance(found, str) if isinstance(bound, str) else _is_number(found)
+        if not is_comparable or not _COMPARISONS[name](found, bound):
+            return False
+    return bool(range_.bounds)
+
 
 # What a filter may hold: checked once, before anything is searched.
 #
@@ -222,23 +421,27 @@ def _field(path: str, given: Any, place: str) -> Filter:
     if unknown or not given:
         advice = f"use {', '.join(_OPERATORS)}; a field within it is written {f'{path}.name'!r}"
         raise refusal(place, given, advice)
-    readers: dict[str, Callable[[Any, str], Filter]] = {
-        "eq": lambda value, at: Equals(path, _scalar(value, at)),
-        "ne": lambda value, at: Not(Equals(path, _scalar(value, at))),
-        "in": lambda value, at: In(path, _scalars(value, at)),
-        "exists": lambda value, at: _existence(path, value, at),
-    }
-    parts = [readers[name](value, f"{place}.{name}") for name, value in given.items() if name in readers]
-    bounds = {name: _bound(given[name], f"{place}.{name}") for name in _BOUNDS if name in given}
+    parts: list[Filter] = []
+    bounds: dict[str, Any] = {}
+    for name, value in given.items():
+        at = f"{place}.{name}"
+        if name == "eq":
+            parts.append(Equals(path, _scalar(value, at)))
+        elif name == "ne":
+            parts.append(Not(Equals(path, _scalar(value, at))))
+        elif name == "in":
+            parts.append(In(path, _scalars(value, at)))
+        elif name == "exists":
+            if not isinstance(value, bool):
+                raise refusal(at, value, "give true or false")
+            parts.append(Exists(path) if value else Not(Exists(path)))
+        else:
+            bounds[name] = bound = _plain(value)
+            if isinstance(bound, bool) or not isinstance(bound, str | int | float):
+                raise refusal(at, bound, "give a number or a string")
     if bounds:
         parts.append(Range(path, **bounds))
     return parts[0] if len(parts) == 1 else And(tuple(parts))
-
-
-def _existence(path: str, value: Any, place: str) -> Filter:
-    if not isinstance(value, bool):
-        raise refusal(place, value, "give true or false")
-    return Exists(path) if value else Not(Exists(path))
 
 
 def _is_list(value: Any) -> bool:
@@ -255,13 +458,6 @@ def _scalar(value: Any, place: str) -> Any:
     value = _plain(value)
     if value is not None and not isinstance(value, str | int | float | bool):
         raise refusal(place, value, "give a string, a number, true, false or null")
-    return value
-
-
-def _bound(value: Any, place: str) -> Any:
-    value = _plain(value)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise refusal(place, value, "give a number or a string")
     return value
 
 
@@ -325,19 +521,10 @@ def _comparison(text: str, found: re.Match[str]) -> Filter:
             raise _refusal(text, found.start("value"), "a number or a string to compare with is missing")
         if slip := re.search("[=<>]", value):
             raise _refusal(text, found.start("value") + slip.start(), "there are two comparisons", _AGAIN)
-    return check_filter(_compare(path, sign, values))
-
-
-def _compare(path: str, sign: str, values: list[Any]) -> Filter:
     if sign == "!=":
-        return And(tuple(Not(Equals(path, value)) for value in values))
-    if sign in ("=", "=="):
-        return _any([Equals(path, value) for value in values])
-    return _any([Range(path, **{_SIGNS[sign]: value}) for value in values])
-
-
-def _any(parts: list[Any]) -> Filter:
-    return parts[0] if len(parts) == 1 else Or(tuple(parts))
+        return check_filter(And(tuple(Not(Equals(path, value)) for value in values)))
+    parts = tuple(Range(path, **{_SIGNS[sign]: value}) if sign in _SIGNS else Equals(path, value) for value in values)
+    return check_filter(parts[0] if len(parts) == 1 else Or(parts))
 
 
 def _meanings(value: str, text: str, start: int) -> list[Any]:
