@@ -420,7 +420,8 @@ def _opens_entry(tokens: list[NameToken], index: int) -> bool:
     if tokens[index - 1].text not in _AFTER_ENTRIES or index + 1 >= len(tokens):
         return False
     following = tokens[index + 1].text
-    return following.islower() and following not in stop_words("en") and is_usually_lower(tokens[index].text)
+    is_word = following.islower() and following not in stop_words("en") and following not in INNER_PARTICLES
+    return is_word and is_usually_lower(tokens[index].text)
 
 
 def _is_name_at_start(tokens: list[NameToken], index: int, evidence: CaseEvidence) -> bool:

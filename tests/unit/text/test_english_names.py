@@ -120,6 +120,10 @@ def test_type_follows_the_cues(text: str, name: str, kind: str) -> None:
         ("C'est aussi pour cela que les paquets de Debian sont dans une archive.", ["Debian"]),
         ("Number   Major   Minor   Zorblatt", ["Zorblatt"]),
         ("See Access lists [Use of them], Generic options for routers, and Zorblatt.", ["Zorblatt"]),
+        (
+            "The authors are Émile Zola, Guy de Maupassant and Zorblatt.",
+            ["Émile Zola", "Guy de Maupassant", "Zorblatt"],
+        ),
         ("The ACL yields “false” or `Ctrl`.", ["ACL"]),
     ],
 )
