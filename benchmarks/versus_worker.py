@@ -165,6 +165,8 @@ async def cost(side):
         told["disk"] = _size(side.folder)
         told["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
         found[size] = told
+        # Or nothing would be known where the next size takes too long.
+        print(json.dumps(found), flush=True)
     await rag.finalize_storages()
     return found
 

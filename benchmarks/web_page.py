@@ -1,5 +1,9 @@
 """Opens the page in headless Chromium without a graphics card, asks 500 questions, and drags a large graph about.
 
+A newcomer's first minute is that of `heliograph serve` on its defaults, with an empty folder and nothing cached: from a
+click on the sample documents to an answer with citations to the first question that the page proposes, and until all
+samples are read.
+
 The first load is what `index.html` names, each file compressed. Interactive is the page when a question can be typed
 and no task of 50 ms or more follows, with the processor slowed down four times; the median of five openings in a window
 that has kept nothing. Memory is the heap after a collection, behind 100 and behind 500 questions of one conversation
@@ -27,6 +31,7 @@ from tests.serving import ANSWER, serving
 import heliograph.server
 from benchmarks.registry import Options
 from benchmarks.report import Figure, Findings
+from benchmarks.served import served
 from heliograph.testing.fakes import FakeChatModel
 
 __all__ = ["TITLE", "run"]
@@ -38,6 +43,7 @@ _MOST_SECONDS = 3.0
 _MOST_BYTES = 250_000
 _MOST_INTERACTIVE_SECONDS = 1.5
 _MOST_GROWTH_BYTES = 4_000_000
+_MOST_FIRST_SECONDS = 60.0
 _SLOWDOWN = 4
 _OPENINGS = 5
 _AT_ONCE = 20
@@ -97,6 +103,7 @@ def run(options: Options) -> Findings:
             interactive = median(_open_slowly(browser, address) for _ in range(_OPENINGS))
             early, late = _ask(browser, address, questions)
             drawn, meanwhile, after = _draw(browser, address, count)
+            cited, read = _begin(browser, Path(folder))
         finally:
             browser.quit()
     return Findings(
@@ -107,6 +114,8 @@ def run(options: Options) -> Findings:
             Figure("graph opened until drawn", drawn, "s", at_most=_MOST_SECONDS),
             Figure("dragged while arranged", meanwhile, "frames/s", at_least=_LEAST_FRAMES),
             Figure("dragged afterwards", after, "frames/s", at_least=_LEAST_FRAMES),
+            Figure("empty workspace until a cited answer", cited, "s", at_most=_MOST_FIRST_SECONDS),
+            Figure("empty workspace until all samples are read", read, "s"),
         ),
         (f"{count:,} entities, {2 * count:,} relations; {5 * questions} questions, a heap of {late / 1e6:.1f} MB.",),
     )
@@ -190,3 +199,19 @@ def _draw(browser: Any, address: str, count: int) -> tuple[float, float, float]:
     meanwhile = browser.driver.execute_async_script(_DRAG, 4_000)
     browser.find(".sigma[data-arranging=false]")
     return drawn, meanwhile, browser.driver.execute_async_script(_DRAG, 4_000)
+
+
+def _begin(browser: Any, folder: Path) -> tuple[float, float]:
+    """Return the seconds from the click on the samples to the first cited answer, and until all of them are read."""
+    with served(folder / "first", embedding={"cache_dir": str(folder / "cache")}) as server:
+        browser.open(f"{server.address}/page/")
+        samples = browser.find("//button[contains(., 'sample documents')]")
+        start = time.monotonic()
+        samples.click()
+        browser.find(".examples button").click()
+        browser.find(".answer .cite")
+        cited = time.monotonic() - start
+        browser.find("//nav//a[contains(., 'Documents')]").click()
+        browser.find("#list")
+        browser.wait(lambda: not browser.all("#work") or None, "the end of reading")
+        return cited, time.monotonic() - start

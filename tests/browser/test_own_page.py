@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from heliograph.service.access import hash_password
 from heliograph.testing.fakes import FakeChatModel
 
-from ..serving import ANSWER, EVIL, Serve
+from ..serving import ANSWER, EVIL, TWO, Serve
 from .browser import Browser
 
 # A folder to keep pictures in, for people to look at.
@@ -579,11 +582,45 @@ def test_empty_workspace_leads_to_the_samples_and_a_first_answer(browser: Browse
     browser.wait_text("h1", "Begin with some documents")
     picture(browser, "own-first-run")
     browser.find("//button[contains(., 'sample documents')]").click()
+    # What is asked is offered as soon as the document that answers it is ready, and others are still read.
+    browser.find("//*[contains(@class, 'examples')]//button[contains(., 'Meridian')]").click()
+    answered(browser).find_element("css selector", ".cite").click()
+    browser.find(".panel mark")
+
+
+def test_documents_are_given_where_none_is_yet_and_left_for_asking(browser: Browser, serve: Serve) -> None:
+    browser.open(f"{serve()}/page/#/ask")
+    browser.choose("#workspace", "New workspace")
+    fill(browser, name="empty")
+    browser.find("//button[contains(., 'Add your own')]").click()
+    browser.button("Paste a text").click()
+    fill(browser, name="bob.md", text="Bob (person): mends boats.")
     browser.wait_text("#list", "ready")
     browser.wait_text(".toast", "The documents are ready.")
     browser.find("//*[contains(@class, 'toast')]//button[normalize-space()='Ask']").click()
-    ask(browser, "What is the Lantern?")
+    browser.find("//*[contains(@class, 'examples')]//button[contains(., 'Bob')]").click()
     assert answered(browser).text
+    assert browser.errors() == []
+
+
+def test_deletion_is_of_the_workspace_that_it_was_asked_in(browser: Browser, serve: Serve) -> None:
+    address = serve()
+    other = {"X-Heliograph-Workspace": "other"}
+    httpx.post(f"{address}/workspaces", json={"name": "other"}).raise_for_status()
+    text = {"text": TWO, "file_source": "two.md"}
+    httpx.post(f"{address}/documents/text", json=text, headers=other).raise_for_status()
+
+    def sources(headers: dict[str, str]) -> set[str]:
+        return {item["source"] for item in httpx.get(f"{address}/documents", headers=headers).json()["documents"]}
+
+    browser.open(f"{address}/page/#/documents")
+    browser.button("Delete two.md").click()
+    browser.choose("#workspace", "other")
+    browser.wait_text("#list", "two.md")
+    # Whoever leaves the page takes nothing back any more.
+    browser.open("about:blank")
+    browser.wait(lambda: "two.md" not in sources({}) or None, "the end of the deletion")
+    assert sources(other) == {"two.md"}
 
 
 def test_overview_shows_counts_times_and_no_secret(browser: Browser, serve: Serve) -> None:
@@ -662,6 +699,17 @@ WORK = """
 """
 
 
+@contextmanager
+def telling(browser: Browser, work: dict[str, Any]) -> Generator[None]:
+    """Have pages told that this is under way."""
+    source = WORK % json.dumps(work)
+    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
+    try:
+        yield
+    finally:
+        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
 @pytest.mark.parametrize(
     ("done", "begun", "told"),
     [
@@ -676,15 +724,28 @@ def test_work_is_told_by_stage(browser: Browser, serve: Serve, done: int, begun:
     )
     job = {"id": "job-1", "kind": "process", "state": "running", "sources": [], "error": "", "done": 1, "total": 3}
     job["counts"] = {"chunks": done, "chunks_begun": begun, **found}
-    source = WORK % json.dumps({"documents": {"pending": 3}, "jobs": [job], "latest": job})
-    script = browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
-    try:
+    with telling(browser, {"documents": {"pending": 3}, "jobs": [job], "latest": job}):
         browser.open(f"{serve()}/page/#/documents")
         assert browser.find("#work .stage").text == told
         assert "1 / 3" in browser.find("#work").text
         assert browser.errors() == []
-    finally:
-        browser.driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
+
+def test_documents_that_are_ready_can_be_asked_while_others_are_read(browser: Browser, serve: Serve) -> None:
+    job = {"id": "job-1", "kind": "process", "state": "running", "sources": [], "error": "", "done": 1, "total": 3}
+    with telling(browser, {"documents": {"pending": 3}, "jobs": [job | {"counts": {}}], "latest": None}):
+        browser.open(f"{serve()}/page/#/ask")
+        assert "as soon as the first are in" in browser.find("#reading").text
+    with telling(
+        browser, {"documents": {"processed": 2, "pending": 3}, "jobs": [job | {"counts": {}}], "latest": None}
+    ):
+        browser.open("about:blank")
+        browser.open(f"{serve()}/page/#/ask")
+        browser.wait_text("#reading", "2 / 5 documents ready")
+        assert "You can ask already" in browser.find("#reading").text
+        browser.find(".examples button").click()
+        assert answered(browser).text
+        assert browser.errors() == []
 
 
 def test_all_documents_are_looked_after_at_once(browser: Browser, serve: Serve) -> None:

@@ -658,8 +658,10 @@ PROGRAMS = [
 
 def run(library, name, folder):
     """Run one program on a package and return what it saw."""
-    tutorials = import_module(f"{__package__}.tutorials" if __package__ else "tutorials")
-    program = next(item for item in (*PROGRAMS, *tutorials.TUTORIALS) if item.__name__ == name)
+    prefix = f"{__package__}." if __package__ else ""
+    tutorials, outsiders = import_module(f"{prefix}tutorials"), import_module(f"{prefix}outsiders")
+    programs = (*PROGRAMS, *tutorials.TUTORIALS, *outsiders.OUTSIDERS)
+    program = next(item for item in programs if item.__name__ == name)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if asyncio.iscoroutinefunction(program):

@@ -16,13 +16,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import lightrag.lightrag  # noqa: F401 (imported once, before processes are forked)
+import outsiders
 import programs
 import tutorials
 
 
 def main(folder, output, *names):
     found = {}
-    for name in names or [program.__name__ for program in (*programs.PROGRAMS, *tutorials.TUTORIALS)]:
+    for name in names or [
+        program.__name__ for program in (*programs.PROGRAMS, *tutorials.TUTORIALS, *outsiders.OUTSIDERS)
+    ]:
         told = Path(folder, f"{name}.json")
         told.parent.mkdir(parents=True, exist_ok=True)
         child = os.fork()

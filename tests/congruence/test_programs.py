@@ -17,11 +17,11 @@ import pytest
 
 from heliograph.lightrag.utils import always_get_an_event_loop
 
-from . import programs, tutorials
+from . import outsiders, programs, tutorials
 
 _RUN = Path(__file__).parent / "run.py"
 _PYTHON = os.environ.get("HELIOGRAPH_TEST_LIGHTRAG", "")
-NAMES = [program.__name__ for program in (*programs.PROGRAMS, *tutorials.TUTORIALS)]
+NAMES = [program.__name__ for program in (*programs.PROGRAMS, *tutorials.TUTORIALS, *outsiders.OUTSIDERS)]
 
 
 @pytest.fixture(scope="module")

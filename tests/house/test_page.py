@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from heliograph.ingest.files import find_samples
+
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web"
 SOURCE = ROOT / "src" / "heliograph"
@@ -53,6 +55,13 @@ def test_every_word_of_the_page_is_there_in_both_languages() -> None:
     for key, english, chinese in words:
         assert english, key
         assert re.search(r"[\u4e00-\u9fff]|^/$", chinese) or key in named, f"{key}: {chinese!r}"
+
+
+def test_questions_that_are_proposed_are_about_samples() -> None:
+    text = (WEB / "src" / "first-run.tsx").read_text("utf-8")
+    named = set(re.findall(r'^ {4}\["([^"]+\.md)", "', text, re.MULTILINE))
+    assert len(named) == 8
+    assert named <= {item.source for item in find_samples()}
 
 
 def test_every_icon_that_is_named_is_drawn() -> None:

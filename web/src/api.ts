@@ -43,17 +43,18 @@ export interface Options {
   body?: unknown;
   form?: FormData | URLSearchParams;
   signal?: AbortSignal;
-  /** Whether the request is about a workspace. */
-  place?: boolean;
+  /** Whether the request is about a workspace; which, where it is not the one that is open. */
+  place?: boolean | string;
 }
 
 export const addressOf = (path: string) => new URL(path, BASE);
 
-function headersFor(place: boolean): Record<string, string> {
+export function headersFor(place: boolean | string): Record<string, string> {
   const headers: Record<string, string> = {};
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
   if (session.key) headers["X-API-Key"] = session.key;
-  if (place && session.workspace) headers["X-Heliograph-Workspace"] = encodeURIComponent(session.workspace);
+  const name = place === true ? session.workspace : place;
+  if (name) headers["X-Heliograph-Workspace"] = encodeURIComponent(name);
   return headers;
 }
 

@@ -4,7 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { get, isAbort, stream } from "./api";
 import type { Schemas } from "./api-types";
-import { FirstRun } from "./first-run";
+import { Beginning, FirstRun } from "./first-run";
 import { bodyOf, type Details, dropTalk, keepTalk, newId, type Param, readTalk, readTalks, type Reply, type Talk, talkAsMarkdown, type TalkHead, talks, type Turn } from "./history";
 import { Inspector } from "./inspector";
 import { dress, renderAnswer } from "./markdown";
@@ -12,7 +12,7 @@ import { type ModeName, ModeSelect, param, Parameters, setParam } from "./parame
 import { failureText, serviceText } from "./service-words";
 import { type Opened, SourcePanel } from "./source";
 import { attempt, goTo, linkTo, route, tell, workspace } from "./state";
-import { Button, Dialog, Field, Icon, save } from "./ui";
+import { Button, copy, Dialog, Field, Icon, save } from "./ui";
 import { duration, language, named, number, t } from "./words";
 
 // Turns of the conversation that a question is read with, and how much of each.
@@ -70,7 +70,8 @@ export function TalkList({ isOpen }: { isOpen: boolean }) {
         {own.slice(0, count).map((one) => (
           <li key={one.id} class={one.id === talk.value.id ? "talk now" : "talk"}>
             <a href={linkTo("ask", one.id)} title={one.title}>{one.title}</a>
-            <span class="menu" onFocusOut={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setMenu(""); }}>
+            <span class="menu" onFocusOut={(event) => { if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setMenu(""); }}
+              onKeyDown={(event) => { if (event.key === "Escape") setMenu(""); }}>
               <Button bare class="small" icon="more" label={`${t("more")}: ${one.title}`} pressed={menu === one.id} onClick={() => setMenu(menu === one.id ? "" : one.id)} />
               {menu === one.id && (
                 <span class="items">
@@ -274,7 +275,7 @@ function ReplyView({ reply, place, shows, opened, onCite, onInspect, onAgain }: 
       {reply.references.length > 0 && !isRunning && <References reply={reply} onCite={onCite} />}
       {!isRunning && (
         <div class="tools">
-          <Button bare class="small" icon="copy" label={t("copy")} onClick={() => void attempt(async () => { await copy(bodyOf(reply)); tell(t("copied"), { seconds: 2 }); })} />
+          <Button bare class="small" icon="copy" label={t("copy")} onClick={() => copy(bodyOf(reply))} />
           <Button bare class="small" icon="retry" label={t("askAgain")} onClick={onAgain} />
           <Button class="small ghost" icon="inspect" label={t("inspect")} disabled={!details} onClick={onInspect} />
           <span class="quiet">
@@ -319,17 +320,6 @@ function References({ reply, onCite }: { reply: Reply; onCite: (opened: Opened) 
   );
 }
 
-/** Copies, also where the page is not served securely and the clipboard is closed to it. */
-async function copy(text: string) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = document.createElement("textarea");
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  document.execCommand("copy");
-  area.remove();
-}
-
 type Beside = { kind: "source"; opened: Opened } | { kind: "inspect"; reply: Reply } | null;
 
 function TurnView({ turn, place, beside, onBeside }: { turn: Turn; place: number; beside: Beside; onBeside: (beside: Beside) => void }) {
@@ -357,16 +347,16 @@ function TurnView({ turn, place, beside, onBeside }: { turn: Turn; place: number
 export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
   const [beside, setBeside] = useState<Beside>(null);
   const [isEmpty, setEmpty] = useState<boolean | null>(null);
-  const [examples, setExamples] = useState<string[]>([]);
   const wanted = route.value.rest[0];
   const last = useRef<HTMLDivElement>(null);
   useEffect(() => {
     void readTalks();
     if (talk.value.workspace !== workspace.value) talk.value = emptyTalk();
     void attempt(async () => {
-      const stats = await get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`);
-      setEmpty(Object.keys(stats.documents).length === 0);
-      if (stats.entities) setExamples(await suggestions());
+      const [stats, { jobs }] = await Promise.all([
+        get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`), get<Schemas["JobListResponse"]>("documents/jobs", { limit: 1 }),
+      ]);
+      setEmpty(Object.keys(stats.documents).length === 0 && !jobs.some((job) => job.state === "running" || job.state === "waiting"));
     });
   }, []);
   useEffect(() => {
@@ -397,21 +387,11 @@ export function AskView({ main }: { main: RefObject<HTMLElement | null> }) {
             </div>
           )}
           <div class={isNew ? "" : "dock"}><Composer isNew={isNew} /></div>
-          {isNew && examples.length > 0 && (
-            <div class="examples" aria-label={t("examples")} role="group">
-              {examples.map((text) => <button key={text} type="button" onClick={() => void ask(text, [param.value])}>{text}</button>)}
-            </div>
-          )}
+          {isNew && isEmpty === false && <Beginning key={language.value} onAsk={(text) => void ask(text, [param.value])} />}
         </div>
       </main>
       {beside?.kind === "source" && <SourcePanel opened={beside.opened} onClose={() => setBeside(null)} />}
       {beside?.kind === "inspect" && <Inspector reply={beside.reply} onClose={() => setBeside(null)} />}
     </>
   );
-}
-
-/** A few questions to begin with, about what the documents say most of. */
-async function suggestions(): Promise<string[]> {
-  const names = await get<string[]>("graph/label/popular", { limit: 8 });
-  return names.slice(0, 4).map((name) => (language.value === "zh" ? `文档中关于“${name}”说了什么？` : `What do the documents say about ${name}?`));
 }

@@ -1,7 +1,7 @@
 // One document: its text as it reads, its chunks, the entities in it, what is known of it.
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, get, upload } from "./api";
+import { call, follow, get, upload } from "./api";
 import type { Schemas } from "./api-types";
 import { deleteLater, Failure, retryThese, statusChip } from "./documents";
 import { dress, renderDocument } from "./markdown";
@@ -9,13 +9,15 @@ import { serviceText } from "./service-words";
 import { MarkedText, Place } from "./source";
 import { attempt, canWrite, goTo, linkTo, tell } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Tabs } from "./ui";
-import { named, number, t, typeName, when } from "./words";
+import { authorName, named, number, t, typeName, when } from "./words";
 
 type Tab = "text" | "chunks" | "entities" | "history";
 type Detail = Schemas["DetailResponse"];
 type Named = Schemas["DocumentEntity"];
 
 const PART = 60_000;
+/** Chunks read at once. */
+const CHUNKS = 500;
 
 export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement | null>; id: string; start: number | null }) {
   const [detail, setDetail] = useState<Detail | null>(null);
@@ -26,10 +28,26 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
   const [turn, setTurn] = useState(0);
   const file = useRef<HTMLInputElement>(null);
   const path = `documents/${encodeURIComponent(id)}`;
+  const more = async (known: Detail): Promise<Detail> => {
+    const found = await get<Detail>(path, { chunk_offset: known.chunks.length, chunk_limit: CHUNKS });
+    return { ...known, chunks: [...known.chunks, ...found.chunks] };
+  };
+  /** The document with its first chunks, and those up to the one that was asked for. */
+  const read = async () => {
+    let found = await get<Detail>(path, { chunk_limit: CHUNKS });
+    while (start !== null && found.chunks.length < found.chunk_count && found.chunks.at(-1)!.start < start) found = await more(found);
+    return found;
+  };
   useEffect(() => {
-    get<Detail>(path, { chunk_limit: 500 }).then(setDetail, (failure: Error) => setError(failure.message));
+    void read().then(setDetail, (failure: Error) => setError(failure.message));
     get<Schemas["DocumentEntitiesResponse"]>(`${path}/entities`, { limit: 500 }).then((found) => setEntities(found.entities), () => null);
   }, [turn]);
+  const isWaiting = detail !== null && ["pending", "parsing", "processing"].includes(detail.status);
+  useEffect(() => {
+    // What is read at this moment is shown anew once that is done.
+    const refresh = () => setTurn((value) => value + 1);
+    return isWaiting ? follow(({ jobs }) => { if (!jobs.length) refresh(); }, refresh) : undefined;
+  }, [isWaiting]);
   if (error) return <main id="main" ref={main} tabIndex={-1}><div class="view"><Empty icon="documents" title={error}><a class="button" href={linkTo("documents")}>{t("back")}</a></Empty></div></main>;
   if (!detail) return <main id="main" ref={main} tabIndex={-1}><div class="view"><Busy /></div></main>;
   const replace = (chosen: File) => attempt(async () => {
@@ -44,7 +62,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
   const save = (data: FormData) => attempt(async () => {
     const reply = await call<Schemas["ChangeResponse"]>("PUT", path, { body: { text: data.get("text"), title: data.get("title") } });
     setEditing(false);
-    tell(reply.message);
+    tell(t(reply.status === "unchanged" ? "savedBeside" : "saved"));
     setTurn(turn + 1);
   });
   const tabs: [Tab, string][] = [["text", t("rendered")], ["chunks", `${t("chunks")} ${number(detail.chunk_count)}`], ["entities", `${t("entitiesIn")} ${number(entities.length)}`], ["history", t("history")]];
@@ -70,7 +88,7 @@ export function DocumentPage({ main, id, start }: { main: RefObject<HTMLElement 
         {detail.twin_of && <p class="note"><Icon name="documents" /><span>{t("sameAs")} <a href={linkTo("documents", detail.twin_of)}>{t("openDocument")}</a></span></p>}
         <Tabs value={tab} options={tabs} onChange={setTab} label={t("documents")} />
         {tab === "text" && <WholeText key={turn} path={path} detail={detail} entities={entities} start={start} />}
-        {tab === "chunks" && <Chunks detail={detail} />}
+        {tab === "chunks" && <Chunks detail={detail} onMore={() => void attempt(async () => setDetail(await more(detail)))} />}
         {tab === "entities" && <Entities entities={entities} />}
         {tab === "history" && <History detail={detail} />}
         {isEditing && <Editor path={path} detail={detail} onClose={() => setEditing(false)} onSave={save} />}
@@ -152,7 +170,7 @@ function HighlightedText({ text, entities }: { text: string; entities: Named[] }
   return <div class="document-text prose source" ref={ref} />;
 }
 
-const Chunks = ({ detail }: { detail: Detail }) => (
+const Chunks = ({ detail, onMore }: { detail: Detail; onMore: () => void }) => (
   <ol class="plain">
     {detail.chunks.map((chunk) => (
       <li key={chunk.id} class="card">
@@ -160,6 +178,7 @@ const Chunks = ({ detail }: { detail: Detail }) => (
         <div class="document-text prose" dangerouslySetInnerHTML={{ __html: renderDocument(chunk.text) }} />
       </li>
     ))}
+    {detail.chunks.length < detail.chunk_count && <li><Button label={t("showMore")} onClick={onMore} /></li>}
   </ol>
 );
 
@@ -207,7 +226,7 @@ function History({ detail }: { detail: Detail }) {
                 const grown = before ? version.length - before.length : 0;
                 return (
                   <tr key={version.track_id + version.content_hash}>
-                    <td>{number(all.length - place)}</td><td>{when(version.created_at)}</td><td>{named("", version.author)}</td>
+                    <td>{number(all.length - place)}</td><td>{when(version.created_at)}</td><td>{authorName(version.author)}</td>
                     <td class="num">{number(version.length)} {before && <span class="quiet">{grown < 0 ? "−" : "+"}{number(Math.abs(grown))}</span>}</td>
                   </tr>
                 );
@@ -221,7 +240,7 @@ function History({ detail }: { detail: Detail }) {
         {jobs.map((job) => (
           <li key={job.id} class="row">
             <b>{named("job_", job.kind)}</b><span class="chip">{t(`j_${job.state}`)}</span>
-            <span class="quiet">{when(job.created_at)} {t("by")} {named("", job.author)} {serviceText(job.error)}</span>
+            <span class="quiet">{when(job.created_at)} {t("by")} {authorName(job.author)} {serviceText(job.error)}</span>
           </li>
         ))}
       </ol>

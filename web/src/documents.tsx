@@ -1,12 +1,12 @@
 // Documents: take them in, see how far they are, and look after them.
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { addressOf, call, follow, get, post, session, upload } from "./api";
+import { addressOf, call, follow, get, headersFor, post, upload } from "./api";
 import type { Schemas } from "./api-types";
 import { DocumentPage } from "./document";
 import { FirstRun } from "./first-run";
 import { reasonAndAdvice, serviceText } from "./service-words";
-import { attempt, canWrite, goTo, isAdmin, isAwaiting, linkTo, route, tell, workspace } from "./state";
+import { attempt, canWrite, goTo, isAdmin, linkTo, route, tell, workspace } from "./state";
 import { Busy, Button, Dialog, Empty, Field, Icon, Select } from "./ui";
 import { bytes, duration, named, number, t, when, type Word } from "./words";
 
@@ -266,29 +266,28 @@ function Log({ onClose }: { onClose: () => void }) {
   );
 }
 
-// Deletions that may still be taken back; sent when their time is up, or when the page is left.
-const leaving = new Map<number, string[]>();
+// Deletions that may still be taken back, and where; sent when their time is up, or when the page is left.
+const leaving = new Map<number, { ids: string[]; place: string }>();
 const bodyOf = (ids: string[]) => ({ doc_ids: ids, delete_file: true });
 
 addEventListener("pagehide", () => {
-  for (const ids of leaving.values()) {
-    const headers: Record<string, string> = { "Content-Type": "application/json", "X-Heliograph-Workspace": encodeURIComponent(session.workspace) };
-    if (session.token) headers.Authorization = `Bearer ${session.token}`;
-    if (session.key) headers["X-API-Key"] = session.key;
+  for (const { ids, place } of leaving.values()) {
+    const headers = { ...headersFor(place), "Content-Type": "application/json" };
     void fetch(addressOf("documents/delete_document"), { method: "DELETE", headers, body: JSON.stringify(bodyOf(ids)), keepalive: true });
   }
   leaving.clear();
 });
 
 export function deleteLater(ids: string[], onChange: () => void) {
+  const place = workspace.value;
   const timer = window.setTimeout(() => {
     leaving.delete(timer);
     void attempt(async () => {
-      await call("DELETE", "documents/delete_document", { body: bodyOf(ids) });
+      await call("DELETE", "documents/delete_document", { body: bodyOf(ids), place });
       onChange();
     });
   }, 1000 * UNDO_SECONDS);
-  leaving.set(timer, ids);
+  leaving.set(timer, { ids, place });
   onChange();
   tell(`${number(ids.length)} ${t("willDelete")}`, { seconds: UNDO_SECONDS, action: { label: t("undo"), run: () => { clearTimeout(timer); leaving.delete(timer); onChange(); } } });
 }
@@ -300,7 +299,7 @@ export const retryThese = (ids: string[], onChange: () => void) => attempt(async
   onChange();
 });
 
-export const isLeaving = (id: string) => [...leaving.values()].some((ids) => ids.includes(id));
+export const isLeaving = (id: string) => [...leaving.values()].some(({ ids, place }) => place === workspace.value && ids.includes(id));
 
 export function DocumentsView({ main }: { main: RefObject<HTMLElement | null> }) {
   const [id, start] = route.value.rest;
@@ -333,8 +332,7 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
       setPage(list);
       setCounts(stats.documents);
       const isOpen = (job: Job) => job.state === "running" || job.state === "waiting";
-      latest.current ??= isAwaiting.value ? "" : work.jobs.find((job) => !isOpen(job))?.id ?? "";
-      isAwaiting.value = false;
+      latest.current ??= work.jobs.find((job) => !isOpen(job))?.id ?? "";
       setJobs(work.jobs.filter(isOpen));
     };
     void attempt(read);
@@ -360,8 +358,11 @@ function DocumentList({ main }: { main: RefObject<HTMLElement | null> }) {
   if (!all && !jobs.length && !showsAdd) {
     return (
       <main id="main" ref={main} tabIndex={-1}>
-        <FirstRun onFilled={refresh} />
-        {canWrite.value && <div class="view" style={{ maxWidth: "800px", paddingTop: 0 }}><AddPanel onChange={() => { setAdd(true); refresh(); }} /></div>}
+        <div class="view" style={{ maxWidth: "800px" }}>
+          <header><h1>{t("welcome")}</h1></header>
+          {canWrite.value && <AddPanel onChange={() => { setAdd(true); refresh(); }} />}
+          <FirstRun isBelow />
+        </div>
       </main>
     );
   }

@@ -5,7 +5,7 @@ import type { Schemas } from "./api-types";
 import { renderDocument } from "./markdown";
 import { attempt, canWrite, linkTo } from "./state";
 import { Busy, Button, Dialog, Field, Panel, Tabs } from "./ui";
-import { named, number, t, typeName, when } from "./words";
+import { authorName, named, number, t, typeName, when } from "./words";
 
 type Done = { curation_ids: string[] };
 type OnChanged = (done: Done, name?: string) => void;
@@ -36,7 +36,7 @@ export function EntityPanel({ name, onClose, onChoose, onRelation, onExpand, onC
       {error && <p class="note">{error}</p>}
       {!entity ? !error && <Busy /> : (
         <>
-          <div class="row"><span class="chip soft">{typeName(entity.type)}</span><span class="quiet">{number(entity.degree)} {t("degree")} · {number(entity.chunk_count)} {t("chunks")}</span></div>
+          <div class="row"><span class="chip soft">{typeName(entity.type)}</span><span class="quiet">{number(entity.degree)} {t("degree")} · {number(entity.chunk_count)} {t("chunksOf")}</span></div>
           <div class="row">
             <Button class="small" icon="plus" label={t("expand")} onClick={() => onExpand(entity.name)} />
             <Button class="small" icon="minus" label={t("collapse")} onClick={() => onCollapse(entity.name)} />
@@ -155,7 +155,7 @@ function History({ name, other }: { name: string; other?: string }) {
     <>
       {found.curations.length > 0 && (
         <ul class="plain">
-          {found.curations.map((item) => <li key={item.id}><b>{named("c_", item.kind)}</b> {item.names.join(" → ")} <span class="quiet">{when(item.created_at)} {t("by")} {item.author} {item.undone_at && t("taken")}</span></li>)}
+          {found.curations.map((item) => <li key={item.id}><b>{named("c_", item.kind)}</b> {item.names.join(" → ")} <span class="quiet">{when(item.created_at)} {t("by")} {authorName(item.author)} {item.undone_at && t("taken")}</span></li>)}
         </ul>
       )}
       <ul class="plain statements">

@@ -42,6 +42,8 @@ export class Drawing {
   readonly graph = emptyGraph();
   private readonly sigma: Sigma<NodeData, EdgeData>;
   private readonly resizing: ResizeObserver;
+  /** What was brought to the middle, and where that was, while entities are arranged. */
+  private looked: { name: string; x: number; y: number } | null = null;
   private worker: Worker | null = null;
   private theme = THEMES.light;
   private chosen = "";
@@ -64,6 +66,8 @@ export class Drawing {
   /** How long the last picture took until it was seen. */
   private drawMs = 0;
   private map: Minimap | null = null;
+  /** Where the map is drawn, once there is room for one. */
+  private mapped: HTMLCanvasElement | null = null;
   /** Where labels stand in the picture that is being drawn; null before its first. */
   private labelled: { left: number; right: number; top: number; bottom: number }[] | null = null;
 
@@ -107,6 +111,7 @@ export class Drawing {
     });
     this.resizing = new ResizeObserver(() => {
       this.sigma.resize();
+      if (!this.map) this.setMap(this.mapped);
       this.sigma.scheduleRender();
     });
     this.resizing.observe(place);
@@ -142,6 +147,7 @@ export class Drawing {
   /** Draws a small picture of the whole, in which the part that is seen is framed and chosen. */
   setMap(canvas: HTMLCanvasElement | null) {
     // It has no size where the window is too narrow for it.
+    this.mapped = canvas;
     this.map = canvas?.clientWidth ? new Minimap(canvas, this.graph, this.sigma) : null;
     this.map?.setTheme(this.theme);
     this.map?.draw();
@@ -219,6 +225,7 @@ export class Drawing {
 
   /** Shows other entities, or adds to those shown; what was there stays in its place. */
   show({ nodes, edges, types }: Columns, isAdded: boolean, near?: string): Group[] {
+    this.looked = null;
     this.stop();
     this.drawnAt = null;
     // Filled apart from the canvas, which looks at each entity as it is added, and then at all of them once.
@@ -315,7 +322,9 @@ export class Drawing {
   look(name: string) {
     const at = this.sigma.getNodeDisplayData(name);
     const camera = this.sigma.getCamera();
-    if (at) void camera.animate({ x: at.x, y: at.y, ratio: Math.min(camera.ratio, 0.4) }, { duration: 300 });
+    if (!at) return;
+    this.looked = this.isArranging ? { name, x: at.x, y: at.y } : null;
+    void camera.animate({ x: at.x, y: at.y, ratio: Math.min(camera.ratio, 0.4) }, { duration: 300 });
   }
 
   zoom(factor: number) {
@@ -378,6 +387,11 @@ export class Drawing {
       this.isPlaced = true;
       this.sigma.scheduleRender();
     }
+    const { looked } = this;
+    this.looked = null;
+    const { x, y } = this.sigma.getCamera().getState();
+    // What was brought to the middle has moved on, and nobody has looked elsewhere meanwhile.
+    if (looked && Math.hypot(x - looked.x, y - looked.y) < 0.001) this.sigma.once("afterRender", () => this.look(looked.name));
     this.onArranged(false);
   }
 

@@ -6,9 +6,9 @@ import type { Schemas } from "./api-types";
 import { FirstRun } from "./first-run";
 import { type Colouring, type Columns, Drawing, type Group } from "./graph-draw";
 import { EntityPanel, RelationPanel } from "./graph-detail";
-import { attempt, goTo, isDark, route, tell } from "./state";
+import { attempt, goTo, isDark, route, tell, workspace } from "./state";
 import { Busy, Button, Empty, Icon, Panel, save, Select } from "./ui";
-import { named, number, t, typeName, when } from "./words";
+import { authorName, named, number, t, typeName, when } from "./words";
 
 type Beside = { kind: "entity"; name: string } | { kind: "relation"; source: string; target: string } | { kind: "list" } | { kind: "corrections" } | null;
 const LIMITS = ["500", "2000", "5000", "20000"] as const;
@@ -27,6 +27,8 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   const [depth, setDepth] = useState<(typeof DEPTHS)[number]>("1");
   const [shown, setShown] = useState({ nodes: 0, edges: 0, isTruncated: false });
   const [state, setState] = useState<"loading" | "drawn" | "empty" | "list">("loading");
+  /** Whether there are documents, of which nothing is drawn yet. */
+  const [isBare, setBare] = useState(false);
   const [isArranging, setArranging] = useState(false);
   const [pathStart, setPathStart] = useState("");
   const [names, setNames] = useState<{ name: string; degree: number }[]>([]);
@@ -66,7 +68,11 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   };
   const readAll = (most: string = limit) => attempt(async () => {
     setState("loading");
-    draw(await get<Columns>("api/v1/graph", { limit: most }));
+    const [columns, stats] = await Promise.all([
+      get<Columns>("api/v1/graph", { limit: most }), get<Schemas["WorkspaceStats"]>(`workspaces/${encodeURIComponent(workspace.value)}`),
+    ]);
+    setBare(Object.keys(stats.documents).length > 0);
+    draw(columns);
     drawing.current?.choose("");
   });
   const choose = (name: string) => {
@@ -125,9 +131,10 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
   useEffect(() => drawing.current?.setTheme(dark), [dark]);
 
   const changed = (done: { curation_ids: string[] }, name?: string) => {
+    const place = workspace.value;
     setTurn((value) => value + 1);
     tell(t("done"), { seconds: 10, action: { label: t("undo"), run: () => void attempt(async () => {
-      for (const id of [...done.curation_ids].reverse()) await post(`graph/curations/${encodeURIComponent(id)}/undo`);
+      for (const id of [...done.curation_ids].reverse()) await post(`graph/curations/${encodeURIComponent(id)}/undo`, undefined, { place });
       tell(t("undone"));
       await readAll();
       setTurn((value) => value + 1);
@@ -210,7 +217,7 @@ export function GraphView({ main }: { main: RefObject<HTMLElement | null> }) {
           <div class="canvas" role="group" aria-label={t("steer")} tabIndex={state === "drawn" ? 0 : -1} onKeyDown={steer}>
             <div class="sigma" ref={place} role="img" aria-label={t("picture")} data-drawn={state === "drawn"} data-nodes={shown.nodes} data-arranging={isArranging} />
             {state === "loading" && <div style={{ position: "absolute", inset: "16px auto auto 16px" }}><Busy /></div>}
-            {state === "empty" && <div style={{ position: "relative" }}><FirstRun onFilled={() => goTo("documents")} /></div>}
+            {state === "empty" && <div style={{ position: "relative" }}>{isBare ? <Empty icon="graph" title={t("emptyGraph")} /> : <FirstRun />}</div>}
             {state === "list" && <div class="view" style={{ position: "relative" }}><EntityList names={names} onChoose={choose} /></div>}
             {pathStart && <p class="note" style={{ position: "absolute", top: "12px", left: "12px" }}><Icon name="path" /><span>{t("pathFrom")}: <b>{pathStart}</b> – {t("hint")}</span><Button class="small" label={t("cancel")} onClick={() => setPathStart("")} /></p>}
             {state === "drawn" && groups.length > 0 && (
@@ -299,7 +306,7 @@ function Corrections({ onClose, onUndone }: { onClose: () => void; onUndone: () 
         <ul class="plain">
           {list.map((item) => (
             <li key={item.id} class="row">
-              <span class="grow"><b>{named("c_", item.kind)}</b> {item.names.join(" → ")}<br /><span class="quiet">{when(item.created_at)} {t("by")} {item.author}</span></span>
+              <span class="grow"><b>{named("c_", item.kind)}</b> {item.names.join(" → ")}<br /><span class="quiet">{when(item.created_at)} {t("by")} {authorName(item.author)}</span></span>
               {item.undone_at ? <span class="chip">{t("taken")}</span> : <Button class="small" icon="undo" label={t("undo")} onClick={() => void undo(item.id)} />}
             </li>
           ))}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import type { Schemas } from "./api-types";
 import type { Reply } from "./history";
 import { linkTo } from "./state";
-import { Button, Empty, Icon, Panel, Tabs } from "./ui";
+import { Button, copy, Empty, Icon, Panel, Tabs } from "./ui";
 import { duration, named, number, t, type Word } from "./words";
 
 type Explanation = Schemas["Explanation"];
@@ -183,7 +183,7 @@ function Prompt({ text }: { text: string }) {
   if (!text) return <p class="quiet">{t("noPrompt")}</p>;
   return (
     <>
-      <div><Button class="small" icon="copy" label={t("copy")} onClick={() => void navigator.clipboard?.writeText(text)} /></div>
+      <div><Button class="small" icon="copy" label={t("copy")} onClick={() => copy(text)} /></div>
       <pre class="prompt" tabIndex={0} style={{ whiteSpace: "pre-wrap", overflowWrap: "anywhere" }}>{text}</pre>
     </>
   );

@@ -25,9 +25,9 @@ function WorkspaceSelect() {
   const add = (data: FormData) => attempt(async () => {
     const name = String(data.get("name"));
     await post("workspaces", { name }, { place: false });
-    session.workspace = name;
     await readWorkspaces();
     setAdding(false);
+    enterWorkspace(name);
   });
   return (
     <div class="place-select">

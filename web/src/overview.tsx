@@ -47,8 +47,15 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
   const documents = Object.values(stats.documents).reduce((sum, count) => sum + count, 0);
   const open = jobs.jobs.filter((job) => job.state === "running" || job.state === "waiting");
   const tile = (count: string, label: string) => <div class="card tile" key={label}><b>{count}</b><span>{label}</span></div>;
-  const model = (label: string, name: string | null | undefined, host: string | null | undefined) => (
-    <><dt>{label}</dt><dd>{name ? <><b>{name}</b> {host && <span class="quiet">{host}</span>}</> : <span class="quiet">{t("notConfigured")}</span>}</dd></>
+  const oldest = health.alerts?.find((alert) => alert.name === "index_freshness")?.seconds;
+  /** How the calls to a kind of model went; nothing where none is counted. */
+  const calls = (kind: string) => {
+    const rows = figures.models.filter((row) => row.model === kind);
+    const [made, failed] = [rows.reduce((sum, row) => sum + row.calls, 0), rows.reduce((sum, row) => sum + row.failures, 0)];
+    return made > 0 && <span class={failed === 0 ? "chip good" : failed === made ? "chip bad" : "chip wait"}>{failed ? `${number(failed)} / ${number(made)} ${t("failures")}` : t("healthy")}</span>;
+  };
+  const model = (label: string, name: string | null | undefined, host: string | null | undefined, kind = "") => (
+    <><dt>{label}</dt><dd>{name ? <><b>{name}</b> {host && <span class="quiet">{host}</span>} {calls(kind)}</> : <span class="quiet">{t("notConfigured")}</span>}</dd></>
   );
   return (
     <main id="main" ref={main} tabIndex={-1}>
@@ -75,6 +82,7 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
           <section class="card">
             <h2>{t("queue")}</h2>
             <dl class="kv">
+              {health.alerts && <><dt>{t("freshness")}</dt><dd>{oldest ? duration(oldest) : <span class="quiet">{t("nothingWaits")}</span>}</dd></>}
               {queues && <><dt>{t("questionsNow")}</dt><dd>{number(queues.queries_running)}</dd><dt>{t("questionsWaiting")}</dt><dd>{number(queues.queries_waiting)}</dd></>}
               <dt>{t("jobs")}</dt>
               <dd>{open.length === 0 ? <span class="quiet">{t("noJobs")}</span> : open.map((job) => <div key={job.id}>{named("job_", job.kind)} {job.total > 0 && `${job.done} / ${job.total}`} <span class="quiet">{serviceText(job.error)}</span></div>)}</dd>
@@ -117,8 +125,8 @@ export function OverviewView({ main }: { main: RefObject<HTMLElement | null> }) 
           <section class="card">
             <h2>{t("models")}</h2>
             <dl class="kv">
-              {model(t("chatModel"), configuration?.llm_model, configuration?.llm_binding_host)}
-              {model(t("embeddingModel"), configuration?.embedding_model, configuration?.embedding_binding_host)}
+              {model(t("chatModel"), configuration?.llm_model, configuration?.llm_binding_host, "chat")}
+              {model(t("embeddingModel"), configuration?.embedding_model, configuration?.embedding_binding_host, "embedding")}
               {model(t("reranker"), configuration?.rerank_model ?? configuration?.rerank_binding, configuration?.rerank_binding_host)}
             </dl>
             {!configuration?.llm_model && <p style={{ marginTop: "12px" }}><Button class="small" icon="plug" label={t("howToConnect")} onClick={() => setConnecting(true)} /></p>}

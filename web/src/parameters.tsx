@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import type { Param } from "./history";
 import { Button, Dialog, Field, Select } from "./ui";
-import { t, type Word } from "./words";
+import { named, t, type Word } from "./words";
 
 export const MODES = ["auto", "fusion", "mix", "hybrid", "local", "global", "naive", "bypass"] as const;
 export type ModeName = (typeof MODES)[number];
@@ -67,7 +67,7 @@ function Choice({ name, options }: { name: "fusion" | "chunk_picking" | "context
   return (
     <Field label={t(`p_${name}`)}>
       <Select value={param.value[name] ?? ""} onChange={(value) => change(name, value || undefined)}
-        options={[["", t("standard")], ...options.map((one) => [one, one.replaceAll("_", " ")] as [string, string])]} />
+        options={[["", t("standard")], ...options.map((one) => [one, named("by_", one)] as [string, string])]} />
     </Field>
   );
 }

@@ -35,7 +35,7 @@ export function SourcePanel({ opened, onClose }: { opened: Opened; onClose: () =
           {citations.map((item, place) => (
             <li key={place}>
               <button type="button" aria-pressed={place === chosen} onClick={() => setChosen(place)}>
-                <Place citation={item} /><span>{item.quote}</span>
+                <Place citation={item} /><span>{item.quote.replace(/[#*`|>]+/g, " ").trim()}</span>
               </button>
             </li>
           ))}

@@ -41,6 +41,9 @@ export async function readWorkspaces() {
 }
 
 export function enterWorkspace(name: string) {
+  // What is open belongs to the workspace that is left.
+  goTo(route.value.view);
+  route.value = readRoute();
   session.workspace = name;
   workspace.value = name;
 }
@@ -101,6 +104,3 @@ export async function attempt<T>(action: () => Promise<T>): Promise<T | undefine
     return undefined;
   }
 }
-
-/** Whether somebody has just asked for documents, whose end is to be told wherever the list is opened. */
-export const isAwaiting = signal(false);

@@ -1,7 +1,7 @@
 // The parts that all views are made of: icons, buttons, fields, dialogs, panels, messages.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
-import { dismiss, toasts } from "./state";
+import { attempt, dismiss, tell, toasts } from "./state";
 import { t } from "./words";
 
 const SPRITE = new URL("icons.svg", document.baseURI).pathname;
@@ -157,6 +157,20 @@ export function Toasts() {
     </div>
   );
 }
+
+/** Copies, also where the page is not served securely and the clipboard is closed to it. */
+export const copy = (text: string) => void attempt(async () => {
+  if (navigator.clipboard) await navigator.clipboard.writeText(text);
+  else {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  tell(t("copied"), { seconds: 2 });
+});
 
 /** Hands a file over that was made in the page. */
 export function save(name: string, content: BlobPart, type: string) {

@@ -48,6 +48,7 @@ _ESCAPE = re.compile(
     re.VERBOSE,
 )
 _ONE = {"e": "\\", "\\": "\\", "-": "-", " ": " ", "~": " ", "0": " ", "t": " ", "'": "'", "`": "`", ".": "."}
+_COMMENT = re.compile(r'\\".*')
 _REQUEST = re.compile(r"[.'][ \t]*(?P<name>[^\s\\\"]{1,12}|\\[{}\"])[ \t]*(?P<rest>.*)")
 _BEGINS = re.compile(r"\.(?:TH|Dd|Dt|so|SH|Sh)\b")
 # Comments, requests in small letters, and the definitions that programs put first.
@@ -165,7 +166,7 @@ class _Page:
 
     def _obey(self, name: str, rest: str) -> None:
         if name in _DEFINITIONS:
-            self._skip_definition(rest)
+            self._skip_definition(name, rest)
         elif name in {"if", "ie", "el", "while"}:
             self._choose(name, rest)
         elif name == "ds" or name == "as":
@@ -331,8 +332,11 @@ class _Page:
         words = self._arguments(request["rest"])
         return "".join(words) if request["name"] in _ALTERNATING else " ".join(words)
 
-    def _skip_definition(self, rest: str) -> None:
-        end = f".{rest.split()[1]}" if len(rest.split()) > 1 else ".."
+    def _skip_definition(self, name: str, rest: str) -> None:
+        # A macro's name and, if another than `..`, what ends it.
+        words = _COMMENT.sub("", rest).split()
+        given = words[:1] if name == "ig" else words[1:2]
+        end = f".{given[0]}" if given else ".."
         for line in self._lines:
             if line.rstrip() == end:
                 break
@@ -380,7 +384,7 @@ class _Page:
 
     def _arguments(self, rest: str) -> list[str]:
         """Return the arguments of a request, those in quotes as one."""
-        rest = re.sub(r'\\".*', "", rest)
+        rest = _COMMENT.sub("", rest)
         found = re.findall(r'"((?:[^"]|"")*)"?|((?:\\ |\S)+)', rest)
         return [self._plain((quoted or bare).replace('""', '"')) for quoted, bare in found]
 

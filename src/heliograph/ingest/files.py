@@ -19,6 +19,7 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
@@ -517,14 +518,15 @@ async def _cancel(signal: asyncio.Future[None]) -> None:
 
 
 def find_samples() -> list[NewDocument]:
-    """Return the sample documents; their sources are paths below the folder of samples."""
-    root = files("heliograph") / "samples"
-    return [NewDocument(item.read_text("utf-8"), source) for source, item in _markdown_files(root, "")]
+    """Return the sample documents; their sources are paths below the folder of samples.
+
+    Folders take turns, so that whoever asks before all are read finds something of each, in both languages.
+    """
+    folders = [item for item in _by_name(files("heliograph") / "samples") if item.is_dir()]
+    pages = [[(f"{folder.name}/{page.name}", page) for page in _by_name(folder)] for folder in folders]
+    turns = (item for turn in zip_longest(*pages) for item in turn if item is not None)
+    return [NewDocument(page.read_text("utf-8"), source) for source, page in turns]
 
 
-def _markdown_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for item in sorted(folder.iterdir(), key=lambda item: item.name):
-        if item.is_dir():
-            yield from _markdown_files(item, f"{prefix}{item.name}/")
-        elif item.name.endswith(".md"):
-            yield f"{prefix}{item.name}", item
+def _by_name(folder: Traversable) -> list[Traversable]:
+    return sorted(folder.iterdir(), key=lambda item: item.name)

@@ -60,7 +60,7 @@ class CustomGraph:
                 raise ValueError(f"Custom KG {label} relates {ends[0]!r} with itself; src_id and tgt_id must differ")
             source = row.get("source_id") or ""
             key = keys.get(str(source), "")
-            weight = _graph_weight(row.get("weight", 1.0), label, least=1.0 if source else 0.0)
+            weight = _graph_weight(row.get("weight", 1.0), label, least=1.0 if key else 0.0)
             words = [word.strip() for word in str(row.get("keywords", "")).split(",") if word.strip()]
             pair = min(map(entity_key, ends)), max(map(entity_key, ends))
             graph.relations[pair] = GivenRelation(ends[0], ends[1], str(row.get("description", "")), words, weight, key)

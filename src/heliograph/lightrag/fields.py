@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 from pydantic import BaseModel, ValidationError
 
+import heliograph.lightrag.constants as defaults
+from heliograph.lightrag.chunker import chunking_by_token_size
 from heliograph.lightrag.llm_roles import RoleLLMConfig
-from heliograph.lightrag.operate import chunking_by_token_size
 from heliograph.lightrag.utils import EmbeddingFunc, TokenizerInterface, get_env_value, lightrag_number, warn_once
 from heliograph.settings import Settings
 
@@ -23,6 +24,10 @@ _EMBEDDED = {
     *("FaissVectorDBStorage", "NoopVectorDBStorage"),
 }
 _KNOWN_PARAMS = frozenset({"language", "entity_types", "chunker"})
+
+
+def _chat_calls_at_once() -> float:
+    return lightrag_number("MAX_ASYNC_LLM", lightrag_number("MAX_ASYNC", defaults.DEFAULT_MAX_ASYNC))
 
 
 def _whole(name: str, default: int) -> Any:
@@ -41,18 +46,20 @@ class Fields:
     workspace: str = field(default_factory=lambda: str(get_env_value("WORKSPACE", "")))
     log_level: int | None = None
     log_file_path: str | None = None
-    top_k: int = _whole("TOP_K", 40)
-    chunk_top_k: int = _whole("CHUNK_TOP_K", 20)
-    max_entity_tokens: int = _whole("MAX_ENTITY_TOKENS", 6000)
-    max_relation_tokens: int = _whole("MAX_RELATION_TOKENS", 8000)
-    max_total_tokens: int = _whole("MAX_TOTAL_TOKENS", 30_000)
-    related_chunk_number: int = _whole("RELATED_CHUNK_NUMBER", 5)
-    kg_chunk_pick_method: str = field(default_factory=lambda: str(get_env_value("KG_CHUNK_PICK_METHOD", "VECTOR")))
+    top_k: int = _whole("TOP_K", defaults.DEFAULT_TOP_K)
+    chunk_top_k: int = _whole("CHUNK_TOP_K", defaults.DEFAULT_CHUNK_TOP_K)
+    max_entity_tokens: int = _whole("MAX_ENTITY_TOKENS", defaults.DEFAULT_MAX_ENTITY_TOKENS)
+    max_relation_tokens: int = _whole("MAX_RELATION_TOKENS", defaults.DEFAULT_MAX_RELATION_TOKENS)
+    max_total_tokens: int = _whole("MAX_TOTAL_TOKENS", defaults.DEFAULT_MAX_TOTAL_TOKENS)
+    related_chunk_number: int = _whole("RELATED_CHUNK_NUMBER", defaults.DEFAULT_RELATED_CHUNK_NUMBER)
+    kg_chunk_pick_method: str = field(
+        default_factory=lambda: str(get_env_value("KG_CHUNK_PICK_METHOD", defaults.DEFAULT_KG_CHUNK_PICK_METHOD))
+    )
     enable_content_headings: bool = True
-    entity_extract_max_gleaning: int = _whole("MAX_GLEANING", 1)
+    entity_extract_max_gleaning: int = _whole("MAX_GLEANING", defaults.DEFAULT_MAX_GLEANING)
     entity_extract_max_records: int = 100
     entity_extract_max_entities: int = 40
-    force_llm_summary_on_merge: int = _whole("FORCE_LLM_SUMMARY_ON_MERGE", 8)
+    force_llm_summary_on_merge: int = _whole("FORCE_LLM_SUMMARY_ON_MERGE", defaults.DEFAULT_FORCE_LLM_SUMMARY_ON_MERGE)
     chunk_token_size: int | None = None
     chunk_overlap_token_size: int | None = None
     tokenizer: TokenizerInterface | None = None
@@ -60,33 +67,35 @@ class Fields:
     chunking_func: Callable[..., Any] = chunking_by_token_size
     embedding_func: EmbeddingFunc | None = None
     embedding_chunk_overlap_token_size: int = 100
-    embedding_batch_num: int = _whole("EMBEDDING_BATCH_NUM", 10)
-    embedding_func_max_async: int = _whole("EMBEDDING_FUNC_MAX_ASYNC", 8)
+    embedding_batch_num: int = _whole("EMBEDDING_BATCH_NUM", defaults.DEFAULT_EMBEDDING_BATCH_NUM)
+    embedding_func_max_async: int = _whole("EMBEDDING_FUNC_MAX_ASYNC", defaults.DEFAULT_EMBEDDING_FUNC_MAX_ASYNC)
     embedding_cache_config: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_embedding_timeout: int = _whole("EMBEDDING_TIMEOUT", 30)
+    default_embedding_timeout: int = _whole("EMBEDDING_TIMEOUT", defaults.DEFAULT_EMBEDDING_TIMEOUT)
     llm_model_func: Callable[..., Any] | None = None
     role_llm_configs: Mapping[str, RoleLLMConfig | Mapping[str, Any]] | None = None
     llm_model_name: str = "gpt-4o-mini"
-    summary_max_tokens: int = _whole("SUMMARY_MAX_TOKENS", 1200)
-    summary_context_size: int = _whole("SUMMARY_CONTEXT_SIZE", 12_000)
-    summary_length_recommended: int = _whole("SUMMARY_LENGTH_RECOMMENDED", 600)
-    llm_model_max_async: int = field(
-        default_factory=lambda: int(lightrag_number("MAX_ASYNC_LLM", lightrag_number("MAX_ASYNC", 4)))
-    )
+    summary_max_tokens: int = _whole("SUMMARY_MAX_TOKENS", defaults.DEFAULT_SUMMARY_MAX_TOKENS)
+    summary_context_size: int = _whole("SUMMARY_CONTEXT_SIZE", defaults.DEFAULT_SUMMARY_CONTEXT_SIZE)
+    summary_length_recommended: int = _whole("SUMMARY_LENGTH_RECOMMENDED", defaults.DEFAULT_SUMMARY_LENGTH_RECOMMENDED)
+    llm_model_max_async: int = field(default_factory=lambda: int(_chat_calls_at_once()))
     llm_model_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
-    default_llm_timeout: int = _whole("LLM_TIMEOUT", 240)
+    default_llm_timeout: int = _whole("LLM_TIMEOUT", defaults.DEFAULT_LLM_TIMEOUT)
     entity_extraction_use_json: bool = field(
         default_factory=lambda: bool(get_env_value("ENTITY_EXTRACTION_USE_JSON", False, bool))
     )
     rerank_model_func: Callable[..., Any] | None = None
-    rerank_model_max_async: int = 4
-    default_rerank_timeout: int = _whole("RERANK_TIMEOUT", 30)
-    min_rerank_score: float = field(default_factory=lambda: lightrag_number("MIN_RERANK_SCORE", 0.0))
+    rerank_model_max_async: int = field(
+        default_factory=lambda: int(lightrag_number("MAX_ASYNC_RERANK", _chat_calls_at_once()))
+    )
+    default_rerank_timeout: int = _whole("RERANK_TIMEOUT", defaults.DEFAULT_RERANK_TIMEOUT)
+    min_rerank_score: float = field(
+        default_factory=lambda: lightrag_number("MIN_RERANK_SCORE", defaults.DEFAULT_MIN_RERANK_SCORE)
+    )
     vector_db_storage_cls_kwargs: dict[str, Any] = field(default_factory=dict[str, Any])
     enable_llm_cache: bool = True
     enable_llm_cache_for_entity_extract: bool = True
     vlm_process_enable: bool = False
-    max_parallel_insert: int = _whole("MAX_PARALLEL_INSERT", 3)
+    max_parallel_insert: int = _whole("MAX_PARALLEL_INSERT", defaults.DEFAULT_MAX_PARALLEL_INSERT)
     max_parallel_parse_native: int = 5
     max_parallel_parse_mineru: int = 1
     max_parallel_parse_docling: int = 1
@@ -97,17 +106,21 @@ class Fields:
     pipeline_scheduling_page_size: int = 500
     pipeline_require_strict_storage_reads: bool = False
     max_pending_documents: int = 0
-    max_graph_nodes: int = _whole("MAX_GRAPH_NODES", 1000)
-    max_source_ids_per_entity: int = _whole("MAX_SOURCE_IDS_PER_ENTITY", 200)
-    max_source_ids_per_relation: int = _whole("MAX_SOURCE_IDS_PER_RELATION", 200)
+    max_graph_nodes: int = _whole("MAX_GRAPH_NODES", defaults.DEFAULT_MAX_GRAPH_NODES)
+    max_source_ids_per_entity: int = _whole("MAX_SOURCE_IDS_PER_ENTITY", defaults.DEFAULT_MAX_SOURCE_IDS_PER_ENTITY)
+    max_source_ids_per_relation: int = _whole(
+        "MAX_SOURCE_IDS_PER_RELATION", defaults.DEFAULT_MAX_SOURCE_IDS_PER_RELATION
+    )
     source_ids_limit_method: str = "KEEP"
     max_file_paths: int = 75
     file_path_more_placeholder: str = "truncated"
     addon_params: InitVar[Mapping[str, Any] | None] = None
     auto_manage_storages_states: bool = False
-    cosine_better_than_threshold: float = field(default_factory=lambda: lightrag_number("COSINE_THRESHOLD", 0.2))
+    cosine_better_than_threshold: float = field(
+        default_factory=lambda: lightrag_number("COSINE_THRESHOLD", defaults.DEFAULT_COSINE_THRESHOLD)
+    )
     ollama_server_infos: Any = None
-    user_prompt_prefix: str = ""
+    user_prompt_prefix: str = field(default_factory=lambda: str(get_env_value("USER_PROMPT_PREFIX", "")))
 
     def made_settings(self, params: Mapping[str, Any], chat_seconds: float) -> Settings:
         """Return the settings that the fields stand for; what has no field is as the environment says.

@@ -21,26 +21,51 @@ async def generic_rerank_api(
     base_url: str,
     api_key: str | None,
     top_n: int | None = None,
-    provider: Literal["", "cohere", "jina", "aliyun"] = "",
-    **options: Any,
+    return_documents: bool | None = None,  # noqa: ARG001 (what comes back are indexes)
+    extra_body: Mapping[str, Any] | None = None,
+    response_format: Literal["standard", "aliyun"] = "standard",
+    request_format: Literal["standard", "aliyun"] = "standard",
+    enable_chunking: bool = False,  # noqa: ARG001 (long texts are always scored in pieces)
+    max_tokens_per_doc: int = 480,  # noqa: ARG001
 ) -> list[dict[str, Any]]:
     """Return `index` and `relevance_score` of the best texts, best first.
 
     Args:
         query: The question.
-        documents: The texts.
+        documents: The texts; long ones are scored in pieces.
         model: Name of the model.
         base_url: Address of the service.
         api_key: Its key.
         top_n: Texts at the most; None returns all.
-        provider: Kind of service; empty for the form that most share.
-        options: LightRAG's others, which have no effect.
+        return_documents: Ignored.
+        extra_body: Has no effect, and warns.
+        response_format: As `request_format`; either names the form of both.
+        request_format: `aliyun` for DashScope, `standard` for the form that most share.
+        enable_chunking: Ignored.
+        max_tokens_per_doc: Ignored.
 
     Raises:
         ModelError: The service failed.
+        ValueError: There is no address.
     """
-    if any(options.values()):
-        warn_once(f"rerank: {', '.join(sorted(options))} has no effect; long texts are scored in pieces")
+    if not base_url:
+        raise ValueError("base_url is empty; give the address of the rerank service")
+    is_aliyun = "aliyun" in (request_format, response_format)
+    return await _rerank(query, documents, model, base_url, api_key, top_n, extra_body, "aliyun" if is_aliyun else "")
+
+
+async def _rerank(
+    query: str,
+    documents: Sequence[str],
+    model: str,
+    base_url: str,
+    api_key: str | None,
+    top_n: int | None,
+    extra_body: Mapping[str, Any] | None,
+    provider: Literal["", "cohere", "jina", "aliyun"],
+) -> list[dict[str, Any]]:
+    if extra_body:
+        warn_once("rerank: extra_body has no effect")
     key = api_key or str(get_env_value("RERANK_BINDING_API_KEY", ""))
     reranker = await build_reranker(
         RerankSettings(provider=provider, model=model, base_url=base_url, api_key=SecretStr(key))  # pyright: ignore[reportCallIssue]
@@ -62,13 +87,12 @@ async def cohere_rerank(
     model: str = "rerank-v3.5",
     base_url: str = "https://api.cohere.com/v2/rerank",
     extra_body: Mapping[str, Any] | None = None,
-    **options: Any,
+    enable_chunking: bool = False,  # noqa: ARG001 (long texts are always scored in pieces)
+    max_tokens_per_doc: int = 4096,  # noqa: ARG001
 ) -> list[dict[str, Any]]:
     """Ask Cohere, or a service that speaks like it; see `generic_rerank_api`."""
     key = api_key or get_env_value("COHERE_API_KEY", None)
-    return await generic_rerank_api(
-        query, documents, model, base_url, key, top_n, "cohere", extra_body=extra_body, **options
-    )
+    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "cohere")
 
 
 async def jina_rerank(
@@ -79,13 +103,10 @@ async def jina_rerank(
     model: str = "jina-reranker-v2-base-multilingual",
     base_url: str = "https://api.jina.ai/v1/rerank",
     extra_body: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> list[dict[str, Any]]:
     """Ask Jina; see `generic_rerank_api`."""
     key = api_key or get_env_value("JINA_API_KEY", None)
-    return await generic_rerank_api(
-        query, documents, model, base_url, key, top_n, "jina", extra_body=extra_body, **options
-    )
+    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "jina")
 
 
 async def ali_rerank(
@@ -96,10 +117,7 @@ async def ali_rerank(
     model: str = "gte-rerank-v2",
     base_url: str = "https://dashscope.aliyuncs.com/api/v1/services/rerank/text-rerank/text-rerank",
     extra_body: Mapping[str, Any] | None = None,
-    **options: Any,
 ) -> list[dict[str, Any]]:
     """Ask DashScope; see `generic_rerank_api`."""
     key = api_key or get_env_value("DASHSCOPE_API_KEY", None)
-    return await generic_rerank_api(
-        query, documents, model, base_url, key, top_n, "aliyun", extra_body=extra_body, **options
-    )
+    return await _rerank(query, documents, model, base_url, key, top_n, extra_body, "aliyun")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
 import re
 import warnings
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heliograph.documents.markdown import clean_text
+from heliograph.ids import track_id
 from heliograph.settings import environment_variable
 from heliograph.text.names import clean_name
 from heliograph.text.tokens import decode, encode
@@ -38,6 +40,7 @@ __all__ = [
     "compute_args_hash",
     "compute_mdhash_id",
     "cosine_similarity",
+    "generate_track_id",
     "get_env_value",
     "lightrag_number",
     "logger",
@@ -54,7 +57,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 logger = logging.getLogger("lightrag")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _told: set[str] = set()
 
 
@@ -66,22 +69,26 @@ def warn_once(text: str) -> None:
 
 
 def get_env_value(env_key: str, default: Any, value_type: type = str, special_none: bool = False) -> Any:
-    """Return a variable of the environment as a type, or the default where it is not set or no such value."""
+    """Return a variable of the environment as a type, or the default where it is not set or no such value.
+
+    A list is written as JSON; a number that is not finite is none.
+    """
     value = environment_variable(env_key)
     if value is None or (special_none and value == "None"):
         return default if value is None else None
     if value_type is bool:
         return value.strip().lower() in ("true", "1", "yes", "t", "on")
     try:
-        return value_type(value)
+        found = json.loads(value) if value_type is list else value_type(value)
     except (TypeError, ValueError):
         return default
+    is_one = isinstance(found, list) if value_type is list else not isinstance(found, float) or isfinite(found)
+    return found if is_one else default
 
 
 def lightrag_number(name: str, default: float) -> float:
     """Return a number of LightRAG's environment, or the default where it is not set or no number."""
-    value = get_env_value(name, default, float)
-    return value if isinstance(value, int | float) and isfinite(value) else default
+    return get_env_value(name, default, float)
 
 
 @dataclass
@@ -200,13 +207,19 @@ def compute_mdhash_id(content: str, prefix: str = "") -> str:
 
 
 def compute_args_hash(*args: Any) -> str:
-    """Return the MD5 of some values written one after the other."""
-    return compute_mdhash_id("".join(str(arg) for arg in args))
+    """Return the MD5 of some values, of several each behind its length, as LightRAG makes its keys."""
+    words = [str(arg) for arg in args]
+    return compute_mdhash_id("".join(words if len(words) < 2 else (f"{len(word)}:{word}" for word in words)))
+
+
+def generate_track_id(prefix: str = "upload") -> str:
+    """Return a name for a call of `ainsert`, which no other has."""
+    return track_id(prefix)
 
 
 def sanitize_text_for_encoding(text: str, replacement_char: str = "") -> str:
-    """Return a text without control characters and white space around it, HTML's entities made characters."""
-    return _CONTROL.sub(replacement_char, clean_text(unescape(text.strip()))).strip()
+    """Return a text without what is no character and white space around it, HTML's entities made characters."""
+    return clean_text(_UNREADABLE.sub(replacement_char, unescape(text.strip()))).strip()
 
 
 def normalize_entity_name(input_text: str) -> str:
@@ -215,9 +228,10 @@ def normalize_entity_name(input_text: str) -> str:
 
 
 def cosine_similarity(v1: Any, v2: Any) -> float:
-    """Return the cosine of two vectors."""
+    """Return the cosine of two vectors; 0 where one of them has no length."""
     one, other = np.asarray(v1, np.float64), np.asarray(v2, np.float64)
-    return float(one @ other / (np.linalg.norm(one) * np.linalg.norm(other)))
+    length = np.linalg.norm(one) * np.linalg.norm(other)
+    return float(one @ other / length) if length else 0.0
 
 
 def always_get_an_event_loop() -> asyncio.AbstractEventLoop:

@@ -417,6 +417,8 @@ class _Files:
             names = [_digest("chunk-", chunk.text) for chunk in whole.chunks]
         else:
             names = [f"{id_}-chunk-{chunk.position:03d}" for chunk in whole.chunks]
+        # LightRAG has no word for a document of which some chunks could not be read.
+        unread = {item.chunk_id for item in whole.extractions if item.error}
         own = {
             "id": document.id,
             "source": document.source,
@@ -424,6 +426,7 @@ class _Files:
             "metadata": dict(document.metadata),
             "page_starts": list(document.page_starts),
             **({"twin_of": document.twin_of} if document.twin_of else {}),
+            **({"unread": [chunk.position for chunk in whole.chunks if chunk.id in unread]} if unread else {}),
         }
         if whole.text is not None or document.twin_of:
             self.rows["full_docs"][id_] = {

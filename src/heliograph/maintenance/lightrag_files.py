@@ -87,7 +87,11 @@ def _rows(folder: Path, name: str, notes: NoteList) -> Iterator[tuple[str, Mappi
     if not path.exists():
         return
     try:
-        found: object = json.loads(path.read_text("utf-8-sig"))
+        text = path.read_text("utf-8-sig")
+        if not text.strip():
+            notes.add(NoteKind.LEFT_OUT, "files that are empty, as if they were missing", path.name)
+            return
+        found: object = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidRequestError(
             f"{str(path)!r} is not JSON ({error}); it may be cut short, copy the directory again while LightRAG is "

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import md5
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import PurePath
 from typing import Any, cast
 
@@ -75,12 +75,17 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PlacedDocument:
-    """A document as it shall be stored; `origins` are the ids that LightRAG gave its chunks, in their order."""
+    """A document as it shall be stored.
+
+    `origins` are the ids that LightRAG gave its chunks, in their order; `unread` are places of chunks that could not be
+    read, None where that is not told.
+    """
 
     document: Document
     text: str
     chunks: tuple[Chunk, ...]
     origins: tuple[str, ...] = ()
+    unread: frozenset[int] | None = None
 
 
 def place_documents(
@@ -171,26 +176,33 @@ def _place(
         created_at=known.created_at if known else utc_now(),
     )
     placed = join_chunks(target.id, texts, spans)
+    unread = None
     if known and known.own:
         document = _restored(document, known.own)
-    return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks))
+        unread = frozenset(_numbers(known.own["unread"])) if "unread" in known.own else None
+        if unread and chunks and document.status is DocumentStatus.PROCESSED:
+            document = replace(document, status=DocumentStatus.PARTIAL, error=known.error)
+    return PlacedDocument(document, text, placed, tuple(chunk.id for chunk in chunks), unread)
 
 
 def _restored(document: Document, own: Mapping[str, Any]) -> Document:
     """Return a document with what an export of ours has said of it beside."""
-    metadata, pages = own.get("metadata"), own.get("page_starts")
-    starts = cast("list[object]", pages) if isinstance(pages, list) else []
-    is_sound = all(isinstance(start, int) and 0 <= start <= document.length for start in starts)
+    metadata, starts = own.get("metadata"), _numbers(own.get("page_starts"))
+    is_sound = all(0 <= start <= document.length for start in starts)
     twin_of = clean_text(str(own.get("twin_of") or ""))
     return replace(
         document,
         source=clean_text(str(own.get("source") or document.source)),
         title=clean_text(str(own.get("title") or "")),
         metadata=cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else document.metadata,
-        page_starts=tuple(cast("list[int]", starts)) if is_sound else (),
+        page_starts=tuple(starts) if is_sound else (),
         twin_of="" if document.chunk_count else twin_of,
         status=DocumentStatus.PROCESSED if twin_of and not document.chunk_count else document.status,
     )
+
+
+def _numbers(given: object) -> list[int]:
+    return [item for item in cast("list[object]", given) if isinstance(item, int)] if isinstance(given, list) else []
 
 
 def _status(known: LightragDocument | None, chunks: Sequence[LightragChunk]) -> DocumentStatus:
@@ -358,7 +370,10 @@ class _Assembled:
     def whole(self, placed: PlacedDocument) -> WholeDocument:
         extractions = tuple(self.table.extraction(chunk.id) for chunk in placed.chunks)
         if placed.document.status is DocumentStatus.PARTIAL:
-            extractions = tuple(_unread(item) for item in extractions)
+            extractions = tuple(
+                _unread(item) if placed.unread is None or chunk.position in placed.unread else item
+                for chunk, item in zip(placed.chunks, extractions, strict=True)
+            )
         return WholeDocument(placed.document, placed.text, placed.chunks, extractions)
 
 
@@ -457,12 +472,15 @@ def _read(
     rows: LightragRows, contents: LightragContents, ids: dict[str, str], texts: dict[str, str], notes: NoteList
 ) -> _Graph:
     graph = _Graph()
-    if (items := rows.graph) is None:
+    items = iter(rows.graph or ())
+    first = next(items, None)
+    if first is None and (rows.graph is None or contents.vectors.entities):
+        why = "none is there" if rows.graph is None else "the one that is there is empty"
         what = "what was embedded of them is imported" if contents.vectors.entities else "only documents are imported"
-        notes.add(NoteKind.LEFT_OUT, f"graphs, since none is there; {what}", rows.label)
+        notes.add(NoteKind.LEFT_OUT, f"graphs, since {why}; {what}", rows.label)
         items = read_embedded_graph(contents.vectors)
     keywords = embedded_keywords(contents.vectors)
-    for item in items:
+    for item in items if first is None else chain((first,), items):
         if isinstance(item, GraphEdge) and not item.keywords.strip(" ,"):
             pair = min(item.labels), max(item.labels)
             if found := keywords.get(pair, "").strip():

@@ -43,7 +43,7 @@ class LightragDocument:
     """A document: its id there, its text (empty if it is not kept), its path (empty if unknown), and its state.
 
     `is_finished` also where no state is kept, as nano-graphrag keeps none. `own` is what an export of ours has said
-    of it beside, empty in what LightRAG wrote.
+    of it beside, empty in what LightRAG wrote; `error` is why it failed.
     """
 
     id: str
@@ -53,6 +53,7 @@ class LightragDocument:
     is_finished: bool
     created_at: datetime
     own: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,7 @@ def _document(id_: str, text: Mapping[str, Any], state: Mapping[str, Any]) -> Li
         _string(state, "status").lower() in _FINISHED,
         _moment(state.get("created_at") or text.get("create_time")),
         cast("dict[str, Any]", own) if isinstance(own := text.get("heliograph"), dict) else {},
+        _string(state, "error_msg"),
     )
 
 

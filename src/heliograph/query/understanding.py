@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from string import Template
 from typing import Any, cast
 
@@ -556,10 +556,14 @@ def _subject(first: str) -> str:
 
 
 def _has_subject(part: str) -> bool:
-    """Return whether a Chinese part names a thing before it asks ("敲几声" does not)."""
+    """Return whether a Chinese part names a thing before it asks ("敲几声" does not), or what is done to one by whom.
+
+    In "哪个命令签署文件" what is asked for is the subject; "哪个部门负责" says nothing of what.
+    """
     asks = _INTERROGATIVE_ZH.search(part)
-    (words,) = tag_words([part[: asks.start()] if asks else part])
-    return any(word.tag in _NOMINAL for word in words)
+    (words,) = tag_words([part[: asks.start()] if asks and asks.start() else part])
+    named = dropwhile(lambda word: word.tag != "v", words) if asks and not asks.start() else words
+    return any(word.tag in _NOMINAL for word in named)
 
 
 # Understanding a question without a model: cue words, names, coordination.

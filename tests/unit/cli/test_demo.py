@@ -24,12 +24,10 @@ def test_samples_are_english_and_chinese_markdown() -> None:
     samples = find_samples()
     assert len(samples) >= 30
     assert len({item.source for item in samples}) == len(samples)
-    assert {item.source.partition("/")[0] for item in samples} == {
-        "harbour-story",
-        "harbour-story-zh",
-        "iot-handbook",
-        "iot-handbook-zh",
-    }
+    folders = [item.source.partition("/")[0] for item in samples]
+    # Whoever asks early finds something of each.
+    assert folders[:4] == ["harbour-story", "harbour-story-zh", "iot-handbook", "iot-handbook-zh"]
+    assert set(folders[4:]) == set(folders[:4])
 
 
 def test_questions_are_in_two_languages_and_several_modes() -> None:

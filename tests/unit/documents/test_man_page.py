@@ -19,7 +19,10 @@ from heliograph.errors import IngestError
 
 MAN = r"""'\" t
 .\" A comment.
-.de Zz
+.ig \"-*- nroff -*-
+Not shown.
+..
+.de Zz \" A macro.
 .SH NOT SHOWN
 ..
 .if t .ds Xx printer

@@ -37,12 +37,20 @@ def test_results_and_errors_reach_their_futures(queue: InferenceQueue) -> None:
 def test_queries_go_first_and_batches_take_turns(queue: InferenceQueue, gate: Callable[[], None]) -> None:
     done: list[str] = []
     futures = []
-    for batch, size, kind in (("a", 4, "document"), ("b", 2, "document"), ("q", 2, "query")):
+    for batch, size, kind in (("a", 40, "document"), ("b", 3, "document"), ("q", 3, "query"), ("r", 1, "query")):
         futures += queue.submit([partial(done.append, f"{batch}{number}") for number in range(size)], kind)
     gate()
     for future in futures:
         future.result(10)
-    assert done == ["q0", "q1", "a0", "b0", "a1", "b1", "a2", "a3"]
+    assert done[:4] == ["q0", "r0", "q1", "q2"]
+    # Pages come one after the other; of a long document, those that came after it need not await the end.
+    assert done[4:] == [
+        *(f"a{place}" for place in range(16)),
+        "b0",
+        "b1",
+        "b2",
+        *(f"a{place}" for place in range(16, 40)),
+    ]
 
 
 def test_batch_that_joins_late_does_not_overtake(queue: InferenceQueue) -> None:

@@ -26,7 +26,7 @@ from heliograph.lightrag.llm.ollama import ollama_embed, ollama_model_complete
 from heliograph.lightrag.llm.openai import openai_complete, openai_complete_if_cache, openai_embed
 from heliograph.lightrag.operate import chunking_by_token_size
 from heliograph.lightrag.prompt import PROMPTS
-from heliograph.lightrag.rerank import cohere_rerank
+from heliograph.lightrag.rerank import cohere_rerank, generic_rerank_api
 from heliograph.lightrag.utils import EmbeddingFunc, TiktokenTokenizer, TokenTracker, wrap_embedding_func_with_attrs
 from heliograph.text.tokens import decode, encode
 
@@ -61,6 +61,7 @@ class _Service(BaseHTTPRequestHandler):
             "/api/chat": {"message": {"content": "hello"}, "done": True, "prompt_eval_count": 3, "eval_count": 2},
             "/api/embed": {"embeddings": [[1.0, 2.0] for _ in body.get("input", [])], "prompt_eval_count": 3},
             "/v2/rerank": {"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]},
+            "/text-rerank": {"output": {"results": [{"index": 0, "relevance_score": 0.7}]}},
         }
         if body.get("stream"):
             self._stream()
@@ -180,6 +181,12 @@ async def test_rerank_functions_return_indexes_and_scores(service: tuple[str, li
     found = await cohere_rerank("q", ["a", "b"], top_n=1, api_key="k", base_url=f"{url}/v2/rerank")
     assert found == [{"index": 1, "relevance_score": 0.9}]
     assert (asked[0]["query"], asked[0]["documents"]) == ("q", ["a", "b"])
+    form = {"request_format": "aliyun", "response_format": "aliyun", "enable_chunking": True}
+    found = await generic_rerank_api("q", ["a", "b"], "m", f"{url}/text-rerank", "k", 1, **form)
+    assert found == [{"index": 0, "relevance_score": 0.7}]
+    assert asked[1]["input"] == {"query": "q", "documents": ["a", "b"]}
+    with pytest.raises(ValueError, match="base_url"):
+        await generic_rerank_api("q", ["a"], "m", "", None)
 
 
 async def test_embedding_function_is_checked_and_unwrapped() -> None:
@@ -234,6 +241,7 @@ def test_field_without_effect_warns_once(tmp_path: Path, monkeypatch: pytest.Mon
 def test_stores_and_defaults_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"POSTGRES_USER": "ann", "POSTGRES_PASSWORD": "p/w", "POSTGRES_DATABASE": "kb", "TOP_K": "7"}
     told |= {"QDRANT_URL": "http://q.example:6333", "WORKSPACE": "own", "CHUNK_SIZE": "300"}
+    told |= {"MAX_ASYNC_LLM": "6", "USER_PROMPT_PREFIX": "Be short. "}
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     rag = _rag(tmp_path, kv_storage="PGKVStorage", vector_storage="QdrantVectorDBStorage")
@@ -241,6 +249,7 @@ def test_stores_and_defaults_come_from_the_environment(tmp_path: Path, monkeypat
     assert settings.store.url == "postgresql://ann:p%2Fw@localhost:5432/kb"
     assert settings.store.vectors_url == "qdrant://q.example:6333"
     assert (settings.store.workspace, settings.query.top_k) == ("own", 7)
+    assert (settings.rerank.max_concurrency, settings.query.user_prompt_prefix) == (6, "Be short. ")
 
 
 async def test_role_has_a_limit_of_time_and_a_builder(tmp_path: Path) -> None:

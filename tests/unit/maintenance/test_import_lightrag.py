@@ -442,11 +442,17 @@ async def test_vectors_stay_if_the_embedding_made_them(directory: Directory, tmp
         assert (await kb.check()).problem_count == 0
 
 
-async def test_graph_and_chunks_are_read_from_vectors_where_their_files_are_missing(
-    kb: AsyncHeliograph, directory: Directory
+@pytest.mark.parametrize("is_empty", [False, True])
+async def test_graph_and_chunks_are_read_from_vectors_where_their_files_are_missing_or_empty(
+    kb: AsyncHeliograph, directory: Directory, *, is_empty: bool
 ) -> None:
-    (directory.path / "graph_chunk_entity_relation.graphml").unlink()
-    (directory.path / "kv_store_text_chunks.json").unlink()
+    if is_empty:
+        directory.nodes, directory.edges = [], []
+        directory.graph()
+        (directory.path / "kv_store_text_chunks.json").write_text("\n")
+    else:
+        (directory.path / "graph_chunk_entity_relation.graphml").unlink()
+        (directory.path / "kv_store_text_chunks.json").unlink()
     ones = np.ones((2, 3))
     chunks = [{"__id__": f"chunk-{n}", "content": text, "full_doc_id": "doc-1"} for n, text in enumerate(CHUNKS)]
     _vectors(directory, "chunks", chunks, ones)
@@ -460,6 +466,8 @@ async def test_graph_and_chunks_are_read_from_vectors_where_their_files_are_miss
     _vectors(directory, "relationships", [{"__id__": "rel-1", **relation, "content": content}], ones[:1])
     report = await kb.import_from(directory.path)
     assert (report.added, report.chunks, report.graph.entities, report.graph.relations) == (1, 2, 2, 1)
+    assert noted(report, NoteKind.LEFT_OUT, "graphs, since") == 1
+    assert noted(report, NoteKind.LEFT_OUT, "files that are empty") == is_empty
     entity, found = await kb.entity("Marley"), await kb.relation("Scrooge", "Marley")
     assert entity is not None
     assert found is not None
@@ -508,6 +516,31 @@ async def test_export_for_lightrag_and_back_changes_nothing(
             json.loads((tmp_path / name / f"kv_store_{file}.json").read_text("utf-8")) for name in ("out", "again")
         )
         assert _without_moments(one) == _without_moments(two)
+
+
+async def test_chunks_that_could_not_be_read_stay_so_in_an_export_for_lightrag_and_back(
+    kb: AsyncHeliograph, directory: Directory, tmp_path: Path
+) -> None:
+    directory.store("doc_status", {"doc-1": {"status": "failed", "error_msg": "C[1/3]: timeout"}})
+    rows = {f"chunk-{n}": {"content": text, "chunk_order_index": n, "full_doc_id": "doc-1"} for n, text in UNFINISHED}
+    directory.store("text_chunks", rows)
+    await kb.import_from(directory.path)
+    await kb.export(tmp_path / "out", "lightrag")
+    async with AsyncHeliograph(tmp_path / "second", embedding=FakeEmbeddingModel()) as other:
+        await other.import_from(tmp_path / "out")
+        one, two = [await each.document("doc-1") for each in (kb, other)]
+        assert one is not None
+        assert two is not None
+        assert (two.status, two.error) == (one.status, one.error) == (DocumentStatus.PARTIAL, one.error)
+        unread = [
+            [
+                item.chunk_id
+                for item in await each.store.records.get_extractions([c.id for c in await each.chunks("doc-1")])
+                if item.error
+            ]
+            for each in (kb, other)
+        ]
+        assert unread[0] == unread[1] != []
 
 
 def _without_moments(rows: dict[str, Any]) -> dict[str, Any]:

@@ -43,12 +43,14 @@ from heliograph.models import Usage
 
 # A few threads that run short jobs in a fair order.
 #
-# Queries go before documents. Among equals, batches take turns job by job, so a short batch does not wait for a long
-# one that came first; a batch that joins starts at the present turn and cannot overtake what has waited. A job whose
-# future is cancelled before its turn is skipped.
+# Queries go before documents. Among equals, batches take turns, so a short batch does not wait for a long one that came
+# first; a batch that joins starts at the present turn and cannot overtake what has waited. A turn of documents is as
+# many jobs as a page or two have: where many such come together, the first is done first, and not all of them last. A
+# job whose future is cancelled before its turn is skipped.
 
 T = TypeVar("T")
 _PRIORITIES: dict[EmbeddingKind, int] = {"query": 0, "document": 10}
+_JOBS_IN_TURN: dict[EmbeddingKind, int] = {"query": 1, "document": 16}
 
 
 @dataclass(order=True, slots=True)
@@ -101,7 +103,10 @@ class InferenceQueue:
             if self._is_closed:
                 raise _closed()
             first = self._turns[priority]
-            jobs = [_Job(priority, turn, next(self._arrivals), run, Future()) for turn, run in enumerate(runs, first)]
+            jobs = [
+                _Job(priority, first + place // _JOBS_IN_TURN[kind], next(self._arrivals), run, Future())
+                for place, run in enumerate(runs)
+            ]
             for job in jobs:
                 heapq.heappush(self._jobs, job)
             missing = min(len(self._jobs) - self._idle, self._max_threads - len(self._threads))

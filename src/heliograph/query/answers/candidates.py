@@ -209,7 +209,8 @@ _GERMAN = tuple(
 )
 # What is written to a machine: marked as code, an option, a path, a call, a name with underscores or inner capitals.
 _CODE = re.compile(
-    r"`([^`\n]+)`|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
+    r"`([^`\n]+)`|[\"“]([^\s\"“”]{2,24})[\"”]|\b([A-Z]{3,}(?: [A-Z]{2,})+)\b"
+    r"|(?<![\w-])(--?[A-Za-z][\w-]*)|(?<![\w/.])(~?/[\w.+-]+(?:/[\w.+-]*)*)|([A-Za-z_][\w.]*\(\))"
     r"|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w+|(?:[A-Z][a-z]+){2,})\b"
     r"|(?<!\w)((?:Shift|Ctrl|Alt|Command|Option|Cmd|Strg)(?: ?\+ ?\w+| key)|F\d{1,2})(?!\w)"
 )
@@ -219,9 +220,9 @@ _DATE = re.compile(
     r"|[0-9一二三四五六七八九十〇○]+(?:年|月|日|世纪|点)|周[一二三四五六日末]|星期",
     re.IGNORECASE,
 )
-# Not the section of a manual page: "git-gc(1)".
+# Not the section of a manual page, nor what belongs to another measure: "git-gc(1)", "an 8192-byte page".
 _NUMBER = re.compile(
-    r"(?<!\w\()\d[\d.,]*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
+    r"(?<!\w\()\d[\d.,]*+(?!-[a-z])|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand"
     r"|million|billion|dozen|half|once|twice|daily|weekly|monthly)\b"
     rf"|[一二两三四五六七八九十百千万亿]+[{_UNITS}米元年天月]",
     re.IGNORECASE,
@@ -243,7 +244,8 @@ _FORMS = tuple(
             rf"(?i:{_COUNT}[ -]?(?:milliseconds?|ms|s|seconds?|secs?|minutes?|mins?|min|hours?|hrs?|h|days?|weeks?"
             r"|months?|years?|sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?)\b"
             r"|\b(?:daily|hourly|weekly|monthly|yearly|every (?:day|hour|minute|week|month|year))\b)"
-            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)",
+            rf"|{_COUNT} ?(?:毫秒|秒|分钟|小时|天|周|个月|年)"
+            r"|(?i:\b(?:seconds|minutes|hours|days)\b[^.;]{0,60}?(?:\bdefaults?\b|\bis\b|[:=])\D{0,12}?\d)",
         ),
         (
             r"\bhow (?:large|big)\b|\bhow many (?:kilo|mega|giga)?(?:byte|bit)s\b|\bstorage size\b|多大|多少(?:字节|兆)"
@@ -254,7 +256,7 @@ _FORMS = tuple(
             r"\b(?:which|what)\b[^?,;]{0,24}\b(?:keys?|shortcut)\b|(?:哪个|什么|哪些)?(?:快捷|组合)?键"
             r"|\bwelche[rsnm]? taste",
             r"(?<!\w)(?:Shift|Ctrl|Alt|Command|Cmd|Option key|Strg|Umschalt|Tab|Esc|Enter|Return|Delete|Del|Backspace"
-            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?= ?(?:key|keyboard|键|-?Taste))|(?<=keyboard shortcut )\b[A-Z]\b"
+            r"|F\d{1,2})(?![a-z])|\b[A-Z]\b(?=[`\"']? ?(?:key|keyboard|键|-?Taste))|\bshortcut:? [`\"']?(?:is )?[A-Z]\b"
             r"|(?:空格|回车|退格|退出|删除|制表|加号|减号|星号|斜杠|连字符|方向|箭头|[上下左右加减])键",
         ),
         (
@@ -269,7 +271,24 @@ _FORMS = tuple(
             r"|\bwelche[rsnm]? (?:\w*datei|\w*verzeichnis|\w*ordner)"
             r"|\bwo (?:liegt|liegen|steht|stehen|befinde\w+|speicher\w+)\b",
             r"(?<![\w<:/])~?/[A-Za-z][\w.+-]*(?:/[\w.+*-]*)*"
-            r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b",
+            r"|\b[\w-]+\.(?:conf|cfg|ini|json|ya?ml|toml|txt|log|xml|db|list)\b|[\"“][^\s\"“”]{2,40}[\"”]",
+        ),
+        (
+            r"\bwhere\b.*\b(?:appears?|shown|displayed)\b|(?:显示|出现)在.*(?:哪|什么)|\bwo\b.*\b(?:angezeigt|erscheint)\b",
+            r"(?i:\b(?:in|on|at|under) the (?:[\w-]+ ){0,3}?(?:bar|menu|window|dialog|panel|pane|page|list|box|tab"
+            r"|toolbox|corner|top|bottom|left|right|margin|screen)\b|\b(?:im|in der|am|auf dem) (?:[\w-]+ )?\w*"
+            r"(?:leiste|menü|fenster|dialog|rand|liste|bildschirm)\b)|在[^，。；]{0,12}(?:栏|菜单|窗口|对话框|面板|列表|角|侧|部)",
+        ),
+        # In English prose too many words have a hyphen.
+        (
+            r"(?:哪个|什么)(?:软件)?包|包(?:是|叫)什么|\bwelche[sm]? \w*paket",
+            r"(?<![\w-])[a-z][a-z\d.+]*(?:-[a-z\d.+]+)+(?![\w-])",
+        ),
+        (
+            r"\b(?:which|what) units?\b|\bwelcher (?:maß)?einheit|什么单位|单位是",
+            r"(?i:\b[KMGT]i?B(?:/s)?\b|\b(?:kilo|mega|giga)?(?:bytes?|bits?)\b|\b(?:milli|micro|nano)?seconds?\b"
+            r"|\b(?:minutes?|hours?|days?|percent|pixels?|points?|blocks?|pages?|sekunden?|minuten?|stunden?|tage?n?)\b)"
+            r"|毫秒|秒|分钟|小时|字节|像素|百分",
         ),
         (r"\bports?\b|端口", r"(?<![\d.,])\d{2,5}(?![\d.,]*\d)"),
         (
@@ -279,23 +298,30 @@ _FORMS = tuple(
         (
             r"\bdefaults?\b|默认|缺省|\bstandardmäßig|\bvoreingestellt|\bvorgabe|\bstandard(?:wert)?\b",
             r"(?i:\bdefaults?\b[^.;:|]{0,40}?(?:\bis\b|\bto\b|[:=])[:\s]*\S+|(?:默认|缺省)[^。；]{0,12}?[是为:：]\s*\S+"
-            r"|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
+            r"|^by default,? \w|\b(?:is|are|to|of) \S+(?: \w+)? by default\b|\w\S* (?:is|are) the default\b"
             r"|\b(?:standard(?:wert)?|vorgabe|voreinstellung|voreingestellte[rsn]?)\b[^.;:|]{0,30}?(?:\bist\b|:)\s*\S+"
             r"|\b(?:standardmäßig|voreingestellt)\b)",
         ),
     )
 )
+_DEFAULT = _FORMS[-1][1]
 _HOW_MANY = re.compile(r"\bhow many ([a-z]{3,})|(?:多少|几)个?([\u4e00-\u9fff]{1,2})", re.IGNORECASE)
 # Of what both scripts can say (names, numbers) all is worth so much of a question.
 _OTHER_SCRIPT = 0.7
 # Of a whole fit, what is of the kind asked for, but not of the form; and where the form is said in another script.
 _KIND_ALONE = 0.4
 _KIND_IN_OTHER_SCRIPT = 0.8
+# And what is of one of several forms.
+_PARTLY = 0.7
 # An option as it is typed, and how much it counts: said by the sentence as its term, told before it, or anywhere in it.
 _MARKED = re.compile(r"`[^`\n]*`")
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
 _LATIN_TERM = re.compile(r"[A-Za-z][\w.+-]+\w", re.ASCII)
 _IDENTIFIER = re.compile(r"[_.]|[a-z][A-Z]|[A-Z]\d")
+# A sign that a question asks of, bare or marked.
+_SIGN = re.compile(r"(?:(?<=\s)|(?<=[`\"'“]))[!*?%$#@&|~^+/\\:;=<>]{1,3}(?=\s\w|[`\"'”])")
+_MARKED_SIGN = re.compile(r"[`\"'“]([^\w\s`\"'“”]{1,3})[`\"'”]")
+_LONGEST_TERM = 80
 _AS_TERM, _BEFORE, _ANYWHERE = 1.0, 0.7, 0.4
 _PEOPLE = re.compile(rf"\b(?:{'|'.join(sorted(DEMONYMS))})\b", re.IGNORECASE)
 _UNTYPED = "unknown"
@@ -322,9 +348,21 @@ def named_options(question: str) -> frozenset[str]:
 
 
 def named_identifiers(question: str) -> frozenset[str]:
-    """Return the names in a question that are written to a machine, in Chinese all that is in Latin script."""
+    """Return the names in a question that are written to a machine, in Chinese all that is in Latin script; and signs.
+
+    A sign is what stands alone and is no letter, such as `!` or `**`.
+    """
     is_written = re.compile("") if is_chinese(question) else _IDENTIFIER
-    return frozenset(name.casefold() for name in _LATIN_TERM.findall(question) if is_written.search(name))
+    names = (name.casefold() for name in _LATIN_TERM.findall(question) if is_written.search(name))
+    return frozenset(names) | frozenset(_SIGN.findall(question))
+
+
+def _own_term(sentence: Quotable) -> tuple[str, str, str]:
+    """Return the term that a row or an item begins with, its colon, and what stands behind it; empty without a term."""
+    first = sentence.shown.partition(";")[0] if sentence.form is Form.ROW else sentence.shown
+    parts = first.partition(": ")
+    begins_with_term = sentence.form is Form.ROW or (first[0] in "`-" and (parts[1] or first[:2] in ("`-", "--")))
+    return parts if begins_with_term else ("", "", "")
 
 
 def _bare(term: str) -> str:
@@ -332,15 +370,20 @@ def _bare(term: str) -> str:
     return term.strip("`:： ").casefold()
 
 
-def expected_form(question: str) -> re.Pattern[str] | None:
-    """Return what the answer looks like if the question says more than its kind ("how many days", "which key")."""
-    for asked, answer in _FORMS:
-        if asked.search(question):
-            return answer
-    if match := _HOW_MANY.search(question):
+def expected_forms(question: str) -> tuple[re.Pattern[str], ...]:
+    """Return what the answer looks like where the question says more than its kind ("how many days", "which key").
+
+    There may be several: what is said of "how many seconds by default" is a length of time, and a default.
+    """
+    forms = tuple(answer for asked, answer in _FORMS if asked.search(question))
+    if set(forms) <= {_DEFAULT} and (match := _HOW_MANY.search(question)):
         noun = re.escape(match[1] or match[2])
-        return re.compile(rf"{_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE)
-    return None
+        # "One message at a time" counts none.
+        return (
+            *forms,
+            re.compile(rf"(?!\b(?:an?|one|eine?r?)\b){_COUNT}\s?(?:[\w-]+\s)?{noun.removesuffix('s')}", re.IGNORECASE),
+        )
+    return forms
 
 
 def _type_of_last(focus: Focus, cues: Iterable[tuple[AnswerType, re.Pattern[str]]]) -> AnswerType:
@@ -401,7 +444,8 @@ def type_match(expected: AnswerType, sentence: str, new_names: Sequence[NameSpan
 
 def _holds_new(pattern: re.Pattern[str], sentence: str, question: str) -> bool:
     found = (next(filter(None, match.groups()), match[0]) for match in pattern.finditer(sentence))
-    return any(text.casefold() not in question for text in found)
+    # A single letter, such as a key, stands in other words too.
+    return any(not (text in question if len(text) > 1 else says(question, text)) for text in map(str.casefold, found))
 
 
 _IN_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -422,7 +466,7 @@ class AskedQuestion:
         language: Its ISO 639-1 code.
         expected: What it asks for.
         sides: What it lets choose between, in lower case; empty unless it compares.
-        form: What an answer looks like, where the question says more than the kind; None if it does not.
+        forms: What an answer looks like, where the question says more than the kind.
         options: Options of a command line that it names, as they are typed.
         identifiers: Other names in it that are written to a machine; in Chinese whatever is in Latin script.
     """
@@ -434,7 +478,7 @@ class AskedQuestion:
     language: str
     expected: AnswerType
     sides: tuple[str, ...] = ()
-    form: re.Pattern[str] | None = None
+    forms: tuple[re.Pattern[str], ...] = ()
     options: frozenset[str] = frozenset()
     identifiers: frozenset[str] = frozenset()
 
@@ -449,30 +493,38 @@ class AskedQuestion:
         A row or an item that begins with a term, or one that is told with it, explains this term; an option may be
         said anywhere.
         """
-        first = sentence.shown.partition(";")[0] if sentence.form is Form.ROW else sentence.shown
-        before, colon, behind = first.partition(": ")
-        begins_with_term = sentence.form is Form.ROW or (first[0] in "`-" and (colon or first[:2] in ("`-", "--")))
+        term, _, behind = _own_term(sentence)
         if self.options:
             for text, worth in (
-                (before if begins_with_term else "", _AS_TERM),
+                (term, _AS_TERM),
                 (sentence.lead if sentence.lead.startswith(("`-", "-")) else "", _BEFORE),
                 (sentence.told, _ANYWHERE),
             ):
                 if not self.options.isdisjoint(_OPTION.findall(text)):
                     return worth
-        terms = {_bare(before), _bare(behind)} if begins_with_term else set[str]()
-        if not self.identifiers.isdisjoint(terms):
+        if term and not self.identifiers.isdisjoint((_bare(term), _bare(behind))):
             return _AS_TERM
+        if not self.identifiers.isdisjoint(_MARKED_SIGN.findall(sentence.shown)):
+            return _BEFORE
         return _BEFORE if _bare(sentence.lead) in self.identifiers else 0.0
+
+    def defines(self, sentence: Quotable) -> bool:
+        """Return whether a sentence explains an option, a command or the like, where the question asks for one."""
+        forms = self.forms or (_CODE,)
+        terms = (_own_term(sentence)[0], sentence.lead if len(sentence.lead) <= _LONGEST_TERM else "")
+        return self.expected is AnswerType.CODE and any(
+            _holds_new(form, term, self.folded) for form in forms for term in terms
+        )
 
     def fit(self, sentence: str, new_names: Sequence[NameSpan]) -> float:
         """Return how well a sentence fits the type of the question, from 0 to 1; arguments as of `type_match`."""
         fit = type_match(self.expected, sentence, new_names, self.folded)
-        if self.form is None:
-            return fit
-        if _holds_new(self.form, sentence, self.folded):
-            return 1.0
-        return fit * (_KIND_IN_OTHER_SCRIPT if self.is_chinese and not reads_chinese(sentence) else _KIND_ALONE)
+        held = sum(_holds_new(form, sentence, self.folded) for form in self.forms)
+        is_foreign = self.is_chinese and not reads_chinese(sentence)
+        if held:
+            # What another script says of a Chinese noun is told by the kind.
+            return 1.0 if held == len(self.forms) or (is_foreign and fit >= 1.0) else _PARTLY
+        return fit * (_KIND_IN_OTHER_SCRIPT if is_foreign else _KIND_ALONE) if self.forms else fit
 
     def names(self, title: str) -> bool:
         """Return whether the question says a plain title."""
@@ -482,12 +534,15 @@ class AskedQuestion:
         """Return the share of the question that these distinct terms make up, by weight."""
         return sum(self.weights.get(word, 0.0) for word in words) / self.total
 
-    def shared_by(self, text: str, words: Iterable[str]) -> float:
-        """Return the share that a sentence holds; of a Chinese question and another script, of what both can say."""
+    def shared_by(self, text: str, words: frozenset[str], nearby: frozenset[str]) -> float:
+        """Return the share that a sentence holds; of a Chinese question and another script, of what both can say.
+
+        These are names, and of what its headings name a sentence speaks without saying it again.
+        """
         if not self.is_chinese or reads_chinese(text):
             return self.share(words)
         of_both = {word: weight for word, weight in self.weights.items() if word.isascii()}
-        held = sum(of_both.get(word, 0.0) for word in words)
+        held = sum(of_both.get(word, 0.0) for word in words | nearby)
         return _OTHER_SCRIPT * held / sum(of_both.values()) if held else 0.0
 
     def near_share(self, words: Iterable[str]) -> float:

@@ -49,6 +49,8 @@ _POINTS_BACK = re.compile(
     r"|[(（]|[它他她其该此]|这|那(?!么)|因此|所以|但|然而|否则|于是|不过",
     re.IGNORECASE,
 )
+# What it may say so of a command shown above it: "By default, this will return".
+_POINTS_BACK_TO_CODE = re.compile(r"(?:\w+ ){0,2}?\w*,? ?(?:this|these)\b|这|dies", re.IGNORECASE)
 # What it may say of it later on, as if the sentence before were read: "if the script exits with this code".
 _POINTS_BACK_WITHIN = re.compile(
     r"[^.;:]{0,80}?\b(?:this|these|such)\s+(?!(?:is|are|was|were|way|means|page|section|chapter|manual|document|guide"
@@ -99,6 +101,7 @@ class Quotable:
         shown: It on one line, without its list mark; a row with the names of its columns.
         words: Its terms, and those of the term that it explains and of what leads in to its list or table.
         nearby: Terms of the headings above it, of the chunk's first sentence and the sentence before.
+        beside: Of these the terms of the heading and of the sentences that it takes in.
         is_cut: Whether the chunk may cut it off, as it touches an end of the chunk.
         form: What it is.
         lead: What a reader needs before it: the term explained, what leads in to the list, or the heading; often empty.
@@ -112,6 +115,7 @@ class Quotable:
     shown: str
     words: frozenset[str]
     nearby: frozenset[str]
+    beside: frozenset[str]
     is_cut: bool
     form: Form = Form.PROSE
     lead: str = ""
@@ -248,6 +252,7 @@ class _Reading:
         leading: The sentence that leads in to a list, a table or code.
         columns: Names of the columns of the table that is read.
         found: What may be quoted.
+        code_above: The last line of the block of code right above; empty behind the first sentence below it.
     """
 
     item: RetrievedChunk
@@ -265,6 +270,7 @@ class _Reading:
     first: frozenset[str] = frozenset()
     before: frozenset[str] = frozenset()
     before_text: str = ""
+    code_above: str = ""
 
     def read(self) -> list[Quotable]:
         """Return what may be quoted, in order."""
@@ -308,7 +314,7 @@ class _Reading:
             following = text[slice(*spans[place + 1])] if place + 1 < len(spans) else ""
             # "To show the default target, run", with the command below it.
             breaks_off = _FENCE_LINE.match(following) is not None and _breaks_off(shown)
-            if is_paragraph and not breaks_off and _is_term(shown):
+            if is_paragraph and not breaks_off and _is_term(shown) and not self._is_explanation(shown):
                 # Several terms may share what stands below them ("-s", "--sign").
                 both = f"{self.term}, {shown}"
                 self.term = both if self.is_term_new and self.term and len(both) <= _LONGEST_TERM else shown
@@ -350,10 +356,13 @@ class _Reading:
                 if self.explained.startswith(self.term)
                 else f"{self.term.rstrip(':：')}: {self.explained}"
             )
-        nearby = above | self._terms(self.heading) | self.first | self.before | before
+        beside = self._terms(self.heading) | before
+        nearby = above | self.first | self.before | beside
         told = self._terms(f"{self.term}\n{self.leading}\n{lead}") | self._terms(" ".join(self.columns))
         self.found.append(
-            Quotable(self.item, self.place, start, end, shown, words | told, nearby, is_cut, form, lead, self.heading)
+            Quotable(
+                self.item, self.place, start, end, shown, words | told, nearby, beside, is_cut, form, lead, self.heading
+            )
         )
         self._note(words, shown)
         self.is_term_new = False
@@ -375,11 +384,17 @@ class _Reading:
             start = previous.start
         return found
 
+    def _is_explanation(self, shown: str) -> bool:
+        """Return whether a line in plain words explains the option above it, though it has no full stop."""
+        return self.is_term_new and self.term.startswith(("-", "`-")) and shown[0].isalpha() and " " in shown
+
     def _lead(self, shown: str, form: Form) -> str:
         """Return what has to stand before a quote: nothing before prose that no term is explained by."""
         folded = shown.casefold()
         if self.term and self.term.strip("`:： ").casefold() not in folded:
             return self.term
+        if form is Form.PROSE and self.code_above and _POINTS_BACK_TO_CODE.match(shown):
+            return self.code_above
         if form is Form.PROSE:
             # What it points back to is said above the paragraph, if anywhere.
             return self.heading if _POINTS_BACK.match(shown) and self.heading.casefold() not in folded else ""
@@ -395,7 +410,8 @@ class _Reading:
 
     def _note(self, words: frozenset[str], shown: str) -> None:
         self.first, self.before = self.first or words, words
-        self.before_text = "" if shown.startswith("`") and shown.endswith("`") else shown
+        is_code = shown.startswith("`") and shown.endswith("`")
+        self.before_text, self.code_above = ("", shown) if is_code else (shown, "")
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

@@ -13,7 +13,7 @@ from heliograph.query.answers.candidates import (
     AnswerType,
     AskedQuestion,
     Candidate,
-    expected_form,
+    expected_forms,
     expected_type,
     find_focus,
     named_identifiers,
@@ -207,7 +207,7 @@ def answer_first(asked: AskedQuestion, chosen: Sequence[Candidate], candidates: 
 def _as_asked(asked: AskedQuestion, chosen: Sequence[Candidate]) -> Candidate:
     """Return the leading sentence; where it has not what an answer looks like, what has it in its section."""
     lead = chosen[0]
-    if asked.form is None or asked.fit(lead.sentence.told, lead.new) >= 1.0:
+    if not asked.forms or asked.fit(lead.sentence.told, lead.new) >= 1.0:
         return lead
     section = lead.sentence.item.chunk.id, lead.sentence.heading
     beside = [item for item in chosen if (item.sentence.item.chunk.id, item.sentence.heading) == section]
@@ -268,12 +268,16 @@ _LONGEST_DETECTED = 600
 # Languages that write several nouns as one word, and from how many letters on a part of one is looked for.
 _COMPOUNDING = frozenset({"de", "nl"})
 _LEAST_PART_OF_COMPOUND = 5
-# Of a whole question's terms worth 1: what nearby terms, the chunk's score, its place, and a fitting name are worth;
-# a number, a date or code that is asked for and not said by the question is worth more: it is seldom there by chance.
+# Of a whole question's terms worth 1: what nearby terms are worth, besides those of the heading and of sentences
+# taken in, the chunk's score, its place, and a fitting name; a number, a date or code that is asked for and not said by
+# the question is worth more: it is seldom there by chance.
 _NEARBY = 0.1
+_BESIDE = 0.3
 _CHUNK_SCORE = 1.0
 _CHUNK_PLACE = 0.3
 _PLACE_ALONE = 0.6
+# Where chunks of one document are cut is chance, so they stand nearer to the best of them by this share of the way.
+_OF_DOCUMENT = 0.4
 _LAST_PLACE = 10
 _TYPE = 0.25
 _SURE_TYPE = 0.8
@@ -282,8 +286,9 @@ _OTHER_SCRIPT = 0.85
 # What the cosine of question and sentence is worth, and, beside prose, a line of code where nobody asked for one.
 _MEANING = 2.5
 _CODE = 0.15
-# What being of an option that the question names is worth.
+# What being of an option that the question names is worth, and explaining one where it asks for one.
 _EXPLAINS = 1.0
+_DEFINES = 0.2
 # So many of the best sentences are compared with the one behind them that points back to them, and so many are quoted
 # with it, unless this makes them less near to the question.
 _CONTINUED = 8
@@ -512,7 +517,7 @@ def _read_question(
         language,
         expected_type(focus),
         compared_sides(read, understanding),
-        expected_form(read),
+        expected_forms(read),
         named_options(read),
         named_identifiers(read),
     )
@@ -562,13 +567,23 @@ def _scored(
     asked: AskedQuestion, sentences: Sequence[Quotable], titled: Mapping[str, frozenset[str]]
 ) -> list[tuple[float, int, Quotable]]:
     best = max((sum(sentence.item.scores.values()) for sentence in sentences), default=0.0)
+    standings: dict[str, float] = {}
+    for sentence in sentences:
+        id_ = sentence.item.chunk.document_id
+        standings[id_] = max(standings.get(id_, 0.0), _standing(sentence, best))
     found: list[tuple[float, int, Quotable]] = []
     for order, sentence in enumerate(sentences):
-        nearby = (sentence.nearby | titled.get(sentence.item.chunk.document_id, frozenset())) - sentence.words
-        score = asked.shared_by(sentence.told, sentence.words) + _NEARBY * asked.share(nearby)
-        score += _standing(sentence, best) - _LENGTH * math.log1p(len(sentence.shown) / 100)
-        score += _EXPLAINS * asked.explains(sentence) - _CODE * (sentence.form is Form.CODE)
-        score *= 1.0 if reads_chinese(sentence.told) == asked.is_chinese else _OTHER_SCRIPT
+        title = titled.get(sentence.item.chunk.document_id, frozenset[str]())
+        nearby = (sentence.nearby | title) - sentence.words
+        score = asked.shared_by(sentence.told, sentence.words, nearby) + _NEARBY * asked.share(nearby)
+        own, of_document = _standing(sentence, best), standings[sentence.item.chunk.document_id]
+        score += own + _OF_DOCUMENT * (of_document - own) - _LENGTH * math.log1p(len(sentence.shown) / 100)
+        score += _EXPLAINS * asked.explains(sentence) + _DEFINES * asked.defines(sentence)
+        score -= _CODE * (sentence.form is Form.CODE)
+        if reads_chinese(sentence.told) == asked.is_chinese:
+            score += _BESIDE * asked.share(sentence.beside - sentence.words)
+        else:
+            score *= _OTHER_SCRIPT
         found.append((score, order, sentence))
     return found
 
@@ -596,7 +611,10 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
             Candidate(
                 sentence,
                 score + fits + _MEANING * cosine,
-                asked.shared_by(sentence.told, own) + _EXPLAINS * asked.explains(sentence) + fits + _MEANING * cosine,
+                asked.shared_by(sentence.told, own, sentence.nearby)
+                + _EXPLAINS * asked.explains(sentence)
+                + fits
+                + _MEANING * cosine,
                 cosine,
                 _standing(sentence, best),
                 max(0.0, sentence.item.scores.get(Channel.BRIDGE, 0.0)) / best if best > 0.0 else 0.0,
@@ -610,7 +628,7 @@ def _with_names(listed: Shortlist, cosines: Sequence[float] | None) -> list[Cand
 
 
 def _kind_weight(asked: AskedQuestion) -> float:
-    is_sure = asked.form or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
+    is_sure = asked.forms or asked.expected in (AnswerType.NUMBER, AnswerType.DATE, AnswerType.CODE)
     return _SURE_TYPE if is_sure else _TYPE
 
 

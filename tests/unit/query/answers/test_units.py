@@ -184,3 +184,36 @@ def test_words_that_stand_nowhere_make_an_answer_less_likely() -> None:
         shortlist(f"When does the keeper light the {word}?", sentences, {}).least for word in ("lamp", "rocket")
     )
     assert far > near
+
+
+def test_a_sentence_that_points_to_the_command_above_it_is_told_with_it() -> None:
+    text = "Wake the keeper:\n\n```\n$ lamp reset\n```\n\nBy default, this will put the lamp out. It is dark then."
+    told = [quote.told for quote in _quotables(text)]
+    assert "`$ lamp reset` By default, this will put the lamp out." in told
+
+
+def test_an_explanation_without_a_full_stop_is_no_further_term() -> None:
+    text = "-a\n\nLight the lamp at once\n\n-s\n\nPut the lamp out.\n\nEnd."
+    told = [quote.told for quote in _quotables(text)]
+    assert "-a Light the lamp at once" in told
+    assert "-s Put the lamp out." in told
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "said"),
+    [
+        (
+            "Which signal puts the lamp out cold?",
+            "The `KILL` signal is sent to all keepers of the lamp.\n\nThe lamp knows these signals:\n\n"
+            "- `QUIT`: Goes out cold, at once",
+            "QUIT",
+        ),
+        (
+            "What does a leading ! mean in a pattern of the lamp?",
+            "A leading slash in a pattern of the lamp means all lamps.\n\nA prefix `!` negates the pattern.",
+            "negates",
+        ),
+    ],
+)
+def test_what_a_question_asks_for_is_found_where_it_is_explained(question: str, text: str, said: str) -> None:
+    assert said in _first(question, text)

@@ -88,6 +88,7 @@ def test_sides_of_a_comparison(question: str, sides: tuple[str, ...]) -> None:
         ("Li Hua asked for bread. What did Adam say?", ()),
         ("What is the channel of the Lantern team? What about the one after that?", ()),
         ("网关监听哪个端口？那信标呢？", ("网关监听哪个端口？", "信标监听哪个端口?")),
+        ("哪个命令查看网关的状态，哪个工具签署文件？", ("哪个命令查看网关的状态", "哪个工具签署文件？")),
         ("请问网关监听哪个端口，它的日志写在哪里？", ("请问网关监听哪个端口", "网关的日志写在哪里？")),
         ("Redis 和 Squid 的默认端口分别是多少？", ("Redis 的默认端口是多少？", "Squid 的默认端口是多少？")),
         ("编辑配额用什么命令？创建账号用什么命令？", ("编辑配额用什么命令？", "创建账号用什么命令？")),
