@@ -70,19 +70,14 @@ def _find_alphabet(sample: bytes) -> str | None:
     high = len(_HIGH.findall(sample))
     if sum(map(len, _HIGH_RUN.findall(sample))) < 0.8 * high or not high:
         return None
-    shares = {
-        name: _common_share(_decoded(sample, name), alphabet, common, high) for name, alphabet, common in _ALPHABETS
-    }
+    # The part of the letters that are among the most frequent ones; 0 if not nearly all are of the alphabet.
+    shares: dict[str, float] = {}
+    for name, alphabet, common in _ALPHABETS:
+        letters = re.findall(alphabet, _decoded(sample, name))
+        is_alphabet = len(letters) >= 0.85 * high
+        shares[name] = is_alphabet * sum(letter in common for letter in letters) / max(1, len(letters))
     best = max(shares, key=lambda name: shares[name])
     return best if shares[best] >= 0.45 else None
-
-
-def _common_share(text: str, alphabet: str, common: str, high: int) -> float:
-    """The part of the letters that are among the most frequent ones; 0 if not nearly all are of the alphabet."""
-    letters = re.findall(alphabet, text)
-    if len(letters) < 0.85 * high:
-        return 0.0
-    return sum(letter in common for letter in letters) / max(1, len(letters))
 
 
 _OF_TWO_BYTES: tuple[tuple[str, Callable[[bytes, str], bool]], ...] = (

@@ -83,7 +83,15 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         """
         if not texts:
             return Embeddings(np.zeros((0, self._info.dimension), np.float32), Usage())
-        embeddings = await self._request([self._prepared(text, kind) for text in texts])
+        settings, prepared = self._settings, list[str]()
+        prefix = settings.query_prefix if kind == "query" else settings.document_prefix
+        longest = settings.max_input_tokens * _MAX_CHARACTERS_PER_TOKEN
+        for text in texts:
+            # Lone surrogates cannot be sent, and NUL ends the text for services written in C.
+            clean = text.encode("utf-8", "replace").decode().replace("\0", " ")
+            sent = prefix + (clean[:longest] if clean.strip() else _EMPTY)
+            prepared.append(cut_to_tokens(sent, settings.max_input_tokens))
+        embeddings = await self._request(prepared)
         length = embeddings.vectors.shape[1]
         if length != self._info.dimension:
             raise BadModelReply(
@@ -94,14 +102,6 @@ class OpenAIEmbeddingModel(EmbeddingModel):
 
     async def close(self) -> None:
         await self._client.close()
-
-    def _prepared(self, text: str, kind: EmbeddingKind) -> str:
-        settings = self._settings
-        prefix = settings.query_prefix if kind == "query" else settings.document_prefix
-        # Lone surrogates cannot be sent, and NUL ends the text for services written in C.
-        clean = text.encode("utf-8", "replace").decode().replace("\0", " ")
-        longest = settings.max_input_tokens * _MAX_CHARACTERS_PER_TOKEN
-        return cut_to_tokens(prefix + (clean[:longest] if clean.strip() else _EMPTY), settings.max_input_tokens)
 
     async def _request(self, texts: list[str]) -> Embeddings:
         if self._client.is_closed():

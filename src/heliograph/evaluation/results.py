@@ -531,12 +531,20 @@ def summarize(configuration: Configuration, outcomes: Sequence[QuestionOutcome],
     Questions without gold are counted apart; where no question has gold, nothing is scored but its answers.
     """
     with_gold = [item for item in outcomes if item.gold]
+    without = [item for item in outcomes if not item.gold]
+    answers = [item.answer for item in without if item.answer is not None]
+    declined = sum(
+        answer.kind == AnswerKind.NOTHING_FOUND or (answer.citations is not None and not answer.citations.existing)
+        for answer in answers
+    )
+    no_context = sum(not item.contexts for item in without)
+    unanswerable = Unanswerable(len(without), no_context, declined if answers else None)
     types = sorted({item.type for item in with_gold if item.type})
     return RunReport(
         configuration,
         _group(with_gold),
         {name: _group([item for item in with_gold if item.type == name]) for name in types},
-        _unanswerable([item for item in outcomes if not item.gold]),
+        unanswerable,
         _latency(outcomes),
         cost,
         tuple(outcomes),
@@ -585,15 +593,6 @@ def _group(outcomes: Sequence[QuestionOutcome]) -> GroupSummary:
         if (known := [item[metric] for item in scores if metric in item])
     }
     return GroupSummary(len(outcomes), means)
-
-
-def _unanswerable(outcomes: Sequence[QuestionOutcome]) -> Unanswerable:
-    answers = [item.answer for item in outcomes if item.answer is not None]
-    declined = sum(
-        answer.kind == AnswerKind.NOTHING_FOUND or (answer.citations is not None and not answer.citations.existing)
-        for answer in answers
-    )
-    return Unanswerable(len(outcomes), sum(not item.contexts for item in outcomes), declined if answers else None)
 
 
 def _latency(outcomes: Sequence[QuestionOutcome]) -> Latency:

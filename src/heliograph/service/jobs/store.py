@@ -460,7 +460,14 @@ class JobStore:
 
 def _select(connection: apsw.Connection, where: str, order: str = "ORDER BY sequence", values: Any = ()) -> list[Job]:
     query = f"SELECT {', '.join(_FIELDS)} FROM job {where} {order}"  # noqa: S608 (all are constants of this file)
-    return [_job(row) for row in connection.execute(query, values)]
+    jobs: list[Job] = []
+    for row in connection.execute(query, values):
+        found: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+        progress = {name: found.pop(name) for name in ("done", "total", "counts", "problems")}
+        progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
+        # Held to the types, as a damaged file may give any value.
+        jobs.append(_JOB.validate_python(found | {"request": json.loads(found["request"]), "progress": progress}))
+    return jobs
 
 
 def _upcoming(connection: apsw.Connection) -> list[Job]:
@@ -495,14 +502,6 @@ def _check_room(connection: apsw.Connection, max_waiting: int) -> None:
             f"{waiting:,} jobs wait already; try again later, or raise server.max_waiting_jobs",
             _RETRY_AFTER_SECONDS,
         )
-
-
-def _job(row: tuple[Any, ...]) -> Job:
-    values = dict(zip(_FIELDS, row, strict=True))
-    progress = {name: values.pop(name) for name in ("done", "total", "counts", "problems")}
-    progress |= {name: json.loads(progress[name]) for name in ("counts", "problems")}
-    # Held to the types, as a damaged file may give any value.
-    return _JOB.validate_python(values | {"request": json.loads(values["request"]), "progress": progress})
 
 
 def _encode(request: JobRequest) -> str:
