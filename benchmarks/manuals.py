@@ -2,8 +2,9 @@
 
 `manuals/pages.txt` names the packages and which of their pages are indexed (English, Chinese and German: HTML as it is
 shipped, with its navigation); `manuals/questions.jsonl` has the questions, written from the text of these pages. A
-question says what kind it is (`one_fact`, `two_facts`, `none`: not answered by these pages), its language, its facts,
-each a regular expression that the answer must match (white space apart, in any case), and the files they stand in.
+question says what kind it is (`one_fact`, `two_facts`, `cross_language`: one fact of a page in another language, or
+`none`: not answered by these pages), its language, its facts, each a regular expression that the answer must match
+(white space apart, in any case), and the files they stand in.
 
 Per kind and language is counted how often all facts stand in the quotes, and in the first quote (the first of each
 part, where an answer is laid out by part), how often every file is among the first five chunks, and how often it is
@@ -44,7 +45,7 @@ class Question:
 
     Attributes:
         question: The question.
-        kind: `one_fact`, `two_facts` or `none`.
+        kind: `one_fact`, `two_facts`, `cross_language` or `none`.
         language: Of the question: `en`, `zh` or `de`.
         facts: Patterns that an answer must match; empty for `none`.
         files: Where they stand, as `folder/page` below the folder of all pages.

@@ -69,6 +69,11 @@ class Focus:
     is_chinese: bool
 
 
+def without_question_words(question: str) -> str:
+    """Return a Chinese question without the words that ask, whose pairs of characters say nothing of the answer."""
+    return _CHINESE_QUESTION.sub(" ", question) if is_chinese(question) else question
+
+
 def find_focus(question: str) -> Focus:
     """Return the word that asks: in Chinese the last question word, in English the one that opens the question.
 

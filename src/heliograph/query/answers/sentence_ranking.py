@@ -22,6 +22,7 @@ from heliograph.query.answers.candidates import (
     plain_name,
     reads_chinese,
     says,
+    without_question_words,
 )
 from heliograph.query.answers.quotables import Form, Quotable, joined
 from heliograph.query.plan import Channel
@@ -375,7 +376,7 @@ def shortlist(
         understanding: What the question asks for, if it is known; else rules say so.
     """
     language = detect_language(question)
-    words = frozenset(terms_in(question, language))
+    words = frozenset(terms_in(without_question_words(question), language))
     if language in _COMPOUNDING:
         sentences = [_with_parts_of_compounds(sentence, words) for sentence in sentences]
     asked = _read_question(question, language, words, sentences, understanding)

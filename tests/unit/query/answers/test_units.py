@@ -217,3 +217,9 @@ def test_an_explanation_without_a_full_stop_is_no_further_term() -> None:
 )
 def test_what_a_question_asks_for_is_found_where_it_is_explained(question: str, text: str, said: str) -> None:
     assert said in _first(question, text)
+
+
+def test_the_words_that_ask_are_no_words_of_a_chinese_question() -> None:
+    sentences = _quotables("看守人不知道点灯时要选哪个命令。")
+    weights = shortlist("哪个命令点灯？", sentences, {}).asked.weights
+    assert weights.keys() == {"命令", "点灯"}
