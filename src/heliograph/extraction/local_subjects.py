@@ -633,8 +633,7 @@ _LEAST_LINES, _TALK_SHARE = 4, 0.75
 def speakers(text: str) -> dict[str, str]:
     """Return the labels of those who speak in a text, with their names; none in a text that is no conversation.
 
-    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith"). Where nobody speaks
-    twice, a list of terms is explained, and no talk goes on.
+    A label that comes back is a speaker's, and one that two names are written into ("AdamSmith").
     """
     if ":" not in text and "：" not in text:
         return {}
@@ -649,16 +648,24 @@ def speakers(text: str) -> dict[str, str]:
         # Fields of a listing, such as "Saved" and "See also"; among speakers somebody is called by a name.
         return {}
     is_talk = len(turns) >= _LEAST_TURNS and max(turns.values()) >= _LEAST_TURNS
-    is_all_talk = is_all_talk and is_talk
-    are_pairs = 2 * sum(_TWO_NAMES.fullmatch(label) is not None for label in turns) >= len(turns)
+    if not is_talk and _explains_terms(found):
+        return {}
     return {
         label: _CAMEL.sub(" ", label)
         for label, count in turns.items()
         if (label[0].isupper() or not label[0].isascii())
         and not _NO_SPEAKERS.issuperset(label.lower().split())
         and not any(word.islower() for word in label.split()[1:])
-        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or (are_pairs and _TWO_NAMES.fullmatch(label)))
+        and (is_all_talk or (is_talk and count >= _LEAST_TURNS) or _TWO_NAMES.fullmatch(label))
     }
+
+
+def _explains_terms(found: Sequence[re.Match[str]]) -> bool:
+    """Return whether labels are terms of a glossary: listed, in the order of letters, or said again at once."""
+    labels = [match[1].casefold() for match in found]
+    is_listed = 2 * sum(match[0].lstrip()[0] in "-*" for match in found) >= len(found)
+    is_sorted = len(labels) >= _LEAST_LINES and labels == sorted(labels)
+    return is_listed or is_sorted or any(match["said"].casefold().startswith(match[1].casefold()) for match in found)
 
 
 def speaker_spans(text: str) -> Iterator[NameSpan]:

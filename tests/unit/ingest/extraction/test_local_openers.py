@@ -65,8 +65,11 @@ def test_clause_names_nothing_and_a_list_is_no_person(text: str, name: str, kind
 
 
 def test_explained_terms_are_no_speakers() -> None:
-    terms = "- Dividenden: Sie werden verteilt.\n- Risiko: Es ist hoch.\n- WebKit: Es malt.\n- Typ: Er ist neu.\n"
-    assert speakers(terms) == {}
+    listed = "- Dividenden: Sie werden verteilt.\n- Risiko: Es ist hoch.\n- WebKit: Es malt.\n- Typ: Er ist neu.\n"
+    ordered = "Aktien: Man kauft sie.\n\nErtrag: Er ist gut.\n\nRisiko: Es ist hoch.\n\nWebKit: Es zeigt Seiten.\n"
+    for terms in (listed, ordered, "WebKit: WebKit shows pages.\n"):
+        assert speakers(terms) == {}
     talk = "Ann: Hello!\nBob: Hello.\nAnn: How are you?\nBob: Fine.\n"
     assert speakers(talk) == {"Ann": "Ann", "Bob": "Bob"}
+    assert speakers("Sage: This helps.\nBob: Fine.\nAnn: I see.\nCy: Good.\n").keys() == {"Sage", "Bob", "Ann", "Cy"}
     assert speakers("AdamSmith: The river rises.\n") == {"AdamSmith": "Adam Smith"}
