@@ -169,7 +169,7 @@ class _Page:
             self._skip_definition(name, rest)
         elif name in {"if", "ie", "el", "while"}:
             self._choose(name, rest)
-        elif name == "ds" or name == "as":
+        elif name in {"ds", "as"}:
             key, _, value = rest.partition(" ")
             self._strings.setdefault(key, self._plain(value.lstrip().removeprefix('"')))
         elif name in _CODE_STARTS or (name == "Bd" and ("-literal" in rest or "-unfilled" in rest)):
@@ -204,13 +204,16 @@ class _Page:
     def _say_macro(self, name: str, words: list[str]) -> None:
         if name in _FONTS:
             # Without arguments it is meant for the next line, which comes by itself.
-            self._say(" ".join(words), is_blank=False)
+            self._say(" ".join(words))
         elif name in _ALTERNATING:
             self._say("".join(words))
         elif name in {"UR", "MT", "URL"}:
             self._say(words[0] if words else "")
         elif name in {"UE", "ME"}:
             self._say("".join(words))
+        elif name in {"QW", "PQ"}:
+            # Quotes of Tcl's manual.
+            self._say(f"“{words[0]}”{''.join(words[1:])}" if words else "")
         elif name in {"SY", "OP"}:
             self._say(" ".join(words) if name == "SY" else f"[{' '.join(words)}]")
         elif name == "so":
@@ -227,7 +230,8 @@ class _Page:
 
     def _start(self, words: list[str]) -> None:
         if words and not self.title:
-            name = words[0] if words[0] != words[0].upper() else words[0].lower()
+            # Older pages write their names in capitals whatever the program is called.
+            name = words[0].lower() if words[0].isupper() else words[0]
             self.title = f"{name}({words[1]})" if len(words) > 1 else name
             self.blocks.append(f"# {self.title}")
 
@@ -283,7 +287,7 @@ class _Page:
         if term and term not in _BULLETS:
             mark = f"{term} " if _NUMBERED.fullmatch(term) else f"`{term}`: "
         if mark or text:
-            self.blocks.append(f"{indent}- {mark}{text}".rstrip(" :"))
+            self.blocks.append(f"{indent}- {mark}{text}" if text else f"{indent}- {mark}".rstrip(" :"))
         self._term = None
 
     def _start_code(self) -> None:

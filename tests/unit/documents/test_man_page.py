@@ -57,6 +57,7 @@ Not at all.
 .IP \(bu
 Always.
 .RE
+.QW kept .
 .IP "\-v" 4
 .nf
 queue \-v | sort
@@ -129,6 +130,7 @@ def test_page_of_man_becomes_markdown() -> None:
         "- `-q`: Be quiet.",
         "  - Not at all.",
         "  - Always.",
+        "“kept”.",
         "- `-v`",
         "```\nqueue -v | sort\n  kept \\ n\n```",
         "| Code | Meaning |\n| --- | --- |\n| 0 | All went well. |",
