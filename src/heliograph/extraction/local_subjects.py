@@ -524,6 +524,11 @@ _CITATION_MARK = re.compile(
 )
 _LEAST_MARKS, _LETTERS_PER_MARK = 3, 70
 _LINKS_ALONE = re.compile(r"[\s*+•|>·,;/#\d.-]*(?:!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])?[\s*+•|>·,;/-]*)+")
+_LINK = re.compile(
+    r"\[(?P<label>[^\[\]\n]{1,60})\]\((?P<target>[^()\s]{1,500}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4})\)"
+)
+_BEFORE_BUTTONS = frozenset(".,;:)]0123456789")
+_LEAST_BUTTONS = 3
 _TARGET = re.compile(r"\]\([^)\n]*\)|https?://\S+")
 _LINE = re.compile(r"[^\n]+")
 
@@ -532,7 +537,7 @@ _CELL = re.compile(r"[^|]+")
 
 
 def prose_of(text: str) -> str:
-    """Return a chunk's text with blanks for program text, references, lines of links and labels of tables."""
+    """Return a chunk's text with blanks for program text, references, links that are but buttons, labels of tables."""
     blanks = list(_blank_spans(text))
     if not blanks:
         return text
@@ -570,6 +575,7 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
             code = sum(_CODE_LINE.match(line) is not None for line in inside)
             if code >= _CODE_SHARE * len(inside):
                 yield from _around_definitions(text, *block.span())
+    yield from _button_labels(text)
     lines = [match.span() for match in _LINE.finditer(text)]
     for number, (start, end) in enumerate(lines):
         line = text[start:end]
@@ -582,6 +588,22 @@ def _blank_spans(text: str) -> Iterator[tuple[int, int]]:
             marks = sum(1 for _ in _CITATION_MARK.finditer(line))
             if marks >= _LEAST_MARKS and marks * _LETTERS_PER_MARK >= len(_TARGET.sub("", line)):
                 yield start, end
+
+
+def _button_labels(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the labels of links that say where they lead, as "Google Scholar" does behind every reference.
+
+    Such links touch one another or the mark before, or lead elsewhere each time.
+    """
+    links = list(_LINK.finditer(text)) if "](" in text else []
+    targets: dict[str, set[str]] = {}
+    for link in links:
+        targets.setdefault(link["label"], set()).add(link["target"])
+    for link in links:
+        before, behind = text[link.start() - 1 : link.start()], text[link.end() : link.end() + 1]
+        touches = before in _BEFORE_BUTTONS or behind == "["
+        if touches or len(targets[link["label"]]) >= _LEAST_BUTTONS:
+            yield link.span("label")
 
 
 def _around_definitions(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -116,3 +116,24 @@ def test_both_forms_of_an_abbreviation_are_kept() -> None:
 def test_series_is_no_plural() -> None:
     text = "The television series began. The television series went on. A television series ends."
     assert {mention.name for mention in extract(text).entities} == {"television series"}
+
+
+def test_label_of_many_links_is_a_button_and_no_name() -> None:
+    def text(target: str) -> str:
+        places = (f"[Zorblatt Scholar](https://a.example/{target.format(number)})" for number in range(4))
+        told = (
+            "Ann Weber met Otto Brandt in Oslo that year",
+            "Otto Brandt left Oslo",
+            "it rained in Bergen",
+            "she sang",
+        )
+        return "\n\n".join(f"In those days {said}. {link}" for said, link in zip(told, places, strict=True))
+
+    elsewhere = {mention.name for mention in extract(text("{}")).entities}
+    assert "Zorblatt Scholar" not in elsewhere
+    assert {"Ann Weber", "Otto Brandt"} <= elsewhere
+    assert "Zorblatt Scholar" in {mention.name for mention in extract(text("same")).entities}
+    chained = (
+        "In those days Ann Weber left Oslo. [A page](https://a.example/1)[Zorblatt Scholar](https://a.example/(2))"
+    )
+    assert "Zorblatt Scholar" not in {mention.name for mention in extract(chained).entities}
