@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from heliograph.errors import StoreUnavailable
+from heliograph.stores import composed
 from heliograph.stores.base import Store
 from heliograph.stores.changeset import OutboxKind
 from heliograph.stores.composed import ComposedStore, ProjectionFollower
@@ -113,6 +114,27 @@ async def test_defect_is_logged_and_tried_again(
     monkeypatch.undo()
     await until(store)
     await store.close()
+
+
+async def test_engine_that_swallows_a_cancellation_is_left_all_the_same(
+    home: Store, graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(composed, "_CANCEL_AGAIN_SECONDS", 0.01)
+    store = await ComposedStore(home, [graph], 100).open()
+    is_reached = asyncio.Event()
+
+    async def stall() -> int:
+        is_reached.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            raise StoreUnavailable("its time was up") from None
+
+    monkeypatch.setattr(graph, "get_cursor", stall)
+    applied = asyncio.create_task(store.apply(example("a.md")))
+    await is_reached.wait()
+    await store.close()
+    await asyncio.gather(applied, return_exceptions=True)
 
 
 async def test_commits_at_once_are_taken_in_together(home: Store, graph: Graph) -> None:

@@ -222,6 +222,7 @@ async def id_windows(scans: Sequence[Scan], size: int) -> AsyncGenerator[list[li
 
 _MAX_TRIES = 5
 _RETRY_SECONDS = 5.0
+_CANCEL_AGAIN_SECONDS = 1.0
 _REACH_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 
@@ -395,9 +396,10 @@ class ProjectionFollower(Follower):
     async def stop(self) -> None:
         """End the task; the next process that opens the workspace goes on."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            # An engine's client may swallow a cancellation that comes just as its own time is up.
+            while not self._task.done():
+                self._task.cancel()
+                await asyncio.wait((self._task,), timeout=_CANCEL_AGAIN_SECONDS)
             self._task = None
 
     async def _go_on(self, rest_seconds: float) -> None:
