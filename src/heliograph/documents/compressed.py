@@ -12,14 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
-from heliograph.documents.registry import load_document
+from heliograph.documents.registry import COMPRESSED, load_document
 from heliograph.errors import IngestError
 
-_OPENERS: dict[bytes, Callable[[io.BytesIO], Any]] = {
-    b"\x1f\x8b": gzip.open,
-    b"BZh": bz2.open,
-    b"\xfd7zXZ\x00": lzma.open,
-}
+_OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _BROKEN = (EOFError, OSError, ValueError, lzma.LZMAError, zlib.error)
 # What a tar archive has here.
 _TAR = slice(257, 262)
@@ -28,8 +24,8 @@ _TAR = slice(257, 262)
 class CompressedLoader(Loader):
     """One compressed file; the ending below that of the compression says what it is, if its bytes do not."""
 
-    suffixes = frozenset({".gz", ".bz2", ".xz"})
-    mime_types = frozenset({"application/gzip", "application/x-gzip", "application/x-bzip2", "application/x-xz"})
+    suffixes = frozenset(suffix for _, suffix in COMPRESSED.values())
+    mime_types = frozenset(mime_type for mime_type, _ in COMPRESSED.values()) | {"application/x-gzip"}
     runs_isolated = True
 
     def load(self, raw: RawDocument, limits: Limits) -> LoadedDocument:
@@ -42,16 +38,16 @@ def unpack(raw: RawDocument, limits: Limits) -> RawDocument:
     Raises:
         IngestError: It is broken, unpacks to too much, or holds an archive or another compressed file.
     """
-    opener = next((opener for mark, opener in _OPENERS.items() if raw.data.startswith(mark)), None)
-    if opener is None:
+    kind = next((suffix for mark, (_, suffix) in COMPRESSED.items() if raw.data.startswith(mark)), None)
+    if kind is None:
         return raw
     most = limits.most_unpacked(len(raw.data))
     try:
-        with opener(io.BytesIO(raw.data)) as file:
+        with _OPENERS[kind](io.BytesIO(raw.data)) as file:
             data = file.read(most + 1)
     except _BROKEN as error:
         raise IngestError(f"{raw.name!r} is cut off or broken ({error}); get it again") from error
     limits.check_unpacked(raw.name, len(raw.data), len(data))
-    if data[_TAR] == b"ustar" or data.startswith(tuple(_OPENERS)):
+    if data[_TAR] == b"ustar" or data.startswith(tuple(COMPRESSED)):
         raise IngestError(f"{raw.name!r} is an archive, not a document; unpack it and give the files in it")
     return replace(raw, name=raw.name.rpartition(".")[0] or raw.name, data=data, mime_type="")

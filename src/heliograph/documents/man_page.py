@@ -16,6 +16,7 @@ from unicodedata import normalize
 from heliograph.documents.base import Limits, LoadedDocument, Loader, RawDocument
 from heliograph.documents.encoding import decode_text
 from heliograph.documents.markdown import clean_text, fence, markdown_table
+from heliograph.errors import IngestError
 
 # Characters by their names in roff.
 _NAMED = r"""
@@ -103,7 +104,10 @@ class ManPageLoader(Loader):
         if not is_man_source(text):
             # "notes.1" may be any text.
             return LoadedDocument(raw.name, "", text)
-        page = _Page(text)
+        try:
+            page = _Page(text)
+        except RecursionError as error:
+            raise IngestError(f"{raw.name!r} nests too deeply; flatten it") from error
         return LoadedDocument(raw.name, page.title, "\n\n".join(page.blocks) + "\n")
 
 

@@ -42,6 +42,12 @@ _BY_MIMETYPE_FILE = {
     "application/epub+zip",
     "application/vnd.oasis.opendocument.spreadsheet",
 }
+# How files that are compressed by themselves begin, with type and ending.
+COMPRESSED = {
+    b"\x1f\x8b": ("application/gzip", ".gz"),
+    b"BZh": ("application/x-bzip2", ".bz2"),
+    b"\xfd7zXZ\x00": ("application/x-xz", ".xz"),
+}
 # Streams of an OLE file, named in UTF-16.
 _OLE_STREAMS = (
     ("Workbook", "application/vnd.ms-excel"),
@@ -57,11 +63,6 @@ _OLE_SEARCHED_BYTES = 4_000_000
 _HTML = re.compile(rb"<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 _HTML_WITHIN = 2048
 # What may stand before a page, by its first bytes, and how it ends.
-_COMPRESSED = {
-    b"\x1f\x8b": "application/gzip",
-    b"BZh": "application/x-bzip2",
-    b"\xfd7zXZ\x00": "application/x-xz",
-}
 _PREAMBLES = {b"<!--": b"-->", b"<?xm": b"?>"}
 
 
@@ -76,7 +77,7 @@ def detect_mime_type(raw: RawDocument) -> str:
         return _detect_archive(raw)
     if data.startswith(_OLE):
         return _detect_ole(raw)
-    for mark, mime_type in _COMPRESSED.items():
+    for mark, (mime_type, _) in COMPRESSED.items():
         if data.startswith(mark):
             return mime_type
     # Readers accept a PDF whose header is not at its very start; text that speaks of PDF has no such line.
@@ -151,7 +152,7 @@ def known_suffixes() -> frozenset[str]:
 def is_read(name: str) -> bool:
     """Return whether files of this name are read, by its ending; of a compressed file by that of what it holds."""
     suffix = _suffix(name)
-    if suffix in {".gz", ".bz2", ".xz"}:
+    if any(suffix == ending for _, ending in COMPRESSED.values()):
         suffix = _suffix(name[: -len(suffix)])
     return suffix in known_suffixes()
 

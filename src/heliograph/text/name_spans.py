@@ -565,7 +565,8 @@ def _is_frequent(word: str) -> bool:
 # Titles and roles are taken off, and what is left is judged once more: "Chapter 3", "July 2012" and "Prime Minister"
 # are no names. In German, which gives every noun a capital, a single word needs more than that (`german_names`).
 
-DATE_PATTERN = re.compile(r"[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
+# "DD.MM.YY" and the German "TT.MM.JJJJ", but not "J.D.".
+DATE_PATTERN = re.compile(r"(?=.*([DMYTJ])\1)[DMYTJ]{1,4}(?:[./-][DMYTJ]{1,4})+")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _SMALL_NUMBER = re.compile(r"\d{1,3}(?:\.\d+)*|\d+(?:\.\d+)+")
 _DOTTED = re.compile(r"[^\W\d_](?:\.[^\W\d_])*")

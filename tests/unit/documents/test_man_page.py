@@ -182,6 +182,11 @@ def test_compressed_file_is_read_as_what_it_holds(pack: Callable[[bytes], bytes]
     assert "The pump runs" in load("page.xz", pack(page))
 
 
+def test_page_that_nests_without_end_is_refused() -> None:
+    with pytest.raises(IngestError, match="nests too deeply"):
+        load("x.1", ".TH X 1\n" + ".if n " * 20_000 + "x\n")
+
+
 def test_compressed_file_is_bounded_and_no_archive() -> None:
     bomb = gzip.compress(b"a" * 3_000_000)
     with pytest.raises(IngestError, match=r"unpacks to .* times its size"):
