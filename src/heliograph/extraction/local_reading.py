@@ -218,8 +218,6 @@ def cleaned_name(text: str) -> str:
     """Return the name to store, without its article; empty if it has no letter, or is one character long."""
     name = clean_name(text)
     name = (_ARTICLE.sub("", name, count=1) if _ARTICLE.match(name) else name).strip(_MARKS)
-    # "ACLs" are more than one ACL.
-    name = name[:-1] if _ACRONYMS.fullmatch(name) else name
     return name if len(name) > 1 and any(character.isalpha() for character in name) else ""
 
 
@@ -556,7 +554,6 @@ _OPENING = re.compile(r"[\s\"'“‘«(《「*_#>|-]*(?:(?:The|An?) )?")
 _NO_HEADINGS = COMMON_WORDS | STRUCTURE_WORDS | SHOUTED_WORDS | word_list("generic_headings")
 _SMALL = word_list("small_words")
 _LONGEST_ACRONYM = 6
-_ACRONYMS = re.compile(r"(?:.* )?[A-Z]{2,}s")
 _LINE_MARK = 6
 _OPENING_QUOTES = frozenset('"“„«‚»‹')
 _PRONOUN_FIRST = re.compile(r"^(?:It|He|She|They|[它他她该])(?!们|\w*[a-z])", re.MULTILINE)
