@@ -495,6 +495,45 @@ class Span:
     token_count: int
 
 
+def place_chunks(
+    document_id: str,
+    placed: Iterable[tuple[str, Span]],
+    paths: HeadingPaths | None = None,
+    page_starts: Sequence[int] = (),
+) -> list[Chunk]:
+    """Return the chunks of a document, given the text and the place of each, in order; every chunk is made here."""
+    seen: Counter[str] = Counter()
+    chunks: list[Chunk] = []
+    for text, span in placed:
+        chunks.append(
+            Chunk(
+                id=chunk_id(document_id, text, seen[text]),
+                document_id=document_id,
+                position=len(chunks),
+                text=text,
+                token_count=span.token_count,
+                start=span.start,
+                end=span.end,
+                headings=paths.at(span.start) if paths else (),
+                page=page_at(page_starts, span.start),
+            )
+        )
+        seen[text] += 1
+    return chunks
+
+
+# Stands between the texts of chunks from which a document's text is made.
+JOINT = "\n\n"
+
+
+def joined(texts: Iterable[str]) -> Iterator[tuple[str, Span]]:
+    """Yield texts with their places in `JOINT.join(texts)`."""
+    start = 0
+    for text in texts:
+        yield text, Span(start, start + len(text), count_tokens(text))
+        start += len(text) + len(JOINT)
+
+
 class SpanChunker(Chunker):
     """A chunker that only has to find spans; subclasses say how `spans` are found in a text."""
 
@@ -530,19 +569,8 @@ class SpanChunker(Chunker):
         Raises:
             IngestError: A piece is too long, and it may be split on the separator only.
         """
-        paths = HeadingPaths(text)
-        occurrences: Counter[str] = Counter()
-        chunks: list[Chunk] = []
-        for span in self._all_spans(document_id, text):
-            piece = text[span.start : span.end]
-            chunks.append(
-                Chunk(
-                    *(chunk_id(document_id, piece, occurrences[piece]), document_id, len(chunks), piece),
-                    *(span.token_count, span.start, span.end, paths.at(span.start), page_at(page_starts, span.start)),
-                )
-            )
-            occurrences[piece] += 1
-        return chunks
+        placed = ((text[span.start : span.end], span) for span in self._all_spans(document_id, text))
+        return place_chunks(document_id, placed, HeadingPaths(text), page_starts)
 
     @abstractmethod
     def spans(self, text: str) -> Iterator[Span]:

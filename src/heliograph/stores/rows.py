@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, get_type_hints
 
 from heliograph.filters import And, DocumentIds, Equals, Exists, Filter, In, Not, Or, Range, SourcePrefix, Sources
 from heliograph.models import (
@@ -83,14 +83,39 @@ def to_document(row: Row, read_moment: Callable[[Any], datetime]) -> Document:
     )
 
 
-# Where the columns of a chunk stand, all of which a new one changes: here; on SQLite `schema.py` (the table and a
-# migration) and `records.py` (`_CHUNK`, `_CHUNK_ROW`, `_write_chunks`); on PostgreSQL `schema.py` (likewise),
-# `database.py` (`CHUNK` as read, `CHUNK_COLUMNS` as written, from which `records.py` and `projections.py` make their
-# statements) and `records.py` (`chunk_row`).
+# The columns of a chunk are the fields of `Chunk`, in their order; lists are kept as JSON. All statements are made of
+# them, so a new field only needs a migration in each `schema.py`: what `added_chunk_column` returns.
+_SQL_TYPES = {str: "text", int: "integer", int | None: "integer", float: "double precision", tuple[str, ...]: "text"}
+_CHUNK_KINDS = get_type_hints(Chunk)
+# Per column its type, on SQLite as on PostgreSQL.
+CHUNK_COLUMNS: Final = {name: _SQL_TYPES[kind] for name, kind in _CHUNK_KINDS.items()}
+CHUNK_LISTS: Final = tuple(name for name, kind in _CHUNK_KINDS.items() if kind == tuple[str, ...])
+_LIST_PLACES = [list(CHUNK_COLUMNS).index(name) for name in CHUNK_LISTS]
+
+
+def added_chunk_column(table: str, name: str) -> str:
+    """Return the statement that adds the column of a new field; chunks of before get the field's default."""
+    default = next(item.default for item in fields(Chunk) if item.name == name)
+    given = encode(default) if isinstance(default, tuple) else default
+    literal = f"'{given}'" if isinstance(given, str) else str(given)
+    needed = "" if default is None else f" NOT NULL DEFAULT {literal}"
+    return f"ALTER TABLE {table} ADD COLUMN {name} {CHUNK_COLUMNS[name]}{needed};"
+
+
 def to_chunk(row: Row) -> Chunk:
-    """Return a chunk from its columns."""
-    id_, document_id, position, text, token_count, start, end, headings, page, context = row
-    return Chunk(id_, document_id, position, text, token_count, start, end, _from_json(headings), page, context)
+    """Return a chunk from `CHUNK_COLUMNS`."""
+    values = list(row)
+    for place in _LIST_PLACES:
+        values[place] = _from_json(values[place])
+    return Chunk(*values)
+
+
+def chunk_values(chunk: Chunk) -> dict[str, Any]:
+    """Return a chunk as the values of `CHUNK_COLUMNS`."""
+    values = {name: getattr(chunk, name) for name in CHUNK_COLUMNS}
+    for name in CHUNK_LISTS:
+        values[name] = encode(values[name])
+    return values
 
 
 def to_entity(row: Row) -> Entity:

@@ -23,6 +23,13 @@ class Shape(BaseModel):
         return cls.model_validate(record)
 
 
+class ChunkDetails(Shape):
+    """What every shape of a chunk has: the details of `heliograph.models.Chunk`."""
+
+    page: int | None = Field(None, description="Number, from 1, of the page that holds its first character.")
+    headings: tuple[str, ...] = Field((), description="Titles of the sections around it, outermost first.")
+
+
 class EntityHead(Shape):
     """What every shape of an entity has."""
 

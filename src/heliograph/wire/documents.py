@@ -13,7 +13,7 @@ from heliograph.ingest.models import NewDocument
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus
 from heliograph.service.jobs.models import Job, JobKind, JobState, Lane, PipelineState, describe
 from heliograph.service.principal import without_folders
-from heliograph.wire.base import Moment, Shape
+from heliograph.wire.base import ChunkDetails, Moment, Shape
 
 # Background work on the wire: LightRAG's pipeline status and scan status, and jobs as they are.
 
@@ -504,7 +504,7 @@ class ListResponse(Shape):
     limit: int = 0
 
 
-class ChunkResponse(Shape):
+class ChunkResponse(ChunkDetails):
     """One passage."""
 
     id: str
@@ -513,8 +513,6 @@ class ChunkResponse(Shape):
     token_count: int
     start: int = Field(description="First character in the document's text.")
     end: int = Field(description="One past the last.")
-    headings: tuple[str, ...]
-    page: int | None
 
 
 class VersionItem(Shape):

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, StringConstraints
 
 from heliograph.errors import InvalidRequestError
-from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation
-from heliograph.wire.base import EntityHead, RelationHead, Shape
+from heliograph.models import FIELD_SEPARATOR, Chunk, Curation, CurationKind, Entity, Relation, chunk_details
+from heliograph.wire.base import ChunkDetails, EntityHead, RelationHead, Shape
 
 # The graph as LightRAG's clients read it: nodes named by entity, edges between names, properties in its words.
 #
@@ -250,7 +250,7 @@ class RelationItem(RelationHead):
     created_at: int = Field(description="When it first appeared, Unix seconds.")
 
 
-class SourceChunk(Shape):
+class SourceChunk(ChunkDetails):
     """A chunk that mentions something, and where it stands in its document."""
 
     chunk_id: str
@@ -260,8 +260,6 @@ class SourceChunk(Shape):
     text: str
     start: int = Field(description="First character of the chunk in the document's text.")
     end: int = Field(description="One past its last character.")
-    page: int | None = Field(description="Page, where known, from 1.")
-    headings: tuple[str, ...] = Field(description="Headings above it, outermost first.")
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> tuple[SourceChunk, ...]:
@@ -275,8 +273,7 @@ class SourceChunk(Shape):
                 text=chunk.text,
                 start=chunk.start,
                 end=chunk.end,
-                page=chunk.page,
-                headings=chunk.headings,
+                **chunk_details(chunk),
             )
             for chunk in chunks
         )

@@ -39,7 +39,8 @@ from heliograph.stores.base import (
 from heliograph.stores.changeset import Changeset, Collection, VectorBatch
 from heliograph.stores.postgres.database import (
     CHUNK,
-    CHUNK_COLUMNS,
+    CHUNK_NAMES,
+    CHUNK_TYPES,
     DOCUMENT,
     ENTITY_MENTION,
     RELATION_MENTION,
@@ -58,6 +59,7 @@ from heliograph.stores.rows import (
     COMPARISONS,
     Condition,
     Dialect,
+    chunk_values,
     curation_content,
     encode,
     grouped,
@@ -447,11 +449,11 @@ INSERT INTO heliograph_document_text (workspace, id, text)
 SELECT %s, key, value FROM json_each_text(%s)
 ON CONFLICT (workspace, id) DO UPDATE SET text = excluded.text"""
 # Vectors that come with their chunks are written with them; a row that is written twice is two rows to the server.
-_CHUNK_NAMES = [column.split()[0] for column in CHUNK_COLUMNS.split(", ")]
+_CHUNK_NAMES = [name for name in CHUNK_NAMES if name != "id"]
 _CHUNKS = f"""
 INSERT INTO lightrag_chunks AS known (workspace, id, embedding, {", ".join(_CHUNK_NAMES)})
 SELECT %s, new.id, vectors.embedding, {", ".join(_CHUNK_NAMES)}
-FROM json_to_recordset(%s) AS new (id text, {CHUNK_COLUMNS})
+FROM json_to_recordset(%s) AS new (id text, {CHUNK_TYPES})
 LEFT JOIN ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[])) AS vectors (id, embedding)
   ON vectors.id = new.id
 ON CONFLICT (workspace, id) DO UPDATE SET embedding = coalesce(excluded.embedding, known.embedding),
@@ -548,18 +550,7 @@ def _document(item: Document) -> dict[str, Any]:
 
 def chunk_row(item: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk, but its workspace and its vector."""
-    return {
-        "id": item.id,
-        "full_doc_id": item.document_id,
-        "chunk_order_index": item.position,
-        "tokens": item.token_count,
-        "content": item.text,
-        "start_offset": item.start,
-        "end_offset": item.end,
-        "page": item.page,
-        "headings": encode(item.headings),
-        "context": item.context,
-    }
+    return dict(zip(CHUNK_NAMES, chunk_values(item).values(), strict=True))
 
 
 def _extraction_statements(workspace: str, extractions: Sequence[Extraction]) -> Iterator[Statement]:

@@ -25,6 +25,7 @@ from heliograph.models import WAITING_STATUSES, DocumentStatus, EntityMention, R
 from heliograph.settings import StoreSettings
 from heliograph.stores.base import Damage, Inspection, ScanKind, digest_terms
 from heliograph.stores.changeset import Collection
+from heliograph.stores.rows import CHUNK_LISTS
 from heliograph.stores.sqlite.database import (
     FILE_NAME,
     LOST_COMMITS,
@@ -567,7 +568,7 @@ _TABLES = (
               AND typeof(created_at) IN ('real', 'integer') AND typeof(updated_at) IN ('real', 'integer')""",
     ),
     _Table("document_text", keeps_doubtful=True),
-    _Table("chunk", keeps_doubtful=True, valid=_LIST.format("headings")),
+    _Table("chunk", keeps_doubtful=True, valid=" AND ".join(map(_LIST.format, CHUNK_LISTS))),
     _Table("chunk_text", keeps_doubtful=True),
     _Table("extraction", "chunk_key", valid=_LIST.format("reply_keys")),
     _Table("entity_mention", "entity_key"),
@@ -829,9 +830,8 @@ class _Copy:
                    JOIN identity ON identity.key = chunk.document_key WHERE chunk.key = ?"""
         seen: set[int] = set()
         for key in sorted(self._doubtful["chunk"] | self._doubtful["chunk_text"]):
-            self._target.execute(
-                f"UPDATE chunk SET headings = iif({_LIST.format('headings')}, headings, '[]') WHERE key = ?", (key,)
-            )
+            mended = ", ".join(f"{name} = iif({_LIST.format(name)}, {name}, '[]')" for name in CHUNK_LISTS)
+            self._target.execute(f"UPDATE chunk SET {mended} WHERE key = ?", (key,))
             for document, id_ in fetch(self._target, owner, (key,)):
                 if document not in seen:
                     seen.add(document)
