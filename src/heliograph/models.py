@@ -151,7 +151,7 @@ class Chunk:
     context: str = ""
 
 
-CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata == _DETAIL)
+CHUNK_DETAILS: Final = tuple(item.name for item in fields(Chunk) if item.metadata.get("is_detail"))
 
 
 def chunk_details(chunk: Chunk) -> dict[str, Any]:

@@ -185,9 +185,9 @@ _DOCUMENTS = (
     "created_at",
     "updated_at",
 )
-_CHUNKS = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
-# A column keeps its place: what chunks are given later comes last.
-_CHUNKS += tuple(name for name in CHUNK_DETAILS if name not in _CHUNKS)
+_FIRST = ("id", "document_id", "source", "position", "page", "headings", "start", "end", "token_count", "text")
+# Details that chunks are given later come last, so that every column keeps its place.
+_CHUNKS = (*_FIRST, *(name for name in CHUNK_DETAILS if name not in _FIRST))
 _ENTITIES = ("id", "name", "type", "description", "aliases", "degree", "sources", "chunk_ids")
 _RELATIONS = (
     *("id", "source", "target", "source_id", "target_id", "keywords", "description", "weight", "sources", "chunk_ids"),

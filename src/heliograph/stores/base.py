@@ -169,13 +169,15 @@ class DocumentPage:
     total: int
 
 
-def is_wanted(document: Document, query: DocumentQuery) -> bool:
-    """Return whether every condition of a query holds for a document."""
+def is_wanted(
+    document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
+) -> bool:
+    """Return whether every condition of a query holds for a document; conditions on chunks, where these can be read."""
     return (
         (not query.statuses or document.status in query.statuses)
         and (query.track_id is None or document.track_id == query.track_id)
         and (query.source_prefix is None or document.source.startswith(query.source_prefix))
-        and (query.filter is None or matches(query.filter, document))
+        and (query.filter is None or matches(query.filter, document, read_chunks))
         and (not query.content_hashes or document.content_hash in query.content_hashes)
         and (query.twin_of is None or document.twin_of == query.twin_of)
     )

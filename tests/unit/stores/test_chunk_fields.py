@@ -27,7 +27,7 @@ def test_chunk_is_read_back_from_its_columns() -> None:
 def test_every_field_of_chunks_has_a_column_on_sqlite() -> None:
     with closing(apsw.Connection(":memory:")) as connection:
         migrate(connection, "test")
-        rows = [row for table in ("chunk", "chunk_text") for row in connection.pragma(f"table_info({table})")]
+        rows = [row for table in ("chunk", "chunk_text") for row in connection.execute(f"PRAGMA table_info({table})")]
     columns = {name for _, name, *_ in rows}
     assert CHUNK_COLUMNS.keys() - columns == {"id", "document_id"}, "stores/sqlite/schema.py lacks a migration"
 

@@ -47,6 +47,7 @@ from heliograph.stores.rows import (
     COMPARISONS,
     Condition,
     Dialect,
+    chunk_details_object,
     chunk_values,
     curation_content,
     encode,
@@ -793,6 +794,8 @@ class SqliteDialect(Dialect):
     """Parameters are arrays of C, which are read once."""
 
     mark, true, false = "?", "1", "0"
+    details = chunk_details_object("json_object", "json({})")
+    chunks = "FROM chunk WHERE chunk.document_key = coalesce(document.twin_key, document.key)"
 
     def one_of(self, column: str, values: Sequence[str]) -> Condition:
         if column == "id":
@@ -803,28 +806,29 @@ class SqliteDialect(Dialect):
     def twin_of(self, document_id: str) -> Condition:
         return "document.twin_key = (SELECT key FROM identity WHERE id = ?)", [document_id]
 
-    def metadata(self, condition: Exists | Equals | In | Range) -> Condition:
-        return _at(condition.path, ("1", [])) if isinstance(condition, Exists) else _value(condition)
+    def said(self, column: str, condition: Exists | Equals | In | Range) -> Condition:
+        return _at(column, condition.path, ("1", [])) if isinstance(condition, Exists) else _value(column, condition)
 
 
 DIALECT = SqliteDialect()
 compile_filter = DIALECT.compile_filter
+compile_chunk_filter = DIALECT.compile_chunk_filter
 
 
-def _value(condition: Equals | In | Range) -> Condition:
+def _value(column: str, condition: Equals | In | Range) -> Condition:
     """Return the condition that a value at a path, or an element of a list there, meets a condition."""
     leaf, values = _leaf(condition, "item")
     inside = f"EXISTS (SELECT 1 FROM json_each({{last}}.value) AS item WHERE {leaf})"
     last = f"v{len(path_keys(condition.path)) - 1}"
     itself, own = _leaf(condition, last)
     either = f"({itself} OR ({last}.type = 'array' AND {inside.format(last=last)}))"
-    return _at(condition.path, (either, [*own, *values]))
+    return _at(column, condition.path, (either, [*own, *values]))
 
 
-def _at(path: str, leaf: Condition) -> Condition:
+def _at(column: str, path: str, leaf: Condition) -> Condition:
     """Return the condition that something stands at a path of which `leaf`, about the last of `v0`, `v1` ..., holds."""
     keys = path_keys(path)
-    tables = ["json_each(document.metadata) AS v0"]
+    tables = [f"json_each({column}) AS v0"]
     tables += [_STEP.format(place, place + 1) for place in range(len(keys) - 1)]
     names = " AND ".join(f"v{place}.key = ?" for place in range(len(keys)))
     condition, values = leaf
