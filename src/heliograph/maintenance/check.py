@@ -19,7 +19,7 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
-from heliograph.ingest.changes import RuleLoader, resolve_again
+from heliograph.ingest.changes import resolve_again
 from heliograph.ingest.merging import (
     Folder,
     TouchedEntity,
@@ -32,7 +32,7 @@ from heliograph.ingest.merging import (
     is_same_relation,
     unmentioned_relation_evidence,
 )
-from heliograph.ingest.resolution import RuleBook, entity_overrides, relation_overrides
+from heliograph.ingest.resolution import RuleBook, RuleLoader, entity_overrides, relation_overrides
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.models import (
     COMMITTED_STATUSES,
