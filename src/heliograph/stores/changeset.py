@@ -33,8 +33,20 @@ from heliograph.models import (
     Relation,
     RelationEvidence,
 )
+from heliograph.text.analysis import chunk_index_text, terms
 
-__all__ = ["Changeset", "Collection", "Outbox", "OutboxEntry", "OutboxKind", "TextEntry", "VectorBatch", "changed_ids"]
+__all__ = [
+    "Changeset",
+    "Collection",
+    "Outbox",
+    "OutboxEntry",
+    "OutboxKind",
+    "TextEntry",
+    "VectorBatch",
+    "changed_ids",
+    "chunk_terms",
+    "entity_terms",
+]
 
 
 class Collection(StrEnum):
@@ -66,11 +78,23 @@ class TextEntry:
 
     Attributes:
         id: Of a chunk or an entity.
-        terms: Those that `heliograph.stores.bm25` makes of it; without spaces.
+        terms: What it is found by, without spaces. They follow from the truth, so that a store beside the primary one
+            is given them made again.
     """
 
     id: str
     terms: tuple[str, ...]
+
+
+def chunk_terms(title: str, chunk: Chunk) -> TextEntry:
+    """Return the terms of a chunk under its document's title; takes CPU time in proportion to its text."""
+    return TextEntry(chunk.id, tuple(terms(chunk_index_text(title, chunk))))
+
+
+def entity_terms(entity: Entity) -> TextEntry:
+    """Return the terms by which an entity is found: those of its name and of its aliases."""
+    found = [term for name in (entity.name, *entity.aliases) for term in terms(name)]
+    return TextEntry(entity.id, tuple(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import pytest
 
 from heliograph.ingest.merging import entity_index_text, relation_index_text
 from heliograph.models import Chunk, Entity, Relation
-from heliograph.stores.bm25 import entity_terms
+from heliograph.stores.changeset import entity_terms
 from heliograph.text.analysis import chunk_index_text
 from heliograph.text.tokens import count_tokens
 
