@@ -186,7 +186,7 @@ class Opening:
 
     @property
     def rooms_in_any_loop(self) -> Rooms:
-        """What is open, to read what belongs to no loop."""
+        """The open rooms, to read attributes that belong to no event loop."""
         if self._rooms is None:
             raise StoreUnavailable(_CLOSED if self._is_closed else _NOT_OPEN)
         return self._rooms

@@ -31,9 +31,9 @@ from heliograph.ingest.processing import (
     WorkLocks,
     as_failure,
     as_twin,
-    find_heirs,
     find_originals,
-    succeed,
+    find_twins,
+    promote_twin,
 )
 from heliograph.models import COMMITTED_STATUSES, Document, DocumentStatus, utc_now
 from heliograph.stores.base import DocumentQuery, RecordsStore
@@ -258,12 +258,12 @@ class Intake:
         for candidate in batch:
             stored = known.get(candidate.document.id)
             row, entry = self._decide(candidate, stored, originals)
-            if isinstance(entry, Work) and stored is not None and await find_heirs(self._records, stored):
-                # What waits from now on is no heir, and who inherits is no longer what was read of it.
+            if isinstance(entry, Work) and stored is not None and await find_twins(self._records, stored):
+                # No twin that waits from now on may be promoted: they are stored as waiting, and twins read again.
                 await self._store_rows(rows, texts)
-                if heirs := await find_heirs(self._records, stored):
-                    row, entry = self._decide(candidate, as_twin(stored, heirs[0].id), originals)
-                    await succeed(self._records, self._committer, stored, heirs, row, text=candidate.text)
+                if twins := await find_twins(self._records, stored):
+                    row, entry = self._decide(candidate, as_twin(stored, twins[0].id), originals)
+                    await promote_twin(self._records, self._committer, stored, twins, row, text=candidate.text)
                     row, known = None, await self._find_known(batch)
             entries.append(entry)
             if row is not None:

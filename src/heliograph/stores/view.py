@@ -624,7 +624,7 @@ async def _as_left(reading: ScopedReading, documents: Sequence[Document]) -> lis
 
 
 class _Graph(_Role, GraphStore):
-    """Entities and relations as the matching documents tell of them; walks go over the arrays of the `Scope`."""
+    """Entities and relations folded from the chunks that are left; walks go over the arrays of the `Scope`."""
 
     async def at_one_moment(self, work: Callable[[GraphStore], Coroutine[Any, Any, T]]) -> T:
         return await self.reader.read(lambda reading: work(_Graph(_HeldReader(reading))))

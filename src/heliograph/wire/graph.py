@@ -62,7 +62,7 @@ class EntityExists(BaseModel):
 
 
 def told_chunks(items: Iterable[Entity | Relation]) -> list[str]:
-    """Return the chunks whose sources are told of these."""
+    """Return the ids of chunks whose sources are shown for these entities and relations."""
     return list(dict.fromkeys(chunk for item in items for chunk in item.chunk_ids[:_MOST_SOURCES]))
 
 
@@ -109,7 +109,7 @@ def given_origin(curations: Iterable[Curation]) -> dict[str, str]:
 
 
 def read_origin(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return `source_id` and `file_path` of what is to be made, none where neither is given."""
+    """Return `source_id` and `file_path` of a new entity or relation, nothing where neither is given."""
     given = read_text(data, "source_id") or "", read_text(data, "file_path") or ""
     return given if any(given) else ()
 
@@ -263,7 +263,7 @@ class SourceChunk(ChunkDetails):
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk], sources: Mapping[str, str]) -> tuple[SourceChunk, ...]:
-        """Return what is told of chunks; `sources` has the source per id of a chunk."""
+        """Return the shapes of chunks; `sources` has the source per id of a chunk."""
         return tuple(
             cls(
                 chunk_id=chunk.id,

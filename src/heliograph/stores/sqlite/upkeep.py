@@ -87,7 +87,7 @@ def has_workspace(settings: StoreSettings) -> bool:
 
 
 def may_have_waiting(settings: StoreSettings) -> bool:
-    """Whether documents of the workspace wait to be processed, by one look at its file; True if that cannot tell."""
+    """Whether documents of the workspace wait, by one look at its file; True if the file cannot be read."""
     try:
         # Not through what compares checksums of pages, which may not be known yet: this only looks.
         connection = open_to_read(settings.data_dir / settings.workspace / FILE_NAME, vfs=None)
@@ -493,7 +493,7 @@ def _different_texts(connection: apsw.Connection) -> dict[str, list[int]]:
 
 
 def _repair_words(connection: apsw.Connection) -> None:
-    """Have the rows of `*_words` that full text has, and tell all processes which ones were put or removed."""
+    """Give `*_words` the rows that full text has, and log for all processes which ones were put or removed."""
     version = data_version(connection) + 1
     wrong = _different_texts(connection)
     if not wrong:
