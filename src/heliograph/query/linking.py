@@ -410,7 +410,7 @@ async def find_aliases(
     """Return the runs that are an alias, with the id of the entity whose alias they are, and where these are mentioned.
 
     Args:
-        store: Asked once for phrases, and once for evidence where any was found.
+        store: Asked once for phrases, for the entities that hold them, and for evidence of those that are so called.
         spans: What `alias_spans` gave.
         mentions: Mentions read of each.
     """
@@ -422,12 +422,15 @@ async def find_aliases(
     if not phrases:
         return [], {}
     holders = await store.text.find_phrases(Collection.ENTITIES, list(phrases), _PER_PHRASE)
-    wanted = list(dict.fromkeys(id_ for ids in holders for id_ in ids))
+    tried = [span for group in phrases.values() for span in group]
+    names = {span.entity_id for span in tried}
+    entities = await store.graph.get_entities(list(dict.fromkeys(id_ for ids in holders for id_ in ids)))
+    # Most hold a word of the question in a longer name. What mentions say of a common one under a filter is much.
+    wanted = [item.id for item in entities if not names.isdisjoint(map(name_to_entity_id, (item.name, *item.aliases)))]
     if not wanted:
         return [], {}
     evidence, _ = await store.records.get_evidence(wanted, [], mentions)
     aliases = _aliases(evidence)
-    tried = [span for group in phrases.values() for span in group]
     found = [span._replace(entity_id=aliases[span.entity_id].id) for span in tried if span.entity_id in aliases]
     return found, {item.id: places_of(item, mentions) for item in aliases.values()}
 

@@ -398,8 +398,10 @@ class ScopedReading(ABC):
         """Return what of the scope holds any of the terms, as `TextStore.search` does, whatever it is called here."""
 
     @abstractmethod
-    async def find_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Return, per phrase, the keys of all of the scope that hold it, those with the first ids first if it can."""
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
+    ) -> list[list[int]]:
+        """Return, per phrase, the keys of the scope that hold it: all, or only so many; if it can, the first by id."""
 
     async def read_places(self, ids: Sequence[str], most: int) -> list[EntityPlaces]:
         """Return, in order, where the scope mentions these entities, as `RecordsStore.get_mention_places` does."""
@@ -766,15 +768,15 @@ class _Text(_Role, TextStore):
         """Entities are found by the names that are left."""
         if limit < 1:
             return [[] for _ in phrases]
-        found = await reading.find_phrases(collection, phrases)
         if collection is Collection.ENTITIES:
             found = [
                 await _called(reading, keys, lambda names, held=phrase: _holds(names, held), limit)
-                for keys, phrase in zip(found, phrases, strict=True)
+                for keys, phrase in zip(await reading.find_phrases(collection, phrases), phrases, strict=True)
             ]
-        first = [keys[:limit] for keys in found]
-        ids = await reading.find_ids(collection, {key for keys in first for key in keys})
-        return [[ids[key] for key in keys] for keys in first]
+        else:
+            found = await reading.find_phrases(collection, phrases, limit)
+        ids = await reading.find_ids(collection, {key for keys in found for key in keys})
+        return [[ids[key] for key in keys] for keys in found]
 
 
 async def _called(

@@ -182,9 +182,11 @@ class PostgresReading(ScopedReading):
 
         return await self._enough(find, collection, limit) if self.scope.ids[collection] else []
 
-    async def find_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[list[int]]:
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
+    ) -> list[list[int]]:
         stored = await find_phrases(self.session.fetch, self.session.workspace, collection, phrases, _ALL)
-        return [list((await self.find_keys(collection, ids)).values()) for ids in stored]
+        return [list((await self.find_keys(collection, ids)).values())[:most] for ids in stored]
 
     async def _said(self, kind: _Mentioned, plural: Kind, keys: Sequence[int]) -> list[Row]:
         """Return, per thing, its key, when its first document was first seen, and its mentions in canonical order."""

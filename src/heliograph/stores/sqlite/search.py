@@ -14,7 +14,7 @@ import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Collection as Container
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -563,9 +563,11 @@ class SqliteTextStore(TextStore):
         """
         if not any(phrases) or limit < 1 or collection not in SEARCHED:
             return [[] for _ in phrases]
+        most = max(limit, _FEW_EQUALS)
 
         def find(connection: apsw.Connection) -> list[list[str]]:
-            found = [phrase_keys(connection, collection, phrase, limit) for phrase in phrases]
+            met = (list(islice(phrase_keys(connection, collection, phrase), most)) for phrase in phrases)
+            found = [first_by_id(connection, keys, limit) if limit < len(keys) else keys for keys in met]
             ids = self._ids.at(connection).find_ids(connection, {key for keys in found for key in keys})
             return [[ids[key] for key in keys] for keys in found]
 
@@ -601,15 +603,13 @@ def to_hits(found: Sequence[tuple[int, float]], ids: Mapping[int, str]) -> list[
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
-def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str], limit: int) -> list[int]:
-    """Return the first keys by id, -1 for all, whose terms hold this phrase."""
-    if not phrase or collection not in SEARCHED:
-        return []
-    table = f"{collection.value}_terms"
-    match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
-    query = f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?"
-    keys = [key for (key,) in fetch(connection, query, (match, -1 if limit < 0 else max(limit, _FEW_EQUALS)))]
-    return first_by_id(connection, keys, limit) if 0 <= limit < len(keys) else keys
+def phrase_keys(connection: apsw.Connection, collection: Collection, phrase: Sequence[str]) -> Iterator[int]:
+    """Yield the keys whose terms hold this phrase, ascending, each read when it is asked for."""
+    if phrase and collection in SEARCHED:
+        table = f"{collection.value}_terms"
+        match = '"' + " ".join(phrase[:_MAX_TERMS]).replace('"', '""') + '"'
+        rows = connection.execute(f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid", (match,))
+        yield from (key for (key,) in rows)
 
 
 def write_texts(connection: apsw.Connection, changeset: Changeset, keys: Mapping[str, int], version: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Some
 from dataclasses import dataclass, replace
-from itertools import compress, groupby
+from itertools import compress, groupby, islice
 from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
@@ -72,6 +72,8 @@ _COLUMNS: dict[_Mentioned, str] = {
 # A thing with more mentions than this per chunk of the scope, and more than a few, is read by the scope's chunks.
 _MENTIONS_PER_CHUNK = 4
 _FEW_MENTIONS = 64
+# Rows read at a time that hold a phrase.
+_PHRASE_ROWS = 512
 
 
 @dataclass(frozen=True)
@@ -195,10 +197,19 @@ class SqliteReading(ScopedReading):
         allowed = self.scope.keys_of(collection)
         return find_texts(self.connection, self.known, self.reader.texts[collection], wanted, limit, allowed)
 
-    async def find_phrases(self, collection: Collection, phrases: Sequence[Sequence[str]]) -> list[list[int]]:
-        allowed = self.scope.keys_of(collection)
-        stored = (np.array(phrase_keys(self.connection, collection, phrase, -1), np.int64) for phrase in phrases)
-        return [keys[allowed.holds(keys)].tolist() for keys in stored]
+    async def find_phrases(
+        self, collection: Collection, phrases: Sequence[Sequence[str]], most: int | None = None
+    ) -> list[list[int]]:
+        return [self._holding(collection, phrase, most) for phrase in phrases]
+
+    def _holding(self, collection: Collection, phrase: Sequence[str], most: int | None) -> list[int]:
+        """Read on only until enough of the scope were found, since very many may hold a common name."""
+        allowed, found = self.scope.keys_of(collection), list[int]()
+        stored = phrase_keys(self.connection, collection, phrase)
+        while (most is None or len(found) < most) and (some := list(islice(stored, _PHRASE_ROWS))):
+            keys = np.array(some, np.int64)
+            found += keys[allowed.holds(keys)].tolist()
+        return found[:most]
 
     def _said(self, kind: _Mentioned, keys: Sequence[int]) -> list[Row]:
         return list(self._rows(kind, list(keys), _COLUMNS[kind])) if keys else []
