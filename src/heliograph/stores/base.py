@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from heliograph.arguments import check_count, check_limit
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter, matches
+from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
     COMMITTED_STATUSES,
@@ -86,7 +86,6 @@ __all__ = [
     "VectorStore",
     "batch_of",
     "digest_terms",
-    "is_wanted",
     "places_of",
 ]
 
@@ -167,20 +166,6 @@ class DocumentPage:
 
     documents: tuple[Document, ...]
     total: int
-
-
-def is_wanted(
-    document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
-) -> bool:
-    """Return whether every condition of a query holds for a document; conditions on chunks, where these can be read."""
-    return (
-        (not query.statuses or document.status in query.statuses)
-        and (query.track_id is None or document.track_id == query.track_id)
-        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
-        and (query.filter is None or matches(query.filter, document, read_chunks))
-        and (not query.content_hashes or document.content_hash in query.content_hashes)
-        and (query.twin_of is None or document.twin_of == query.twin_of)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,6 +604,10 @@ class Reembedding(ABC):
         """Return the first ids greater than `after`, ascending, that have a vector but no next one."""
 
     @abstractmethod
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the next vectors that are kept of these ids, in any order."""
+
+    @abstractmethod
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         """Keep next vectors, durably; ids that have no vector any more are passed over.
 
@@ -652,6 +641,9 @@ class NoReembedding(Reembedding):
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: ARG002
         return []
+
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:  # noqa: ARG002
+        return {}
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         raise ConflictError(f"nothing was begun that {len(batch.ids)} vectors of {collection.value} are for")
