@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from heliograph.arguments import check_count, check_limit
 from heliograph.embedding.base import EmbeddingInfo, cosines
 from heliograph.errors import ConflictError, InvalidRequestError
-from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter, matches
+from heliograph.filters import MOST_CHARACTERS, DocumentIds, Filter, check_filter
 from heliograph.ids import is_storable, is_subject_rank
 from heliograph.models import (
     COMMITTED_STATUSES,
@@ -83,7 +83,6 @@ __all__ = [
     "TextStore",
     "VectorStore",
     "batch_of",
-    "is_wanted",
     "places_of",
 ]
 
@@ -163,20 +162,6 @@ class DocumentPage:
 
     documents: tuple[Document, ...]
     total: int
-
-
-def is_wanted(
-    document: Document, query: DocumentQuery, read_chunks: Callable[[Document], Iterable[Chunk]] | None = None
-) -> bool:
-    """Return whether every condition of a query holds for a document; conditions on chunks, where these can be read."""
-    return (
-        (not query.statuses or document.status in query.statuses)
-        and (query.track_id is None or document.track_id == query.track_id)
-        and (query.source_prefix is None or document.source.startswith(query.source_prefix))
-        and (query.filter is None or matches(query.filter, document, read_chunks))
-        and (not query.content_hashes or document.content_hash in query.content_hashes)
-        and (query.twin_of is None or document.twin_of == query.twin_of)
-    )
 
 
 @dataclass(frozen=True, slots=True)

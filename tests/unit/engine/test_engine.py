@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heliograph import AsyncHeliograph, Heliograph, NewDocument, Outcome, QueryParam, Settings
+from heliograph import AsyncHeliograph, Heliograph, ModeName, NewDocument, Outcome, QueryParam, Settings
 from heliograph.errors import (
     IngestError,
     InvalidRequestError,
@@ -211,6 +211,18 @@ async def test_deletion_by_a_filter_that_says_nothing_deletes_nothing(kb: AsyncH
     assert (await kb.stats()).documents[DocumentStatus.PROCESSED] == 2
     deleted = await kb.delete_matching(filter={"team": "south"})
     assert len(deleted.deleted) == 1
+
+
+@pytest.mark.parametrize("mode", ["naive", "local", "mix", "fusion", "auto"])
+async def test_question_under_a_condition_on_chunks_finds_only_such_chunks(kb: AsyncHeliograph, mode: ModeName) -> None:
+    pages = [f"{NOTES} " * 40, "Gwen Tully approves every Lantern in Aldermoor. " * 40]
+    starts = (0, len(pages[0]))
+    await kb.insert([NewDocument("".join(pages), "book.pdf", page_starts=starts), NewDocument(NOTES, "other.md")])
+    param = QueryParam(mode=mode, filter={"chunk": {"page": 2}})
+    found = await kb.retrieve("Who approves every Lantern?", param)
+    assert {(item.source, item.chunk.page) for item in found.context.chunks} == {("book.pdf", 2)}
+    assert "MQTT" not in {item.entity.name for item in found.context.entities}
+    assert len((await kb.delete_matching(filter={"chunk": {"page": {"gte": 2}}})).deleted) == 1
 
 
 @pytest.mark.parametrize(
