@@ -52,13 +52,16 @@ _MARKUP = re.compile(
     r"|(?<!\w)__(?![\s_]|[a-z\d_]{1,80}__(?!\w))(?P<bold>.{1,500}?)(?<![\s_])__(?!\w)"
     r"|`"
 )
+# Of a link that was cut, or whose label is within another.
+_TARGET_LEFT = re.compile(r"\]\((?:https?:|mailto:|[/#])[^\s)]*\)?")
 _PLURAL = re.compile(r"[a-z]{2,}(?:ches|shes|xes|sses|zes|ies|[^suiy]s|ys)", re.IGNORECASE)
 _NO_PLURALS = frozenset({"series", "species", "news", "means", "always", "lens"})
 
 
 def plain(text: str) -> str:
-    """Return a text on one line and without Markdown's marks; keeps code and mere look-alikes."""
-    return _without_marks(_SPACE.sub(" ", text)).strip()
+    """Return a text on one line and without Markdown's marks and links' targets; keeps code and mere look-alikes."""
+    said = _without_marks(_SPACE.sub(" ", text)).strip()
+    return _TARGET_LEFT.sub("]", said) if "](" in said else said
 
 
 def _without_marks(text: str) -> str:

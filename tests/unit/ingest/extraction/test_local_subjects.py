@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from heliograph.extraction.local import LocalExtractor
-from heliograph.extraction.local_subjects import subjects_of
+from heliograph.extraction.local_subjects import plain, subjects_of
 from heliograph.ids import mention_rank
 from heliograph.models import Chunk, Document, Extraction
 from heliograph.text.tokens import count_tokens
@@ -154,6 +154,10 @@ def test_notices_and_references_name_nothing(text: str) -> None:
     names = {mention.name for mention in extract(f"Ann Weber met Otto Brandt in Oslo.\n\n{text}").entities}
     assert {"Ann Weber", "Otto Brandt", "Oslo"} <= names
     assert not any("Zorblatt" in name for name in names)
+
+
+def test_excerpt_has_no_address_of_a_link_that_was_cut() -> None:
+    assert plain("Oslo[April 17](https://a.example/(x)) and [Ann](https://a.example/?q") == "Oslo[April 17]) and [Ann]"
 
 
 def test_common_word_behind_a_colon_of_a_heading_is_no_subject() -> None:
