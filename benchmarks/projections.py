@@ -1,7 +1,7 @@
 """Checks through the public contracts that every projection of a workspace agrees with its truth.
 
 Entities and relations are folded again from all mentions at once (the engine keeps them by differences), degrees are
-counted, vectors computed again from the texts they stand for, and full text and vector search asked for everything
+counted, vectors made again of texts, names and chunks, and full text and vector search asked for everything
 they hold. What is missing, stale or left over is named. Works for workspaces that fit into memory and were filled
 without a chat model, whose descriptions are joined and not summarised.
 """
@@ -16,17 +16,19 @@ import numpy as np
 
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.ingest.merging import (
-    LOCAL_INDEX_LIMITS,
     FoldLimits,
+    IndexEntry,
+    Indexing,
     apply_entity_delta,
     apply_relation_delta,
     empty_entity_evidence,
     empty_relation_evidence,
-    entity_index_text,
+    entity_entry,
     fold_entity,
     fold_relation,
     fragments,
-    relation_index_text,
+    make_vectors,
+    relation_entry,
 )
 from heliograph.ingest.summary import join_fragments
 from heliograph.models import (
@@ -166,20 +168,19 @@ def _wrong_folds(contents: Contents) -> list[str]:
 
 
 async def _wrong_vectors(store: Store, embedding: EmbeddingModel, contents: Contents) -> list[str]:
-    texts = {
-        Collection.CHUNKS: contents.passages(),
-        Collection.ENTITIES: {
-            id_: entity_index_text(item, LOCAL_INDEX_LIMITS.entity_tokens) for id_, item in contents.entities.items()
-        },
-        Collection.RELATIONS: {
-            id_: relation_index_text(item, LOCAL_INDEX_LIMITS.relation_tokens)
-            for id_, item in contents.relations.items()
-        },
+    indexing = Indexing(embedding.info.max_input_tokens, from_chunks=True)
+    entries = {
+        Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in contents.passages().items()},
+        Collection.ENTITIES: {id_: entity_entry(item, indexing) for id_, item in contents.entities.items()},
+        Collection.RELATIONS: {id_: relation_entry(item, indexing) for id_, item in contents.relations.items()},
     }
+    texts = list({text: None for part in entries.values() for item in part.values() for text in item.embedded})
+    embedded = dict(zip(texts, (await embedding.embed(texts, "document")).vectors, strict=True))
+    chunks = {id_: embedded[text] for id_, text in contents.passages().items()}
     wrong: list[str] = []
-    for collection, part in texts.items():
+    for collection, part in entries.items():
         stored = await store.vectors.get_vectors(collection, list(part))
-        vectors = (await embedding.embed(list(part.values()), "document")).vectors
+        vectors = make_vectors(part, embedded, chunks).vectors if part else ()
         stale = [
             id_
             for id_, vector in zip(part, vectors, strict=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from heliograph.errors import ConflictError
 from heliograph.ids import relation_id, succeeding_entity_id
-from heliograph.ingest.merging import Folded, TouchedEntity, TouchedRelation
+from heliograph.ingest.merging import Folded, IndexEntry, TouchedEntity, TouchedRelation
 from heliograph.ingest.reading import MentionDelta
 from heliograph.ingest.resolution import (
     RELATION_KINDS,
@@ -184,13 +184,13 @@ class DraftMemo:
         yield from self.entities.values()
         yield from self.relations.values()
 
-    def index_texts(self) -> dict[Collection, dict[str, str]]:
-        """Return the texts of entities and relations that must be embedded, per id."""
-        entities = {id_: item.index_text for id_, item in self.folded_entities.items()}
-        relations = {id_: item.index_text for id_, item in self.folded_relations.items()}
+    def entries(self) -> dict[Collection, dict[str, IndexEntry]]:
+        """Return, per id, what the vectors of entities and relations are made of that must be made."""
+        entities = {id_: item.entry for id_, item in self.folded_entities.items()}
+        relations = {id_: item.entry for id_, item in self.folded_relations.items()}
         return {
-            Collection.ENTITIES: {id_: text for id_, text in entities.items() if text is not None},
-            Collection.RELATIONS: {id_: text for id_, text in relations.items() if text is not None},
+            Collection.ENTITIES: {id_: entry for id_, entry in entities.items() if entry is not None},
+            Collection.RELATIONS: {id_: entry for id_, entry in relations.items() if entry is not None},
         }
 
 

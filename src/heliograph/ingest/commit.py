@@ -8,7 +8,8 @@ under way are committed together by the next one; a joint commit that fails is t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,15 @@ from heliograph.calls.tasks import gather_or_cancel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, StaleChangesetError, StoreError
 from heliograph.ingest.changes import Change, CurationChange, DocumentChange, DraftMemo, Resolver, changeset
-from heliograph.ingest.merging import NO_ENTITY_OVERRIDES, NO_RELATION_OVERRIDES, Folder, TouchedEntity, TouchedRelation
+from heliograph.ingest.merging import (
+    NO_ENTITY_OVERRIDES,
+    NO_RELATION_OVERRIDES,
+    Folder,
+    IndexEntry,
+    TouchedEntity,
+    TouchedRelation,
+    make_vectors,
+)
 from heliograph.ingest.reading import mention_delta
 from heliograph.ingest.resolution import Resolution, entity_overrides, relation_overrides
 from heliograph.ingest.summary import DescriptionSummarizer, Summary, join_fragments
@@ -149,8 +158,8 @@ class Drafter:
             raise
         await self._summarize(memo, [*entity_ids, *relation_ids], change)
         size = len(entity_ids) + len(relation_ids)
-        await _compute(lambda: self._fold(memo, entity_ids, relation_ids), size)
-        vectors = await self._embed({Collection.CHUNKS: change.passages, **memo.index_texts()}, memo)
+        await _compute(lambda: self._fold(memo, entity_ids, relation_ids, change.passages.keys()), size)
+        vectors = await self._make_vectors(change.passages, memo)
         return Draft(changeset(change, memo, vectors), _growth(memo.entities), _growth(memo.relations))
 
     async def with_vectors(self, change: DocumentChange) -> DocumentChange:
@@ -160,7 +169,7 @@ class Drafter:
             ModelError: The model failed.
         """
         memo = DraftMemo(vectors=dict(change.vectors))
-        await self._embed({Collection.CHUNKS: change.passages}, memo)
+        await self._embed(change.passages.values(), memo)
         return replace(change, vectors=memo.vectors)
 
     async def _resolve(self, change: Change, memo: DraftMemo) -> Resolution:
@@ -172,7 +181,8 @@ class Drafter:
         if isinstance(change, CurationChange):
             _check_versions(change, resolution)
         size = sum(len(item.entities) for item in (*resolution.replaced, *resolution.extractions))
-        memo.begin(resolution, await _compute(lambda: mention_delta(resolution.replaced, resolution.extractions), size))
+        replaced, extractions, renewed = resolution.replaced, resolution.extractions, change.passages.keys()
+        memo.begin(resolution, await _compute(lambda: mention_delta(replaced, extractions, renewed), size))
         return resolution
 
     async def _is_outdated(self, resolution: Resolution) -> bool:
@@ -281,13 +291,16 @@ class Drafter:
             return Summary(self._join(item.fragments))
         return self._summarizer.stand_in(item.fragments, item.stored.description if item.stored else "")
 
-    def _fold(self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str]) -> None:
+    def _fold(
+        self, memo: DraftMemo, entity_ids: Sequence[str], relation_ids: Sequence[str], renewed: AbstractSet[str]
+    ) -> None:
+        fold_entity, fold_relation = self._folder.fold_entity, self._folder.fold_relation
         for id_ in entity_ids:
             entity = memo.entities[id_]
-            memo.folded_entities[id_] = self._folder.fold_entity(entity, self._description(memo, entity))
+            memo.folded_entities[id_] = fold_entity(entity, self._description(memo, entity), renewed)
         for id_ in relation_ids:
             relation = memo.relations[id_]
-            memo.folded_relations[id_] = self._folder.fold_relation(relation, self._description(memo, relation))
+            memo.folded_relations[id_] = fold_relation(relation, self._description(memo, relation), renewed)
 
     def _description(self, memo: DraftMemo, item: TouchedEntity | TouchedRelation) -> str:
         if item.description is not None:
@@ -301,33 +314,37 @@ class Drafter:
         is_short = len(joined) <= limit and len(joined.encode("utf-8", "replace")) <= limit
         return joined if is_short else join_fragments(found, limit)
 
-    async def _embed(
-        self, texts: Mapping[Collection, Mapping[str, str]], memo: DraftMemo
-    ) -> dict[Collection, VectorBatch]:
-        """Embed all texts in one call, but those that are known."""
-        for collection, part in texts.items():
+    async def _make_vectors(self, passages: Mapping[str, str], memo: DraftMemo) -> dict[Collection, VectorBatch]:
+        """Make the vectors of new chunks, and of what a change touches."""
+        entries = {Collection.CHUNKS: {id_: IndexEntry.of(text) for id_, text in passages.items()}, **memo.entries()}
+        for collection, part in entries.items():
             if kept := self._kept.get(collection):
-                memo.vectors.update({text: kept[id_] for id_, text in part.items() if id_ in kept})
-        wanted = {text: None for part in texts.values() for text in part.values() if text not in memo.vectors}
+                part |= {id_: IndexEntry.of(item.text) for id_, item in part.items() if id_ in kept}
+                memo.vectors.update({item.text: kept[id_] for id_, item in part.items() if id_ in kept})
+        every = [item for part in entries.values() for item in part.values()]
+        await self._embed((text for item in every for text in item.embedded), memo)
+        chunks = {id_: memo.vectors[text] for id_, text in passages.items()}
+        missing = {id_: None for item in every for id_ in item.chunk_ids if id_ not in chunks}
+        if missing:
+            chunks |= await self._store.vectors.get_vectors(Collection.CHUNKS, list(missing))
+        return {item: make_vectors(part, memo.vectors, chunks) for item, part in entries.items() if part}
+
+    async def _embed(self, texts: Iterable[str], memo: DraftMemo) -> None:
+        """Embed all texts in one call, but those that are known."""
+        wanted = {text: None for text in texts if text not in memo.vectors}
         memo.vectors.update({text: self._last_vectors[text] for text in wanted if text in self._last_vectors})
         unknown = [text for text in wanted if text not in memo.vectors]
-        if unknown:
-            with stage("ingest.embed", texts=len(unknown)):
-                vectors = (await self._embedding.embed(unknown, "document")).vectors
-            if vectors.shape != (len(unknown), self._embedding.info.dimension):
-                raise BadModelReply(
-                    f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "
-                    f"for {len(unknown)} texts; check its model and dimension"
-                )
-            memo.vectors.update(zip(unknown, vectors, strict=True))
-            self._remember(unknown, vectors)
-        return {
-            collection: VectorBatch(
-                tuple(part), np.stack([memo.vectors[text] for text in part.values()]), tuple(part.values())
+        if not unknown:
+            return
+        with stage("ingest.embed", texts=len(unknown)):
+            vectors = (await self._embedding.embed(unknown, "document")).vectors
+        if vectors.shape != (len(unknown), self._embedding.info.dimension):
+            raise BadModelReply(
+                f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape} "
+                f"for {len(unknown)} texts; check its model and dimension"
             )
-            for collection, part in texts.items()
-            if part
-        }
+        memo.vectors.update(zip(unknown, vectors, strict=True))
+        self._remember(unknown, vectors)
 
     def _remember(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
         # Copied, or each would keep all that came with it in memory.

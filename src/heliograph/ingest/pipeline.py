@@ -24,8 +24,7 @@ from heliograph.ingest.changes import DocumentChange
 from heliograph.ingest.chunking import Chunker, make_chunker
 from heliograph.ingest.commit import Commit, Committer, Drafter, JointCommits
 from heliograph.ingest.intake import Candidate, Intake, identify_texts, prepare
-from heliograph.ingest.merging import Folder, FoldLimits, IndexLimits
-from heliograph.ingest.merging import index_limits as find_index_limits
+from heliograph.ingest.merging import Folder, FoldLimits, find_indexing
 from heliograph.ingest.models import (
     DeleteReport,
     DocumentResult,
@@ -129,7 +128,6 @@ class IngestPipeline:
         chunker: Chunker | None = None,
         reader: Reader | None = None,
         sources_at_once: int = 1,
-        index_limits: IndexLimits | None = None,
         exclusive: Callable[[], AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
         """Put the parts together.
@@ -143,7 +141,6 @@ class IngestPipeline:
             chunker: Cuts texts; None makes the one that the settings ask for.
             reader: Reads documents; None reads in this process, with `chunker` and `extractor`.
             sources_at_once: How many sources are loaded at once for it.
-            index_limits: How much of entities and relations is embedded; None means what suits the extractor.
             exclusive: Opens what one ingest at a time may be in; None means the store's own lock.
 
         Raises:
@@ -153,8 +150,8 @@ class IngestPipeline:
         extracts_by_chat = chat is not None and settings.extractor in ("auto", "chat")
         # Made whoever reads, so that sizes which do not go together are told of at once.
         chunker = chunker or make_chunker(settings, embedding.info, extracts_by_chat=extracts_by_chat)
-        limit = index_limits or find_index_limits(settings, embedding.info, has_chat=chat is not None)
-        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), limit)
+        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
+        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
         summarizer = DescriptionSummarizer(chat, settings)
         drafter = Drafter(store, embedding, summarizer, folder, settings.summary_tokens)
         self._store = store

@@ -12,6 +12,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -169,18 +170,28 @@ def placed_extraction(extraction: Extraction, chunk_id: str, document_id: str, p
     )
 
 
-def mention_delta(removed: Sequence[Extraction], added: Sequence[Extraction]) -> MentionDelta:
+def mention_delta(
+    removed: Sequence[Extraction], added: Sequence[Extraction], renewed: AbstractSet[str] = frozenset()
+) -> MentionDelta:
     """Return what changes when some extractions take the place of others; both canonical.
 
-    A mention that is in both changes nothing and is left out.
+    A mention that is in both changes nothing and is left out, unless its chunk has a new vector, of which vectors of
+    what it mentions are made.
+
+    Args:
+        removed: Those that go.
+        added: Those that come.
+        renewed: Chunks whose vectors are made anew.
     """
     old_entities, new_entities = ({m for e in side for m in e.entities} for side in (removed, added))
     old_relations, new_relations = ({m for e in side for m in e.relations} for side in (removed, added))
+    same_entities = {mention for mention in old_entities & new_entities if mention.chunk_id not in renewed}
+    same_relations = {mention for mention in old_relations & new_relations if mention.chunk_id not in renewed}
     return MentionDelta(
-        _by_entity(old_entities - new_entities),
-        _by_entity(new_entities - old_entities),
-        _by_relation(old_relations - new_relations),
-        _by_relation(new_relations - old_relations),
+        _by_entity(old_entities - same_entities),
+        _by_entity(new_entities - same_entities),
+        _by_relation(old_relations - same_relations),
+        _by_relation(new_relations - same_relations),
     )
 
 

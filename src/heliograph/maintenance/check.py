@@ -15,13 +15,12 @@ from functools import partial
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
-import numpy as np
-
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import InvalidRequestError, NotFoundError, StaleChangesetError, StoreDamaged, StoreError
 from heliograph.ingest.changes import RuleLoader, resolve_again
 from heliograph.ingest.merging import (
     Folder,
+    IndexEntry,
     TouchedEntity,
     TouchedRelation,
     apply_entity_delta,
@@ -30,6 +29,7 @@ from heliograph.ingest.merging import (
     empty_relation_evidence,
     is_same_entity,
     is_same_relation,
+    make_vectors,
     unmentioned_relation_evidence,
 )
 from heliograph.ingest.resolution import RuleBook, entity_overrides, relation_overrides
@@ -111,7 +111,7 @@ class Findings:
     Attributes:
         problems: What is wrong.
         repair: What puts it right but for vectors; None if nothing does.
-        vectors: Texts to embed again, per id.
+        vectors: What the vectors to be made again are made of, per id.
         documents: Documents looked at.
         chunks: Chunks looked at.
         entities: Entities looked at.
@@ -120,7 +120,9 @@ class Findings:
 
     problems: tuple[Problem, ...] = ()
     repair: Changeset | None = None
-    vectors: Mapping[Collection, Mapping[str, str]] = field(default_factory=dict[Collection, Mapping[str, str]])
+    vectors: Mapping[Collection, Mapping[str, IndexEntry]] = field(
+        default_factory=dict[Collection, Mapping[str, IndexEntry]]
+    )
     documents: int = 0
     chunks: int = 0
     entities: int = 0
@@ -149,13 +151,13 @@ class Refolded(Generic[E, F]):
     Attributes:
         evidence: Counted anew; empty if nothing mentions it.
         fold: Folded anew; None if it is deleted by hand.
-        index_text: What its vector is made from; empty without a fold.
+        entry: What its vector is made of; None without a fold.
         terms: Its full text; None where none is kept.
     """
 
     evidence: E
     fold: F | None
-    index_text: str = ""
+    entry: IndexEntry | None = None
     terms: TextEntry | None = None
 
 
@@ -187,7 +189,7 @@ class Recounter:
             touched = self._folder.touch_entity(id_, ((), ()), evidence, None, entity_overrides(book, id_))
             if not touched.is_gone:
                 folded = self._folder.fold_entity(touched, await self._description(touched, stored.get(id_)))
-                found[id_] = Refolded(evidence, folded.fold, folded.index_text or "", folded.terms)
+                found[id_] = Refolded(evidence, folded.fold, folded.entry, folded.terms)
             elif evidence.mention_count:
                 found[id_] = Refolded(evidence, None)
         return found
@@ -208,7 +210,7 @@ class Recounter:
             touched = self._folder.touch_relation(id_, ((), ()), evidence, None, overrides, ends=pair)
             if not touched.is_gone:
                 folded = self._folder.fold_relation(touched, await self._description(touched, stored.get(id_)))
-                found[id_] = Refolded(evidence, folded.fold, folded.index_text or "")
+                found[id_] = Refolded(evidence, folded.fold, folded.entry)
             elif evidence.mention_count:
                 found[id_] = Refolded(evidence, None)
         return found
@@ -322,7 +324,7 @@ async def check_chunks(store: Store, window: Window, texts: Mapping[str, int], *
     ]
     chosen = sorted(owned) if every else sorted({*stale, *unembedded})
     repair = Changeset(removed_chunks=tuple(orphans), texts={Collection.CHUNKS: tuple(entries[id_] for id_ in chosen)})
-    vectors = {Collection.CHUNKS: {id_: passages[id_] for id_ in chosen}}
+    vectors = {Collection.CHUNKS: {id_: IndexEntry.of(passages[id_]) for id_ in chosen}}
     return Findings(tuple(problems), repair if chosen or orphans else None, vectors, chunks=len(owned))
 
 
@@ -372,7 +374,7 @@ async def check_entities(
         texts={Collection.ENTITIES: tuple(item.terms for item in chosen.values() if item.terms is not None)},
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
-    vectors = {Collection.ENTITIES: {id_: item.index_text for id_, item in chosen.items() if item.fold is not None}}
+    vectors = {Collection.ENTITIES: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
     return Findings(tuple(problems), repair if chosen or gone else None, vectors, entities=len(wanted))
 
 
@@ -399,7 +401,7 @@ async def check_relations(store: Store, recounter: Recounter, window: Window, *,
         removed_relations=(*gone, *hidden),
         expected={id_: stored[id_].version if id_ in stored else 0 for id_ in (*chosen, *gone)},
     )
-    vectors = {Collection.RELATIONS: {id_: item.index_text for id_, item in chosen.items() if item.fold is not None}}
+    vectors = {Collection.RELATIONS: {id_: item.entry for id_, item in chosen.items() if item.entry is not None}}
     return Findings(tuple(problems), repair if chosen or gone else None, vectors, relations=len(wanted))
 
 
@@ -664,16 +666,16 @@ class Checker:
                 await follower.rebuild()
                 tally.repaired += len(findings.problems) - len((await check_follower(follower)).problems)
 
-    async def _repair(self, changeset: Changeset, texts: Mapping[Collection, Mapping[str, str]]) -> None:
-        vectors = {collection: await self._embed(part) for collection, part in texts.items() if part}
+    async def _repair(self, changeset: Changeset, entries: Mapping[Collection, Mapping[str, IndexEntry]]) -> None:
+        vectors = {collection: await self._make_vectors(part) for collection, part in entries.items() if part}
         await self._store.apply(replace(changeset, vectors=vectors))
 
-    async def _embed(self, texts: Mapping[str, str]) -> VectorBatch:
-        distinct = list(dict.fromkeys(texts.values()))
-        found = (await self._embedding.embed(distinct, "document")).vectors
-        places = {text: place for place, text in enumerate(distinct)}
-        vectors = np.stack([found[places[text]] for text in texts.values()])
-        return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
+    async def _make_vectors(self, entries: Mapping[str, IndexEntry]) -> VectorBatch:
+        texts = list(dict.fromkeys(text for item in entries.values() for text in item.embedded))
+        vectors = (await self._embedding.embed(texts, "document")).vectors
+        chunk_ids = list(dict.fromkeys(id_ for item in entries.values() for id_ in item.chunk_ids))
+        chunks = await self._store.vectors.get_vectors(Collection.CHUNKS, chunk_ids)
+        return make_vectors(entries, dict(zip(texts, vectors, strict=True)), chunks)
 
 
 class _Digests:

@@ -18,9 +18,12 @@ from itertools import chain, pairwise
 from pathlib import PurePath
 from typing import Any, cast
 
+import numpy as np
+
 from heliograph.documents.markdown import clean_text, find_title
 from heliograph.ids import chunk_id, content_hash, document_id, mention_rank, track_id
 from heliograph.ingest.commit import KeptVectors
+from heliograph.ingest.merging import IndexEntry, Indexing, entity_entry, make_vectors
 from heliograph.ingest.reading import UNKNOWN_TYPE, canonical_extraction
 from heliograph.maintenance.archive import (
     DocumentImport,
@@ -34,6 +37,7 @@ from heliograph.maintenance.archive import (
     WholeDocumentIntake,
 )
 from heliograph.maintenance.lightrag_layout import (
+    EmbeddedRow,
     GraphEdge,
     GraphNode,
     LightragChunk,
@@ -50,6 +54,7 @@ from heliograph.models import (
     Chunk,
     Document,
     DocumentStatus,
+    Entity,
     EntityMention,
     Extraction,
     RelationMention,
@@ -438,10 +443,27 @@ async def _why_made_anew(intake: WholeDocumentIntake, vectors: LightragVectors) 
     sample = sorted(told, key=lambda row: len(str(row.fields["content"])))[:_SAMPLE]
     if not sample:
         return "it is not told what they are of"
-    again = (await embedding.embed([str(row.fields["content"]) for row in sample], "document")).vectors
+    chunks = {row.id: row.vector for row in vectors.chunks}
+    ways = [[IndexEntry.of(str(row.fields["content"])) for row in sample], [_from_chunks(row) for row in sample]]
+    texts = list(dict.fromkeys(text for entries in ways for item in entries for text in item.embedded))
+    again = dict(zip(texts, (await embedding.embed(texts, "document")).vectors, strict=True))
+    made = [make_vectors({str(n): item for n, item in enumerate(entries)}, again, chunks).vectors for entries in ways]
+    stored = np.stack([row.vector for row in sample])
     # Another model gives the same for none of them; one text or the other may have been cut before it was embedded.
-    same = sum(float(row.vector @ vector) >= _SAME for row, vector in zip(sample, again, strict=True))
-    return "" if 3 * same >= len(sample) else f"the embedding {embedding.info.name!r} gives others for the same texts"
+    same = np.max([np.sum(stored * vectors, axis=1) for vectors in made], axis=0) >= _SAME
+    return (
+        ""
+        if 3 * same.sum() >= len(sample)
+        else f"the embedding {embedding.info.name!r} gives others for the same texts"
+    )
+
+
+def _from_chunks(row: EmbeddedRow) -> IndexEntry:
+    """Return what the vector of a row is made of that an export wrote of what a local extractor found."""
+    name, content = str(row.fields.get("entity_name", "")), str(row.fields["content"])
+    chunk_ids = tuple(filter(None, str(row.fields.get("source_id", "")).split(FIELD_SEPARATOR)))
+    entity = Entity("", name, "", content, chunk_ids=chunk_ids)
+    return entity_entry(entity, Indexing(len(content), from_chunks=True)) if name else IndexEntry.of(content)
 
 
 def _assemble(

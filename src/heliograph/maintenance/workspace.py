@@ -14,14 +14,18 @@ from pathlib import Path
 from heliograph.chat.base import ChatModel
 from heliograph.embedding.base import EmbeddingModel
 from heliograph.errors import BadModelReply, ConflictError, InvalidRequestError
+from heliograph.ingest.changes import RuleLoader
 from heliograph.ingest.merging import (
     Folder,
     FoldLimits,
-    IndexLimits,
-    entity_index_text,
-    index_limits,
-    relation_index_text,
+    IndexEntry,
+    Indexing,
+    entity_entry,
+    find_indexing,
+    make_vectors,
+    relation_entry,
 )
+from heliograph.ingest.resolution import RuleBook, entity_overrides, relation_overrides
 from heliograph.ingest.summary import DescriptionSummarizer
 from heliograph.maintenance.check import Checker, CheckProgress, CheckReport, Recounter, rebuild_role
 from heliograph.settings import IngestSettings, StoreSettings
@@ -58,13 +62,13 @@ class Reembedder:
     Args:
         store: The workspace, opened whatever embedding fills it.
         embedding: The model that shall fill it.
-        limits: How much of an entity's or relation's text is embedded, as the ingest has it.
+        indexing: How vectors of entities and relations are made, as the ingest has it.
     """
 
-    def __init__(self, store: Store, embedding: EmbeddingModel, limits: IndexLimits) -> None:
+    def __init__(self, store: Store, embedding: EmbeddingModel, indexing: Indexing) -> None:
         self._store = store
         self._embedding = embedding
-        self._limits = limits
+        self._indexing = indexing
 
     async def run(self, progress: ReembedProgress | None = None) -> ReembedReport:
         """Embed everything and switch.
@@ -94,42 +98,68 @@ class Reembedder:
     async def _fill(self, collection: Collection, before: int, progress: ReembedProgress | None) -> int:
         after, made = "", 0
         while ids := await self._store.reembedding.find_pending(collection, after, _BATCH):
-            texts = await self._texts(collection, ids)
-            if texts:
-                await self._store.reembedding.put(collection, await self._embed(texts))
-            after, made = ids[-1], made + len(texts)
+            entries = await self._settled(await self._entries(collection, ids))
+            if entries:
+                await self._store.reembedding.put(collection, await self._make_vectors(entries))
+            after, made = ids[-1], made + len(entries)
             if progress:
                 progress(collection.value, before + made)
         return made
 
-    async def _embed(self, texts: Mapping[str, str]) -> VectorBatch:
-        vectors = (await self._embedding.embed(list(texts.values()), "document")).vectors
+    async def _settled(self, entries: dict[str, IndexEntry]) -> dict[str, IndexEntry]:
+        """Leave out what waits for chunks that were committed meanwhile; the next sitting embeds these first."""
+        chunk_ids = {id_ for item in entries.values() for id_ in item.chunk_ids}
+        made = await self._store.reembedding.get_next(Collection.CHUNKS, list(chunk_ids))
+        pending = await self._store.vectors.get_vectors(Collection.CHUNKS, list(chunk_ids - made.keys()))
+        return {id_: item for id_, item in entries.items() if pending.keys().isdisjoint(item.chunk_ids)}
+
+    async def _make_vectors(self, entries: Mapping[str, IndexEntry]) -> VectorBatch:
+        texts = list(dict.fromkeys(text for item in entries.values() for text in item.embedded))
+        vectors = (await self._embedding.embed(texts, "document")).vectors
         wanted = (len(texts), self._embedding.info.dimension)
         if vectors.shape != wanted:
             raise BadModelReply(
                 f"the embedding {self._embedding.info.name!r} returned vectors of shape {vectors.shape}, not {wanted}; "
                 "check its model and dimension"
             )
-        return VectorBatch(tuple(texts), vectors, tuple(texts.values()))
+        chunk_ids = list(dict.fromkeys(id_ for item in entries.values() for id_ in item.chunk_ids))
+        chunks = await self._store.reembedding.get_next(Collection.CHUNKS, chunk_ids)
+        return make_vectors(entries, dict(zip(texts, vectors, strict=True)), chunks)
 
-    async def _texts(self, collection: Collection, ids: list[str]) -> dict[str, str]:
+    async def _entries(self, collection: Collection, ids: list[str]) -> dict[str, IndexEntry]:
+        rules = RuleLoader(self._store)
         match collection:
             case Collection.CHUNKS:
                 chunks = await self._store.records.get_chunks(ids)
                 owners = list(dict.fromkeys(chunk.document_id for chunk in chunks))
                 titles = {item.id: item.title for item in await self._store.records.get_documents(owners)}
-                texts = {chunk.id: chunk_index_text(titles.get(chunk.document_id, ""), chunk) for chunk in chunks}
+                entries = {
+                    chunk.id: IndexEntry.of(chunk_index_text(titles.get(chunk.document_id, ""), chunk))
+                    for chunk in chunks
+                }
             case Collection.ENTITIES:
-                entities = await self._store.graph.get_entities(ids)
-                texts = {item.id: entity_index_text(item, self._limits.entity_tokens) for item in entities}
+                await rules.load(ids)
+                book = RuleBook(rules.rules.values())
+                entries = {
+                    item.id: entity_entry(
+                        item, self._indexing, is_described=entity_overrides(book, item.id).is_described
+                    )
+                    for item in await self._store.graph.get_entities(ids)
+                }
             case Collection.RELATIONS:
                 relations = await self._store.graph.get_relations(ids)
-                texts = {item.id: relation_index_text(item, self._limits.relation_tokens) for item in relations}
-        if not texts:
+                await rules.load({end for item in relations for end in (item.source_id, item.target_id)})
+                book = RuleBook(rules.rules.values())
+                said = {item.id: relation_overrides(book, item.source_id, item.target_id) for item in relations}
+                entries = {
+                    item.id: relation_entry(item, self._indexing, is_described=said[item.id].is_described)
+                    for item in relations
+                }
+        if not entries:
             raise ConflictError(
                 f"there are vectors of {collection.value} such as {ids[0]!r} that belong to nothing; run check --repair"
             )
-        return texts
+        return entries
 
 
 class Maintenance:
@@ -145,8 +175,8 @@ class Maintenance:
     def __init__(
         self, store: Store, embedding: EmbeddingModel, chat: ChatModel | None, settings: IngestSettings
     ) -> None:
-        limit = index_limits(settings, embedding.info, has_chat=chat is not None)
-        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), limit)
+        indexing = find_indexing(settings, embedding.info, has_chat=chat is not None)
+        folder = Folder(FoldLimits(settings.max_fragments, settings.max_sources), indexing)
         self._store = store
         self._checker = Checker(store, embedding, Recounter(store, folder, DescriptionSummarizer(chat, settings)))
 
@@ -192,8 +222,8 @@ async def reembed_workspace(
     """
     opened = await open_store(store, None)
     try:
-        limit = index_limits(ingest, embedding.info, has_chat=has_chat)
-        return await Reembedder(opened, embedding, limit).run(progress)
+        indexing = find_indexing(ingest, embedding.info, has_chat=has_chat)
+        return await Reembedder(opened, embedding, indexing).run(progress)
     finally:
         await opened.close()
 

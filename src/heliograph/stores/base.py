@@ -617,6 +617,10 @@ class Reembedding(ABC):
         """Return the first ids greater than `after`, ascending, that have a vector but no next one."""
 
     @abstractmethod
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the next vectors that are kept of these ids, in any order."""
+
+    @abstractmethod
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         """Keep next vectors, durably; ids that have no vector any more are passed over.
 
@@ -650,6 +654,9 @@ class NoReembedding(Reembedding):
 
     async def find_pending(self, collection: Collection, after: str, limit: int) -> list[str]:  # noqa: ARG002
         return []
+
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:  # noqa: ARG002
+        return {}
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         raise ConflictError(f"nothing was begun that {len(batch.ids)} vectors of {collection.value} are for")

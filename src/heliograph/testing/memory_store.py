@@ -435,6 +435,9 @@ class MemoryReembedding(Reembedding):
         )
         return sorted(pending)[:limit]
 
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return {id_: self._next[collection][id_] for id_ in ids if id_ in self._next[collection]}
+
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         if self._embedding is None:
             raise ConflictError("no embedding was begun; begin one first")

@@ -350,6 +350,10 @@ class InspectionContract:
         assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == [chunk.id]
         await reembedding.put(Collection.CHUNKS, _batch(chunk.id, "chunk-none"))
         assert await reembedding.find_pending(Collection.CHUNKS, "", 9) == []
+        held = await reembedding.get_next(Collection.CHUNKS, [chunk.id, "chunk-none"])
+        np.testing.assert_array_equal(held[chunk.id], _batch(chunk.id).vectors[0])
+        assert len(held) == 1
+        assert await reembedding.get_next(Collection.ENTITIES, []) == {}
         with pytest.raises(ConflictError):
             await reembedding.finish()
         version = await store.get_data_version()

@@ -13,6 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import (
     ConflictError,
@@ -48,6 +51,7 @@ from heliograph.stores.postgres.database import (
     advisory_lock,
     connect,
     parse_address,
+    read_vectors,
     to_entity_mention,
     to_json,
     to_relation_mention,
@@ -189,6 +193,8 @@ FROM ROWS FROM (json_array_elements_text(%s), unnest(%s::vector[]), json_array_e
   AS new (id, embedding, content)
 JOIN {table} AS known ON known.workspace = %s AND known.id = new.id AND known.embedding IS NOT NULL
 ON CONFLICT (workspace, collection, id) DO UPDATE SET embedding = excluded.embedding, content = excluded.content"""
+_NEXT_GET = """SELECT id, vector_send(embedding) FROM heliograph_next_vector
+  WHERE workspace = %s AND collection = %s AND id = ANY (ARRAY(SELECT json_array_elements_text(%s)))"""
 _REPLACE = """UPDATE {table} AS known SET embedding = next.embedding{content} FROM heliograph_next_vector AS next
   WHERE known.workspace = %s AND next.workspace = %s AND next.collection = %s AND next.id = known.id
     AND known.embedding IS NOT NULL"""
@@ -224,6 +230,11 @@ class PostgresReembedding(Reembedding):
         query = _PENDING.format(table=VECTOR_TABLES[collection])
         values = (self._database.workspace, after, collection.value, limit)
         return [id_ for (id_,) in await self._database.fetch(query, values)]
+
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        rows = await self._database.fetch(_NEXT_GET, (self._database.workspace, collection.value, to_json(ids)))
+        vectors = read_vectors([vector for _, vector in rows]) if rows else ()
+        return {id_: vector for (id_, _), vector in zip(rows, vectors, strict=True)}
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         workspace = self._database.workspace

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from collections.abc import Collection as Some
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from heliograph.embedding.base import EmbeddingInfo
 from heliograph.errors import ConflictError, SchemaMismatch, StaleChangesetError, StoreError, StoreUnavailable
@@ -298,6 +299,12 @@ class SqliteReembedding(Reembedding):
         query = f"""SELECT id FROM identity WHERE id > ? AND EXISTS (SELECT 1 FROM {table} WHERE key = identity.key)
                     AND NOT EXISTS (SELECT 1 FROM next_{table} WHERE key = identity.key) ORDER BY id LIMIT ?"""
         return [id_ for (id_,) in await self._database.fetch(query, (after, limit))]
+
+    async def get_next(self, collection: Collection, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        query = f"""SELECT id, vector FROM carray(?) AS wanted CROSS JOIN identity ON id = wanted.value
+                    CROSS JOIN next_{collection.value}_vector AS next ON next.key = identity.key"""
+        rows = await self._database.fetch(query, (array(ids),)) if ids else []
+        return {id_: np.frombuffer(vector, np.float32) for id_, vector in rows}
 
     async def put(self, collection: Collection, batch: VectorBatch) -> None:
         await self._database.write(lambda connection: self._put(connection, f"{collection.value}_vector", batch))
