@@ -543,7 +543,7 @@ _CITATION_MARK = re.compile(
 _LEAST_MARKS, _LETTERS_PER_MARK = 3, 80
 _LINKS_ALONE = re.compile(r"[\s*+•|>·,;/#\d.-]*(?:!?\[[^\]\n]*\](?:\([^)\n]*\)|\[[^\]\n]*\])?[\s*+•|>·,;/-]*)+")
 # "The Wayback Machine - https://..." names what a link leads to, or who keeps it.
-_NAMED_ADDRESS = re.compile(r"[^\n|]{0,60}?[ :–-]+<?https?://\S+\s*")
+_NAMED_ADDRESS = re.compile(r"(?:[^\n|]{0,60}?(?:[:：]|\s[–-])\s*)?<?https?://\S+\s*")
 _LINK = re.compile(
     r"\[(?P<label>[^\[\]\n]{1,60})\]\((?P<target>[^()\s]{1,500}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4})\)"
 )

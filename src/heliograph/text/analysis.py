@@ -134,7 +134,7 @@ __all__ = ["MAX_TERM_LENGTH", "chunk_index_text", "detect_language", "stop_words
 #
 # A chunk is indexed under its document's title and its section's headings, so that a passage that never names its
 # subject is still found by it; what the passage says itself is not repeated. Where its links lead is left out: pages
-# that were scraped are half addresses, which say what other pages are about, not this one.
+# that were scraped are a third addresses, which say what other pages are about, not this one.
 
 _MAX_PREFIX_LENGTH = 300
 _LINK_TARGET = re.compile(

@@ -156,6 +156,10 @@ def test_notices_and_references_name_nothing(text: str) -> None:
     assert not any("Zorblatt" in name for name in names)
 
 
+def test_sentence_that_ends_with_an_address_is_read() -> None:
+    assert "Zorblatt" in {mention.name for mention in extract("We met Zorblatt at https://a.example/").entities}
+
+
 def test_excerpt_has_no_address_of_a_link_that_was_cut() -> None:
     assert plain("Oslo[April 17](https://a.example/(x)) and [Ann](https://a.example/?q") == "Oslo[April 17]) and [Ann]"
 
